@@ -1,0 +1,87 @@
+# One command a purpose; `make` alone lists them. Nothing is needed but make and Python 3.11 or newer: all else
+# is installed into .venv from the locks in envs/. An existing .venv is used as it is and brought up to the locks.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CORES ?= all
+DEMO := results/paper/demo
+PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONNOUSERSITE := 1
+
+.PHONY: help setup demo test test-slow check format schema lock clean
+
+help:  ## this list
+	@echo "make <target>:"
+	@sed -n 's/^\([a-z][a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+
+setup: $(STAMP)  ## create .venv from envs/ (the other targets do it by themselves)
+
+$(BIN)/python:
+	@for python in $(PYTHONS); do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	    echo "make: expected Python 3.11 or newer, got $$(python3 --version 2>&1). Install it, or name it:" \
+	        "make setup PYTHON=/path/to/python3.11" >&2; exit 1; \
+	fi; \
+	echo "Creating $(VENV) with $$("$$found" --version)"; \
+	"$$found" -m venv $(VENV) || { \
+	    rm -rf $(VENV); \
+	    echo "make: expected \`$$found -m venv\` to work. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; \
+	}
+
+$(STAMP): envs/dev.txt envs/cpu.txt pyproject.toml | $(BIN)/python
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "make: expected Python 3.11 or newer in $(VENV), got an older one. Remove $(VENV) and run again." >&2; \
+	    exit 1; \
+	}
+	@echo "Installing the locked environment (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: setup  ## run the default config from raw notes to tables, figures and a report
+	@snakemake --cores $(CORES) --quiet host rules reason -- all
+	@echo; cat $(DEMO)/tables/ablation.md; echo
+	@echo "Tables:  $(DEMO)/tables/ (csv, md, tex)"
+	@echo "Figures: $(DEMO)/figures/ (pdf, png)"
+	@echo "Report:  $(DEMO)/report.html"
+
+test: check  ## everything below `check`, then the tests
+	@pytest
+
+test-slow: setup  ## the tests that take minutes
+	@pytest -m slow
+
+check: setup  ## lint, format, types, import direction, and that generated files are in step
+	ruff check .
+	ruff format --check --quiet .
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+	mypy
+	lint-imports --no-logo
+	@generated=$$(mktemp -d); trap 'rm -r $$generated' EXIT; python -m plant.reference $$generated; \
+	for file in README.md schema.yaml; do cmp -s $$generated/$$file config/$$file || { \
+	    echo "make: config/$$file is not what src/plant/settings.py says; run make schema" >&2; exit 1; \
+	}; done
+
+format: setup  ## put the code in the house's format
+	ruff check --fix .
+	ruff format .
+	snakefmt Snakefile workflow
+
+schema: setup  ## write config/schema.yaml and config/README.md from src/plant/settings.py
+	python -m plant.reference
+
+lock: setup  ## write the locks of envs/ from envs/*.in (UPGRADE=1: newest versions)
+	python envs/lock.py
+
+clean:  ## remove caches and logs; results and .venv stay
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis logs benchmarks build src/*.egg-info
+	find src tests workflow envs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,70 @@
+"""Checkpoints of a training run: safetensors and JSON, replaced in one step, never pickle."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from plant.errors import InputError
+from plant.files import atomic_path, read_json, write_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+STATE = "state.json"
+
+
+def save_tensors(target: Path, tensors: Mapping[str, "Tensor"]) -> None:
+    """Write tensors as one safetensors file, atomically; shared storage is written out once a name."""
+    with atomic_path(target) as partial:
+        save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, partial)
+
+
+def load_tensors(source: Path) -> dict[str, "Tensor"]:
+    """Read a safetensors file.
+
+    Raises:
+        InputError: it is missing or unreadable.
+    """
+    try:
+        return load_file(source)
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            str(source), expected="a safetensors file", got=str(error), fix="Delete it and run the rule again."
+        ) from error
+
+
+def save_checkpoint(folder: Path, *, state: Mapping[str, Any], tensors: Mapping[str, "Tensor"]) -> None:
+    """Replace the checkpoint in `folder`: after a crash at any moment the old or the new one is there, whole.
+
+    The tensors go into a file named by the step; the JSON that points to it is replaced last, in one step.
+    """
+    name = f"{state['epoch']}-{state['step']}.safetensors"
+    save_tensors(folder / name, tensors)
+    write_json(folder / STATE, {**state, "tensors": name})
+    for other in folder.glob("*.safetensors"):
+        if other.name != name:
+            other.unlink()
+
+
+def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[str, "Tensor"]] | None:
+    """The checkpoint in `folder`, or None where there is none or it belongs to another configuration.
+
+    Args:
+        folder: of the run.
+        digest: of everything that the run depends on; a checkpoint made under another one is not used.
+    """
+    if not (folder / STATE).is_file():
+        return None
+    try:
+        state = read_json(folder / STATE)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            str(folder / STATE), expected="JSON", got=f"an unreadable file ({error})", fix="Delete the folder."
+        ) from error
+    if state["digest"] != digest:
+        return None
+    return state, load_tensors(folder / state["tensors"])

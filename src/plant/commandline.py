@@ -1,0 +1,67 @@
+"""How a rule's script is run: typed arguments, a readable log, one clear error, a provenance sidecar."""
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from plant.errors import InputError
+from plant.files import read_json
+from plant.provenance import write_provenance
+
+BAD_INPUT = 2  # exit status of an InputError
+
+
+def job(
+    main: Callable[[argparse.Namespace], Mapping[str, Any] | None], *, inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (), texts: Sequence[str] = (),
+) -> None:
+    """Parse the arguments of a rule's script, run it, and write its provenance.
+
+    Every script takes `--settings` (a JSON file with the sections of the config that it uses), `--provenance` (the sidecar's
+    path), `--seed`, and one option for each name below. A name that ends with `?` may be left out; one that ends
+    with `*` takes several paths.
+
+    Args:
+        main: does the work; what it returns is added to the provenance (`device` names the device; `inputs` names
+            more files that were read).
+        inputs: names of paths that are read; they are hashed.
+        outputs: names of paths that are written.
+        texts: names of arguments that are plain text.
+
+    An InputError is printed without a traceback; the exit status is 2.
+    """
+    started = time.time()
+    args = _parser(inputs, outputs, texts).parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    try:
+        extra = dict(main(args) or {})
+        if args.provenance is not None:
+            read = [getattr(args, name.rstrip("?*")) for name in inputs]
+            paths = [path for value in read for path in (value if isinstance(value, list) else [value]) if path]
+            write_provenance(
+                args.provenance, settings=args.settings, inputs=[*paths, *extra.pop("inputs", ())], seed=args.seed,
+                started=started, device=str(extra.pop("device", "cpu")), extra=extra,
+            )
+    except InputError as error:
+        logging.getLogger("plant").error("error: %s", error)
+        sys.exit(BAD_INPUT)
+
+
+def _parser(inputs: Sequence[str], outputs: Sequence[str], texts: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--settings", type=read_json, required=True)
+    parser.add_argument("--provenance", type=Path)
+    parser.add_argument("--seed", type=int)
+    for name in texts:
+        parser.add_argument(f"--{name.replace('_', '-')}", required=True)
+    for name in (*inputs, *outputs):
+        option = f"--{name.rstrip('?*').replace('_', '-')}"
+        if name.endswith("*"):
+            parser.add_argument(option, type=Path, nargs="*", default=[])
+        else:
+            parser.add_argument(option, type=Path, required=not name.endswith("?"))
+    return parser

@@ -1,0 +1,209 @@
+"""Ways from a text to numbered tokens: words, or the tokenizer of a backbone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from plant import settings
+from plant.errors import InputError
+from plant.files import require_file
+
+WORD = re.compile(r"\w\w+")
+"""Two letters, digits or underscores at least: scikit-learn's default, so that TF-IDF and MIG see the same words."""
+SPACES = np.array([chr(code).isspace() for code in range(0x3001)] + [False])
+"""White space by code point; there is none beyond the last entry."""
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer_config.json",
+)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Tokens of some documents, one after the other: ids, character spans, and tokens a document."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    lengths: np.ndarray
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The final ids.
+
+    Attributes:
+        tokens: readable string by final id.
+        special: which of them are special tokens.
+        final: int32 by provisional id; -1 where the token is never stored.
+    """
+
+    tokens: list[str]
+    special: list[bool]
+    final: np.ndarray
+
+
+class Encoder(Protocol):
+    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces: ...
+
+    def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:
+        """Final ids, given how many training documents hold each provisional id."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of provisional ids; every id in `Pieces` is below it."""
+        ...
+
+
+def load(backbone: settings.Backbone, tokenizer: Path | None) -> Encoder:
+    """The encoder that a backbone's settings ask for.
+
+    Raises:
+        InputError: the folder has no tokenizer, or one that cannot be loaded or gives no character spans.
+    """
+    if isinstance(backbone, settings.Words):
+        return WordEncoder(backbone)
+    if isinstance(backbone, settings.Random):
+        from tokenizers import Tokenizer
+
+        if tokenizer is None:
+            raise InputError(
+                "tokenizer",
+                expected="the folder of the trained tokenizer",
+                got="none",
+                fix="Run train_tokenizer first.",
+            )
+        return SubwordEncoder(Tokenizer.from_file(str(require_file(Path(tokenizer) / "tokenizer.json"))))
+    return SubwordEncoder(_pretrained(backbone, tokenizer))
+
+
+def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
+    path = str(folder) if folder is not None else backbone.path
+    fix = "Name a Hugging Face hub id, or a folder in which the model was saved together with its tokenizer."
+    if Path(path).is_dir() and not any((Path(path) / name).is_file() for name in TOKENIZER_FILES):
+        raise InputError(path, expected="a tokenizer in the backbone's folder", got="none there", fix=fix)
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            path, revision=backbone.revision, trust_remote_code=backbone.trust_remote_code
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(path, expected="a tokenizer that transformers can load", got=reason, fix=fix) from error
+    if not tokenizer.is_fast:
+        raise InputError(
+            path,
+            expected="a fast tokenizer (it gives character spans)",
+            got=type(tokenizer).__name__,
+            fix="Convert it: save the folder again with a tokenizer.json.",
+        )
+    return tokenizer.backend_tokenizer
+
+
+class WordEncoder:
+    """Lower-cased words of the training split; words that it does not hold are dropped elsewhere."""
+
+    def __init__(self, backbone: settings.Words) -> None:
+        self._backbone = backbone
+        self._ids: dict[str, int] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._ids) + 1
+
+    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:
+        """Unknown words get the id 0 outside of training; it is never stored."""
+        ids: list[int] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        lengths = np.zeros(len(texts), dtype=np.int64)
+        known, before = self._ids, 0
+        for i, text in enumerate(texts):
+            for match in WORD.finditer(text):
+                word = match[0].lower()
+                ids.append(known.setdefault(word, len(known) + 1) if training else known.get(word, 0))
+                starts.append(match.start())
+                ends.append(match.end())
+            lengths[i] = len(ids) - before
+            before = len(ids)
+        numbers, first, last = (np.array(values, dtype=np.int32) for values in (ids, starts, ends))
+        return Pieces(numbers, first, last, lengths)
+
+    def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:
+        """Ids in alphabetical order of the words that are frequent enough."""
+        kept = [word for word, one in self._ids.items() if documents_of[one] >= self._backbone.min_documents]
+        if self._backbone.vocabulary is not None:
+            kept = sorted(kept, key=lambda word: (-int(documents_of[self._ids[word]]), word))
+            kept = kept[: self._backbone.vocabulary]
+        kept.sort()
+        final = np.full(self.size, -1, dtype=np.int32)
+        final[[self._ids[word] for word in kept]] = np.arange(len(kept))
+        return Vocabulary(kept, [False] * len(kept), final)
+
+
+class SubwordEncoder:
+    """A `tokenizers.Tokenizer`, without special tokens, padding or truncation."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self._tokenizer = tokenizer
+        ids = tokenizer.get_vocab(with_added_tokens=True).values()
+        self._size = max(ids, default=-1) + 1
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:  # noqa: ARG002 (of the protocol)
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        ids = [np.array(one.ids, dtype=np.int32) for one in encodings]
+        spans = [
+            _trimmed(text, np.array(one.offsets, dtype=np.int32).reshape(-1, 2))
+            for text, one in zip(texts, encodings, strict=True)
+        ]
+        both = np.concatenate(spans) if spans else np.zeros((0, 2), dtype=np.int32)
+        lengths = np.array([len(one) for one in ids], dtype=np.int64)
+        return Pieces(np.concatenate(ids) if ids else np.zeros(0, np.int32), both[:, 0], both[:, 1], lengths)
+
+    def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:  # noqa: ARG002 (of the protocol)
+        """All ids of the tokenizer; the special ones (also the unknown token) are never stored."""
+        added = self._tokenizer.get_added_tokens_decoder()
+        unknown = getattr(self._tokenizer.model, "unk_token", None)
+        special = [bool(i in added and added[i].special) for i in range(self._size)]
+        if unknown is not None and (one := self._tokenizer.token_to_id(unknown)) is not None:
+            special[one] = True
+        decoded = self._tokenizer.decode_batch([[i] for i in range(self._size)], skip_special_tokens=False)
+        tokens = [
+            text if text and "\ufffd" not in text else self._tokenizer.id_to_token(i) or ""
+            for i, text in enumerate(decoded)
+        ]
+        final = np.arange(self._size, dtype=np.int32)
+        final[np.array(special, dtype=bool)] = -1
+        return Vocabulary(tokens, special, final)
+
+
+def _trimmed(text: str, spans: np.ndarray) -> np.ndarray:
+    """Spans without the white space at a token's start (byte-level tokens hold the space before a word)."""
+    if not len(spans) or not text:
+        return spans
+    characters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    space = np.append(SPACES[np.minimum(characters, len(SPACES) - 1)], False)
+    starts, ends = spans[:, 0].copy(), spans[:, 1]
+    while (white := space[starts] & (starts < ends)).any():
+        starts[white] += 1
+    starts = np.where(starts == ends, spans[:, 0], starts)  # nothing but white space: as it was
+    return np.stack([starts, ends], axis=1)

@@ -1,0 +1,183 @@
+"""Reads the arrays of a corpus. NumPy only: the training rooms and relevance use these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from plant.errors import InputError
+from plant.files import read_arrays
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of all documents (train, then val, then test) as a CSR matrix.
+
+    Attributes:
+        indptr: int64[N+1].
+        indices: int32, label ids, ascending in a row, 0 <= id < L.
+        split_sizes: int64[3], documents in train, val, test.
+        counts: int64[3, L], documents of each label in train, val, test.
+        folder: the corpus.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    split_sizes: np.ndarray
+    counts: np.ndarray
+    folder: Path = field(repr=False)
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def n_labels(self) -> int:
+        return self.counts.shape[1]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Label names; the position of a name is its label id."""
+        import pyarrow.parquet
+
+        return tuple(pyarrow.parquet.read_table(self.folder / "labels.parquet", columns=["label"])["label"].to_pylist())
+
+    @cached_property
+    def descriptions(self) -> tuple[str | None, ...]:
+        """Label descriptions by label id; None where the source has none."""
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(self.folder / "labels.parquet", columns=["description"])
+        return tuple(table["description"].to_pylist())
+
+    def document_ids(self, split: str) -> tuple[str, ...]:
+        """Ids of the documents of a split, in order."""
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(self.folder / f"{split}.parquet", columns=["document_id"])
+        return tuple(table["document_id"].to_pylist())
+
+    def texts(self, split: str) -> tuple[str, ...]:
+        """Texts of the documents of a split, in order. Clinical text: never log or show it."""
+        import pyarrow.parquet
+
+        return tuple(pyarrow.parquet.read_table(self.folder / f"{split}.parquet", columns=["text"])["text"].to_pylist())
+
+    def rows(self, split: str) -> slice:
+        """The documents of a split as a slice of all documents."""
+        return split_rows(self.split_sizes, split)
+
+    def row(self, document: int) -> np.ndarray:
+        """Label ids of one document."""
+        return self.indices[self.indptr[document] : self.indptr[document + 1]]
+
+    def part(self, split: str) -> tuple[np.ndarray, np.ndarray]:
+        """`indptr` (from 0) and `indices` of the documents of a split."""
+        return _part(self.indptr, self.indices, self.rows(split))
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The tokens of all documents, in the order of `Labels`.
+
+    Attributes:
+        input_ids: int32[sum n_i], without special tokens.
+        offsets: int64[N+1]; document i is input_ids[offsets[i]:offsets[i+1]].
+        starts, ends: int32[sum n_i], character span of each token in its document's text.
+        folder: the tokens' folder.
+    """
+
+    input_ids: np.ndarray
+    offsets: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    folder: Path = field(repr=False)
+
+    @property
+    def n_documents(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Readable token by token id."""
+        import pyarrow.parquet
+
+        return tuple(
+            pyarrow.parquet.read_table(self.folder / "vocabulary.parquet", columns=["token"])["token"].to_pylist()
+        )
+
+    @cached_property
+    def special(self) -> np.ndarray:
+        """bool[V]: which token ids are special."""
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(self.folder / "vocabulary.parquet", columns=["special"])
+        return table["special"].to_numpy()
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V, without reading the token strings."""
+        import pyarrow.parquet
+
+        return pyarrow.parquet.read_metadata(self.folder / "vocabulary.parquet").num_rows
+
+    def row(self, document: int) -> np.ndarray:
+        """Token ids of one document."""
+        return self.input_ids[self.offsets[document] : self.offsets[document + 1]]
+
+    def part(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """`offsets` (from 0) and `input_ids` of a slice of documents, such as `labels.rows("train")`."""
+        return _part(self.offsets, self.input_ids, rows)
+
+
+def _part(indptr: np.ndarray, values: np.ndarray, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    edges = indptr[rows.start : rows.stop + 1]
+    return edges - edges[0], values[edges[0] : edges[-1]]
+
+
+def split_rows(split_sizes: np.ndarray, split: str) -> slice:
+    """The documents of a split as a slice of all documents.
+
+    >>> split_rows(np.array([5, 2, 3]), "val")
+    slice(5, 7, None)
+    """
+    edges = np.concatenate([[0], np.cumsum(split_sizes)])
+    position = SPLITS.index(split)
+    return slice(int(edges[position]), int(edges[position + 1]))
+
+
+def load_labels(corpus: Path) -> Labels:
+    """Read labels.safetensors of a corpus.
+
+    Raises:
+        InputError: the file is missing or is not what a corpus writes.
+    """
+    arrays = _read(Path(corpus) / "labels.safetensors", ("indptr", "indices", "split_sizes", "counts"))
+    return Labels(**arrays, folder=Path(corpus))
+
+
+def load_tokens(folder: Path) -> Tokens:
+    """Read tokens.safetensors of a tokenised corpus.
+
+    Raises:
+        InputError: the file is missing or is not what tokenisation writes.
+    """
+    arrays = _read(Path(folder) / "tokens.safetensors", ("input_ids", "offsets", "starts", "ends"))
+    return Tokens(**arrays, folder=Path(folder))
+
+
+def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    arrays = read_arrays(path)
+    if missing := [name for name in names if name not in arrays]:
+        raise InputError(
+            str(path),
+            expected=f"the arrays {', '.join(names)}",
+            got=f"no {', '.join(missing)}",
+            fix="Delete it and run again: the rule that makes it will write it anew.",
+        )
+    return {name: arrays[name] for name in names}

@@ -1,0 +1,1 @@
+"""One module a raw format; each reads its files into `plant.corpus.documents.Documents`."""

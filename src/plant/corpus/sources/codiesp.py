@@ -1,0 +1,102 @@
+"""CodiEsp (CLEF eHealth 2020): the published zip or its folder. Train, dev and test are its own."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+
+import polars as pl
+
+from plant.corpus.documents import Documents, canonical, some
+from plant.errors import InputError
+from plant.settings import CodiEsp
+
+FOLDERS = {"train": "train", "dev": "val", "test": "test"}
+TEXTS = {"en": "text_files_en", "es": "text_files"}
+
+
+def read(dataset: CodiEsp) -> Documents:
+    """Clinical cases with ICD-10-CM (D) and/or ICD-10-PCS (P) codes.
+
+    `{split}{D,P}.tsv` holds document, code; codes are lower case there and become upper case here. They keep the
+    dots of the file (PCS codes have none and may be cut to their first characters).
+
+    Raises:
+        InputError: the zip is damaged, a file is missing, or codes name documents without text.
+    """
+    path = Path(dataset.path)
+    if path.is_dir():
+        names = {_tail(one.relative_to(path).as_posix()): one for one in sorted(path.rglob("*")) if one.is_file()}
+        return _read(dataset, {tail: one.read_bytes for tail, one in names.items()})
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {_tail(name): name for name in archive.namelist() if not name.endswith("/")}
+            return _read(dataset, {tail: _reader(archive, name) for tail, name in members.items()})
+    except (zipfile.BadZipFile, OSError) as error:
+        got = "nothing there" if not path.exists() else f"a damaged or other file ({error})"
+        raise InputError(
+            str(path),
+            expected="the CodiEsp zip or its folder",
+            got=got,
+            fix="Download it from Zenodo (record 3837305).",
+        ) from error
+
+
+def _reader(archive: zipfile.ZipFile, name: str) -> Callable[[], bytes]:
+    return lambda: archive.read(name)
+
+
+def _tail(name: str) -> str:
+    """The path from its split folder on; the outer folder is named after the version."""
+    parts = PurePosixPath(name).parts
+    start = next((i for i, part in enumerate(parts) if part in FOLDERS), 0)
+    return "/".join(parts[start:])
+
+
+def _read(dataset: CodiEsp, files: dict[str, Callable[[], bytes]]) -> Documents:
+    kinds = ["D", "P"] if dataset.code_types == "both" else [dataset.code_types]
+    return Documents(pl.concat([_read_split(dataset, files, folder, kinds) for folder in FOLDERS]))
+
+
+def _read_split(
+    dataset: CodiEsp, files: dict[str, Callable[[], bytes]], folder: str, kinds: Sequence[str]
+) -> pl.DataFrame:
+    prefix = f"{folder}/{TEXTS[dataset.language]}/"
+    texts = {
+        name[len(prefix) : -4]: name for name in sorted(files) if name.startswith(prefix) and name.endswith(".txt")
+    }
+    labels: dict[str, list[str]] = {document: [] for document in texts}
+    for kind in kinds:
+        name = f"{folder}/{folder}{kind}.tsv"
+        if name not in files or not texts:
+            raise InputError(
+                dataset.path,
+                expected=f"{name} and {prefix}*.txt",
+                got=f"{len(texts)} texts there",
+                fix="Take the archive as published.",
+            )
+        rows = [line.split("\t") for line in files[name]().decode("utf-8").splitlines() if line.strip()]
+        unknown = sorted({row[0] for row in rows}.difference(texts))
+        if unknown or any(len(row) < 2 for row in rows):
+            raise InputError(
+                dataset.path,
+                expected=f"document, code in every line of {name}",
+                got=f"codes of documents without text: {some(unknown)}" if unknown else "shorter lines",
+                fix="Take the archive as published.",
+            )
+        for document, code, *_ in rows:
+            labels[document].append(code.strip().upper())
+    contents = [files[name]().decode("utf-8-sig") for name in texts.values()]
+    return canonical(
+        pl.DataFrame(
+            {
+                "document_id": list(texts),
+                "group_id": list(texts),
+                "text": contents,
+                "labels": list(labels.values()),
+                "split": FOLDERS[folder],
+            },
+            schema_overrides={"labels": pl.List(pl.String)},
+        )
+    )

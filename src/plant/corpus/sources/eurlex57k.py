@@ -1,0 +1,88 @@
+"""EURLEX57K (Chalkidis et al., ACL 2019): the folder or tar with train/, dev/ and test/ JSON files."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import polars as pl
+
+from plant.corpus.documents import Documents, canonical
+from plant.errors import InputError
+from plant.settings import Eurlex57k
+
+FOLDERS = {"train": "train", "dev": "val", "test": "test"}
+LABELS = "EURLEX57K.json"
+SECTIONS = ("title", "header", "recitals", "main_body", "attachments")
+
+
+def read(dataset: Eurlex57k) -> Documents:
+    """EU laws with their EUROVOC concepts.
+
+    Text: title, header, recitals, main body and attachments, joined by newlines. The authors' loader takes the
+    last four, and by a slip one character a line of the attachments; the title stands in the header too.
+    Labels are concept ids; `EURLEX57K.json`, where it is there, describes them.
+
+    Raises:
+        InputError: nothing there, a damaged archive, a folder without documents, or a file that is no EURLEX57K.
+    """
+    path = Path(dataset.path)
+    rows: list[dict[str, Any]] = []
+    descriptions: dict[str, str] = {}
+    for name, content in sorted(_files(path)):
+        parts = PurePosixPath(name).parts
+        if parts[-1] == LABELS:
+            descriptions = {one: entry["label"] for one, entry in json.loads(content).items()}
+        elif len(parts) > 1 and parts[-2] in FOLDERS:
+            rows.append(_row(name, content, FOLDERS[parts[-2]]))
+    missing = [folder for folder, split in FOLDERS.items() if not any(row["split"] == split for row in rows)]
+    if missing:
+        raise InputError(
+            str(path),
+            expected="JSON files in train/, dev/ and test/",
+            got=f"none in {', '.join(missing)}",
+            fix="Unpack the authors' archive as it is, or name the archive itself.",
+        )
+    return Documents(canonical(pl.DataFrame(rows, schema_overrides={"labels": pl.List(pl.String)})), descriptions)
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    if path.is_dir():
+        for file in path.rglob("*.json"):
+            yield file.relative_to(path).as_posix(), file.read_bytes()
+        return
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.name.endswith(".json") else None
+                if content is not None:
+                    yield member.name, content.read()
+    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+        got = "nothing there" if not path.exists() else f"a damaged or other file ({error})"
+        raise InputError(
+            str(path),
+            expected="the EURLEX57K folder or its .tar, .tar.gz, .tar.xz",
+            got=got,
+            fix="Check the path, or download the archive again.",
+        ) from error
+
+
+def _row(name: str, content: bytes, split: str) -> dict[str, Any]:
+    try:
+        law = json.loads(content)
+        sections = [law[section] or "" for section in SECTIONS]
+        identity, labels = law["celex_id"], [str(concept) for concept in law["concepts"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            name,
+            expected=f"JSON with celex_id, concepts, {', '.join(SECTIONS)}",
+            got=f"{type(error).__name__}: {error}"[:80],
+            fix="Take the archive as published.",
+        ) from error
+    text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in sections)
+    return {"document_id": identity, "group_id": identity, "text": text, "labels": labels, "split": split}

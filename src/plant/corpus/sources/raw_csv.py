@@ -1,0 +1,111 @@
+"""Large CSV tables, plain or gzipped, read as a stream; every column as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from plant.errors import InputError
+
+AGAIN = "Download it again and compare its checksum."
+MIMIC4_COLUMNS = {"note_id", "note_seq", "icd_code", "icd_version"}
+
+
+def find(folder: Path, places: Sequence[str]) -> Path | None:
+    """The first of `places` (paths under `folder` without ending) that is there as .csv or .csv.gz, in any case."""
+    for place in places:
+        parent = folder / Path(place).parent
+        entries = {entry.name.lower(): entry for entry in parent.iterdir()} if parent.is_dir() else {}
+        for ending in (".csv", ".csv.gz"):
+            if (found := entries.get(Path(place).name.lower() + ending)) is not None:
+                return found
+    return None
+
+
+def require(folder: Path, places: Sequence[str], *, hint: str = "") -> Path:
+    """Like `find`, or an error that names what was looked for. `hint` says what the folder seems to be instead."""
+    found = find(folder, places)
+    if found is None:
+        got = "no such folder" if not folder.is_dir() else hint or "no such file there"
+        raise InputError(
+            str(folder),
+            expected=f"{places[0]}.csv or {places[0]}.csv.gz",
+            got=got,
+            fix="Check `path` and `source` of the dataset.",
+        )
+    return found
+
+
+def scan(path: Path, columns: Sequence[str], *, edition: str) -> pl.LazyFrame:
+    """A lazy table of `columns`, all text. Header names are matched in any case and given back as asked for.
+
+    Args:
+        path: .csv or .csv.gz.
+        columns: names in the spelling that the caller uses.
+        edition: what the file should be (for the error), such as MIMIC-III.
+
+    Raises:
+        InputError: the file is empty or unreadable, or lacks a column.
+    """
+    _check_end(path)
+    try:
+        table = pl.scan_csv(path, infer_schema=False)
+        header = table.collect_schema().names()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from None
+    spelling = {name.strip().lower(): name for name in header}
+    missing = [column for column in columns if column.lower() not in spelling]
+    if missing:
+        raise InputError(
+            str(path),
+            expected=f"a {edition} table with the columns {', '.join(columns)}",
+            got=f"{_edition(set(spelling))} without {', '.join(missing)}",
+            fix="Check that `source` names the edition of the files (mimic3 or mimic4), and that they are complete.",
+        )
+    return table.select(pl.col(spelling[column.lower()]).alias(column) for column in columns)
+
+
+def _check_end(path: Path) -> None:
+    """Refuse a plain file that was cut inside a row: the reader would fill it up with nulls or a piece of text."""
+    if path.suffix == ".gz":  # has its own checksum
+        return
+    quotes, last = 0, b""
+    with path.open("rb") as file:
+        while block := file.read(1 << 24):
+            quotes, last = quotes + block.count(b'"'), block[-1:]
+    if quotes % 2 or last not in (b"", b"\n"):
+        got = "one that ends inside a quoted text" if quotes % 2 else "one whose last line has no end"
+        raise InputError(str(path), expected="a complete table", got=got, fix=AGAIN)
+
+
+def _edition(columns: set[str]) -> str:
+    if columns & MIMIC4_COLUMNS:
+        return "a MIMIC-IV table"
+    return "a MIMIC-III table" if {"row_id", "hadm_id"} <= columns else "a table"
+
+
+def collect(table: pl.LazyFrame, path: Path) -> pl.DataFrame:
+    """Run a lazy query in bounded memory.
+
+    Raises:
+        InputError: the file ends early (a cut download) or is not a well-formed table.
+    """
+    try:
+        return table.collect(engine="streaming")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    """The library's message may quote a row, so neither it nor its traceback is passed on."""
+    text = str(error).lower()
+    cut = "end of file" in text or "eof" in text or "truncated" in text or "corrupt" in text or "deflate" in text
+    empty = isinstance(error, pl.exceptions.NoDataError) or "empty" in text
+    got = (
+        "an incomplete or damaged .gz (it ends early)"
+        if cut and path.suffix == ".gz"
+        else ("an empty file" if empty else f"a file that cannot be read as CSV ({type(error).__name__})")
+    )
+    return InputError(str(path), expected="a complete table", got=got, fix=AGAIN)

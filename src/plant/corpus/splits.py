@@ -1,0 +1,182 @@
+"""Who is in train, val and test: published lists, or a seeded split that keeps patients together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from plant import seeds
+from plant.corpus.documents import SPLITS, some
+from plant.corpus.stratification import stratify
+from plant.errors import InputError, nearest
+from plant.files import require_file
+from plant.settings import Split
+
+NAMES = {"dev": "val", "valid": "val", "validation": "val", "trn": "train", "training": "train", "tst": "test"}
+
+
+def canonical_name(name: str, *, where: str) -> str:
+    """One of train, val, test for the names in use.
+
+    >>> canonical_name("dev", where="example")
+    'val'
+    """
+    name = name.strip().lower()
+    name = NAMES.get(name, name)
+    if name not in SPLITS:
+        raise InputError(where, expected="split names train, val and test", got=repr(name), fix=nearest(name, SPLITS))
+    return name
+
+
+def published(split: Split) -> dict[str, str] | None:
+    """The published assignment, document id -> split, or None where the config names none.
+
+    Raises:
+        InputError: a file is missing, an id is listed twice (so also: in two splits), a column is missing.
+    """
+    if split.ids is not None:
+        pairs = [(one, str(name)) for name, path in split.ids.items() for one in _read_ids(Path(path))]
+        where = ", ".join(split.ids.values())
+    elif split.table is not None:
+        pairs, where = _read_table(Path(split.table)), split.table
+    else:
+        return None
+    again = [one for one, times in Counter(one for one, _ in pairs).items() if times > 1]
+    if again:
+        raise InputError(
+            where, expected="every id once, in one split", got=f"ids listed again: {some(again)}", fix="Remove them."
+        )
+    return dict(pairs)
+
+
+def _read_ids(path: Path) -> list[str]:
+    lines = require_file(path).read_text(encoding="utf-8").split()
+    if not lines:
+        raise InputError(str(path), expected="one document id a line", got="an empty file", fix="Check the path.")
+    return [line.strip('"').removesuffix(".0") for line in lines]
+
+
+def _read_table(path: Path) -> list[tuple[str, str]]:
+    read = pl.read_parquet if path.suffix == ".parquet" else pl.read_ipc
+    try:
+        frame = read(require_file(path))
+    except (pl.exceptions.ComputeError, OSError) as error:
+        raise InputError(
+            str(path),
+            expected="a feather or parquet file",
+            got=f"an unreadable one ({error})",
+            fix="Download it again.",
+        ) from error
+    missing = [column for column in ("_id", "split") if column not in frame.columns]
+    if missing:
+        raise InputError(
+            str(path),
+            expected="the columns _id and split",
+            got=f"columns {', '.join(frame.columns)}",
+            fix=f"Add or rename: {', '.join(missing)}.",
+        )
+    ids = frame["_id"].cast(pl.String).str.strip_suffix(".0").to_list()
+    return [(one, canonical_name(name, where=str(path))) for one, name in zip(ids, frame["split"], strict=True)]
+
+
+def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) -> pl.DataFrame:
+    """Fill the column `split` of the canonical frame.
+
+    In this order: the published lists, where the config names them (documents that they do not name are left out,
+    `split` null); else the source's own split; else the fractions. A split that lists or source do not have is
+    held out of train by the fractions, renormalised over train and what is missing.
+
+    Args:
+        frame: canonical frame, document ids unique.
+        split: the config section.
+        dropped: ids that the source holds but that are no documents; lists may name them.
+
+    Raises:
+        InputError: lists name ids that the source does not hold, or a group is in two splits.
+    """
+    lists = published(split)
+    if lists is not None:
+        _check_known(lists, frame["document_id"], dropped, split)
+        listed = [lists.get(one) for one in frame["document_id"]]
+        frame = frame.with_columns(split=pl.Series(listed, dtype=pl.String))
+    elif frame["split"].null_count() == len(frame):
+        frame = frame.with_columns(split=pl.lit("train"))
+    if "train" not in frame["split"]:
+        raise InputError(
+            "split",
+            expected="a training split",
+            got=f"only {', '.join(frame['split'].drop_nulls().unique())}",
+            fix="Name training documents.",
+        )
+    frame = _hold_out(frame, split)
+    check_groups(frame)
+    return frame
+
+
+def _check_known(lists: dict[str, str], ids: pl.Series, dropped: Sequence[str], split: Split) -> None:
+    unknown = sorted(set(lists).difference(ids).difference(dropped))
+    if unknown:
+        where = split.table or ", ".join((split.ids or {}).values())
+        raise InputError(
+            where,
+            expected="ids of documents that the source holds",
+            got=f"{len(unknown)} unknown of {len(lists)} ids: {some(unknown)}",
+            fix="Check that lists and source belong together (benchmark, version, type of id).",
+        )
+
+
+def _hold_out(frame: pl.DataFrame, split: Split) -> pl.DataFrame:
+    """Deal the training documents to train and to the splits that are missing."""
+    present = set(frame["split"].drop_nulls())
+    fractions = {"train": split.train, "val": split.val, "test": split.test}
+    targets = [name for name in SPLITS if name == "train" or name not in present]
+    if len(targets) == 1:
+        return frame
+    rows = frame.with_row_index("row").filter(pl.col("split") == "train")
+    shares = np.array([fractions[name] for name in targets])
+    if not shares.sum():
+        raise InputError(
+            "split",
+            expected=f"fractions for {', '.join(targets)}",
+            got="all of them 0",
+            fix="Give the missing splits a fraction, or a file.",
+        )
+    dealt = stratify(rows["group_id"], rows["labels"], shares=shares / shares.sum(), seed=split.seed)
+    column = np.array(frame["split"].to_list(), dtype=object)
+    column[rows["row"].to_numpy()] = np.array(targets, dtype=object)[dealt]
+    return frame.with_columns(split=pl.Series(column.tolist(), dtype=pl.String))
+
+
+def check_groups(frame: pl.DataFrame) -> None:
+    """Raise where documents of one group (a patient) are in more than one split."""
+    spread = frame.drop_nulls("split").group_by("group_id").agg(pl.col("split").n_unique())
+    torn = spread.filter(pl.col("split") > 1)["group_id"].sort()
+    if len(torn):
+        raise InputError(
+            "split",
+            expected="all documents of a group (a patient) in one split",
+            got=f"{len(torn)} group(s) in more than one: {some(torn)}",
+            fix="Correct the lists, or let the pipeline split by group (no `ids`, no `table`).",
+        )
+
+
+def cut_train(frame: pl.DataFrame, size: int | None, *, seed: int) -> pl.DataFrame:
+    """Keep `size` training documents, drawn without replacement; a larger size holds every smaller one."""
+    if size is None:
+        return frame
+    rows = np.flatnonzero((frame["split"] == "train").to_numpy())
+    if size > len(rows):
+        raise InputError(
+            "train_size",
+            expected=f"at most the {len(rows)} training documents",
+            got=str(size),
+            fix="Lower it, or leave it out to keep all.",
+        )
+    leave = seeds.generator(seed, "corpus", "train_size").permutation(rows)[size:]
+    keep = np.ones(len(frame), dtype=bool)
+    keep[leave] = False
+    return frame.filter(pl.Series(keep))

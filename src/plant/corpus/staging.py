@@ -1,0 +1,46 @@
+"""Several files that appear together or not at all, and files that only their owner may read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def owner_only(private: bool) -> Iterator[None]:
+    """While the block runs, new files get mode 0600 and new folders 0700, if `private`."""
+    if not private:
+        yield
+        return
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def is_private(file: Path) -> bool:
+    """Whether group and others have no access: what is derived from such a file must be private too."""
+    return Path(file).stat().st_mode & 0o077 == 0
+
+
+@contextmanager
+def staged(out: Path, *, private: bool = False) -> Iterator[Path]:
+    """A folder inside `out` whose files move up into `out` when the block ends without an error.
+
+    Other files in `out` are left alone. With `private`, only the owner can read what is written.
+    """
+    folder = Path(out) / f".partial.{os.getpid()}"
+    with owner_only(private):
+        try:
+            for stale in Path(out).glob(".partial.*"):  # of a run that was killed
+                shutil.rmtree(stale, ignore_errors=True)
+            folder.mkdir(parents=True)
+            yield folder
+            for file in sorted(folder.iterdir()):
+                file.replace(Path(out) / file.name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)

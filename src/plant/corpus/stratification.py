@@ -1,0 +1,96 @@
+"""Dealing documents to subsets so that every label is spread by the same shares."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from plant import seeds
+
+ROUNDING = 1e-6
+"""Documents; shares times counts are not exact."""
+
+
+def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: int) -> np.ndarray:
+    """Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1), groups as units, sizes held.
+
+    Each subset j wants shares[j] of all documents and of the documents of each label. The label with the fewest
+    documents left is dealt first; each of its groups goes to the subset that still wants most of that label, then
+    to the one that wants most documents, then by chance. Groups without labels come last.
+
+    Departure: a subset that has all the documents it wants takes no more while another still wants some. Without
+    it, a corpus where most documents have a label of their own ends up in the largest subset altogether. A subset
+    then exceeds its share by less than one group.
+
+    Args:
+        groups: group of each document.
+        labels: label list of each document, without repetitions.
+        shares: positive or zero, sum 1.
+        seed: order of the groups, and ties.
+
+    Returns:
+        Number of the subset of each document, int64[n], 0 <= value < len(shares).
+    """
+    random = seeds.generator(seed, "corpus", "split")
+    unit_of, units, unit_sizes = _units(groups)
+    order = random.permutation(units)
+    unit_labels, members, totals = _contents(unit_of, labels, units, order)
+    wanted = [float(share * len(groups)) for share in shares]
+    wanted_labels = [[float(share * total) for share in shares] for total in totals]
+    ties = random.permutation(np.flatnonzero(shares)).tolist()
+    chosen = [-1] * units
+
+    def deal(unit: int, wish: Sequence[float]) -> None:
+        open_subsets = [j for j in ties if wanted[j] > ROUNDING] or ties
+        best = max(open_subsets, key=lambda j: (wish[j], wanted[j]))
+        chosen[unit] = best
+        wanted[best] -= unit_sizes[unit]
+        for label, count in unit_labels[unit]:
+            wanted_labels[label][best] -= count
+            totals[label] -= count
+            heapq.heappush(queue, (totals[label], label))
+
+    queue = [(total, label) for label, total in enumerate(totals)]
+    heapq.heapify(queue)
+    while queue:
+        total, label = heapq.heappop(queue)
+        if total != totals[label] or not total:  # an entry that later counts have overtaken
+            continue
+        for unit in members[label]:
+            if chosen[unit] < 0:
+                deal(unit, wanted_labels[label])
+    for unit in order:
+        if chosen[unit] < 0:
+            deal(int(unit), wanted)
+    return np.array(chosen, dtype=np.int64)[unit_of]
+
+
+def _units(groups: pl.Series) -> tuple[np.ndarray, int, list[int]]:
+    """Number of each document's group, number of groups, documents a group. Alphabetical, so that the order of the
+    documents plays no part."""
+    unit_of = groups.rank("dense").to_numpy().astype(np.int64) - 1
+    sizes = np.bincount(unit_of) if len(unit_of) else np.zeros(0, dtype=np.int64)
+    return unit_of, len(sizes), sizes.tolist()
+
+
+def _contents(
+    unit_of: np.ndarray, labels: pl.Series, units: int, order: np.ndarray
+) -> tuple[list[list[tuple[int, int]]], list[list[int]], list[int]]:
+    """Per group its (label, documents) pairs; per label its groups in random order; documents per label."""
+    pairs = pl.DataFrame({"unit": unit_of, "label": labels}).explode("label").drop_nulls("label")
+    pairs = pairs.with_columns(pl.col("label").rank("dense").cast(pl.Int64) - 1)
+    pairs = pairs.group_by("unit", "label").len().sort("unit", "label")
+    number = int(pairs["label"].max() or 0) + 1 if len(pairs) else 0  # type: ignore[arg-type]
+    unit_labels: list[list[tuple[int, int]]] = [[] for _ in range(units)]
+    members: list[list[int]] = [[] for _ in range(number)]
+    totals = [0] * number
+    for unit, label, count in pairs.iter_rows():
+        unit_labels[unit].append((label, count))
+        totals[label] += count
+    for unit in order.tolist():
+        for label, _ in unit_labels[unit]:
+            members[label].append(unit)
+    return unit_labels, members, totals

@@ -1,0 +1,181 @@
+"""Texts as token ids with character spans: what relevance and training read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from plant import settings
+from plant.corpus import encoders
+from plant.corpus.documents import SPLITS
+from plant.corpus.encoders import Encoder, Pieces, Vocabulary
+from plant.corpus.staging import is_private, owner_only, staged
+from plant.errors import InputError
+from plant.files import atomic_path, require_file, write_arrays, write_json
+
+BATCH = 256
+"""Documents encoded at once: bounds the memory of the tokenizer's objects."""
+PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<s>", "</s>"
+SMALLEST_VOCABULARY = 256 + 4
+
+
+def train_tokenizer(train_parquet: Path, *, vocabulary: int, out: Path) -> None:
+    """Train a byte-level BPE tokenizer on the TRAINING texts and save it as a Hugging Face folder.
+
+    Byte-level: no text has unknown tokens. Pad, unknown, start and end tokens take ids 0 to 3.
+    `AutoTokenizer.from_pretrained(out)` loads the folder offline. Other files in `out` are left alone.
+
+    Args:
+        train_parquet: train.parquet of a corpus.
+        vocabulary: largest number of token ids, at least 260 (256 bytes and 4 special tokens).
+        out: the folder.
+
+    Raises:
+        InputError: the file is missing, or the vocabulary is smaller than the bytes need.
+    """
+    if vocabulary < SMALLEST_VOCABULARY:
+        raise InputError(
+            "vocabulary",
+            expected=f"at least {SMALLEST_VOCABULARY}",
+            got=str(vocabulary),
+            fix="Raise it in the backbone's config.",
+        )
+    texts = pl.read_parquet(require_file(train_parquet), columns=["text"])["text"]
+    tokenizer = _byte_level_bpe(texts, vocabulary)
+    with owner_only(is_private(train_parquet)):
+        with atomic_path(Path(out) / "tokenizer.json") as partial:
+            tokenizer.save(str(partial))
+        write_json(
+            Path(out) / "tokenizer_config.json",
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "pad_token": PAD,
+                "unk_token": UNKNOWN,
+                "bos_token": START,
+                "eos_token": END,
+                "model_max_length": 1_000_000,
+                "clean_up_tokenization_spaces": False,
+            },
+        )
+
+
+def _byte_level_bpe(texts: pl.Series, vocabulary: int) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[PAD, UNKNOWN, START, END],
+        show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )
+    tokenizer.train_from_iterator(iter(texts), trainer, length=len(texts))
+    return tokenizer
+
+
+def tokenize_corpus(corpus: Path, backbone: settings.Backbone, *, tokenizer: Path | None, out: Path) -> None:
+    """Write tokens.safetensors, vocabulary.parquet and statistics.json of a corpus for one backbone.
+
+    A document is cut after its first `max_tokens` tokens. Special tokens (also the unknown token), and for `words`
+    those that the training split does not hold, are never stored. Spans count characters of the text in the
+    corpus and leave out white space at a token's start.
+
+    Args:
+        corpus: folder of the corpus.
+        backbone: `words` takes lower-cased words; the others a Hugging Face tokenizer.
+        tokenizer: folder of the trained tokenizer (kind random); None: `backbone.path` (kind pretrained).
+        out: folder of the tokens.
+
+    Raises:
+        InputError: the corpus is missing, or the backbone has no usable tokenizer.
+    """
+    files = {name: require_file(Path(corpus) / f"{name}.parquet") for name in SPLITS}
+    encoder = encoders.load(backbone, tokenizer)
+    parts = {name: list(_encode(encoder, files[name], name)) for name in SPLITS}
+    full = np.concatenate([piece.lengths for name in SPLITS for piece in parts[name]])
+    cut = {name: _join([_cut(piece, backbone.max_tokens) for piece in parts.pop(name)]) for name in SPLITS}
+    vocabulary = encoder.vocabulary(_document_counts(cut["train"], encoder.size))
+    pieces = _final(_join([cut.pop(name) for name in SPLITS]), vocabulary)
+    offsets = np.concatenate([[0], np.cumsum(pieces.lengths)]).astype(np.int64)
+    with staged(out, private=is_private(files["train"])) as folder:
+        arrays = {"input_ids": pieces.ids, "offsets": offsets, "starts": pieces.starts, "ends": pieces.ends}
+        write_arrays(folder / "tokens.safetensors", arrays)
+        _table(vocabulary).write_parquet(folder / "vocabulary.parquet")
+        write_json(folder / "statistics.json", _statistics(full, pieces.lengths, vocabulary, backbone.max_tokens))
+
+
+def _encode(encoder: Encoder, file: Path, split: str) -> Iterator[Pieces]:
+    texts = pl.read_parquet(file, columns=["text"])["text"]
+    for start in range(0, len(texts), BATCH):
+        yield encoder.encode(texts[start : start + BATCH].to_list(), training=split == "train")
+
+
+def _cut(pieces: Pieces, most: int) -> Pieces:
+    """The first `most` tokens of every document."""
+    if not len(pieces.lengths) or pieces.lengths.max() <= most:
+        return pieces
+    first = np.cumsum(pieces.lengths) - pieces.lengths
+    keep = np.arange(len(pieces.ids)) - np.repeat(first, pieces.lengths) < most
+    return Pieces(pieces.ids[keep], pieces.starts[keep], pieces.ends[keep], np.minimum(pieces.lengths, most))
+
+
+def _join(parts: list[Pieces]) -> Pieces:
+    return Pieces(
+        *(np.concatenate([getattr(one, name) for one in parts]) for name in ("ids", "starts", "ends", "lengths"))
+    )
+
+
+def _document_counts(pieces: Pieces, size: int) -> np.ndarray:
+    """Number of documents that hold each provisional id, int64[size]."""
+    document = np.repeat(np.arange(len(pieces.lengths), dtype=np.int64), pieces.lengths)
+    pairs = np.unique(document * size + pieces.ids)
+    return np.bincount(pairs % size, minlength=size)
+
+
+def _final(pieces: Pieces, vocabulary: Vocabulary) -> Pieces:
+    """Final ids; tokens that are never stored are taken out."""
+    ids = vocabulary.final[pieces.ids]
+    keep = ids >= 0
+    before = np.concatenate([[0], np.cumsum(keep)])
+    edges = np.concatenate([[0], np.cumsum(pieces.lengths)])
+    return Pieces(ids[keep], pieces.starts[keep], pieces.ends[keep], np.diff(before[edges]))
+
+
+def _table(vocabulary: Vocabulary) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "token_id": pl.Series(np.arange(len(vocabulary.tokens), dtype=np.uint32)),
+            "token": pl.Series(vocabulary.tokens, dtype=pl.String),
+            "special": pl.Series(vocabulary.special, dtype=pl.Boolean),
+        }
+    )
+
+
+def _statistics(full: np.ndarray, stored: np.ndarray, vocabulary: Vocabulary, most: int) -> dict[str, Any]:
+    """Aggregates: how long documents are, and what was lost to `max_tokens` or is never stored."""
+    kept = np.minimum(full, most)
+    quartiles = np.percentile(stored, [25, 50, 75])
+    return {
+        "documents": len(full),
+        "documents_cut": int((full > most).sum()),
+        "documents_without_tokens": int((stored == 0).sum()),
+        "tokens": int(stored.sum()),
+        "tokens_lost_by_cutting": int((full - kept).sum()),
+        "tokens_unknown_or_special": int((kept - stored).sum()),
+        "tokens_per_document": {
+            "mean": round(float(stored.mean()), 3),
+            "quartile_1": float(quartiles[0]),
+            "median": float(quartiles[1]),
+            "quartile_3": float(quartiles[2]),
+            "max": int(stored.max()),
+        },
+        "vocabulary": len(vocabulary.tokens),
+        "max_tokens": most,
+    }

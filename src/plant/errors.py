@@ -1,0 +1,35 @@
+"""One kind of error for everything that a user can put right."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """Bad input: says what was expected, what came, where, and what to do next.
+
+    Scripts print it without a traceback. It never carries document text.
+    """
+
+    def __init__(self, where: str, *, expected: str, got: str, fix: str) -> None:
+        self.where, self.expected, self.got, self.fix = where, expected, got, fix
+        super().__init__(f"{where}: expected {expected}, got {got}. {fix}")
+
+    def __reduce__(self) -> tuple:
+        return (_rebuild, (self.where, self.expected, self.got, self.fix))
+
+
+def _rebuild(where: str, expected: str, got: str, fix: str) -> InputError:
+    return InputError(where, expected=expected, got=got, fix=fix)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence that points from a misspelt name to the nearest known one.
+
+    >>> nearest("sead", ["seed", "epochs"])
+    "Did you mean 'seed'?"
+    """
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    return f"Known: {', '.join(known) or 'none'}."

@@ -1,0 +1,81 @@
+"""Attention of a few documents: which tokens a label looks at (never made for credentialed text unasked)."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+
+from plant.files import write_with
+from plant.model.assemble import TrainingData
+from plant.model.batches import pad_documents
+from plant.model.classifier import LabelClassifier
+from plant.pretraining.lists import TopTokens
+
+LABELS = 2  # labels shown a document
+
+
+def write_attention(
+    classifier: LabelClassifier, data: TrainingData, top: TopTokens | None, *, corpus: Path, vocabulary: Path,
+    out: Path, documents: int,
+) -> None:
+    """Write S of Eq. 1 (after Stage 2) for the rarest true labels of the first test documents.
+
+    Args:
+        classifier: trained.
+        data: its corpus.
+        top: T_l in the trained label space, for the relevance beside the weight; None leaves it null.
+        corpus: folder of the corpus room.
+        vocabulary: vocabulary.parquet of the backbone's tokens.
+        out: parquet: document_id, label, truth, probability, position, token, weight in [0, 1], relevance.
+        documents: how many are shown.
+    """
+    tokens = pl.read_parquet(vocabulary)["token"]
+    ids = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]
+    first = data.corpus.splits["test"][0]
+    counts = np.bincount(
+        data.corpus.indices[: data.corpus.indptr[data.corpus.splits["train"][1]]], minlength=len(data.trained)
+    )
+    shown = [d for d in data.corpus.documents("test") if len(data.corpus.labels(d))][:documents]
+    parts = []
+    for document in shown:
+        labels = data.corpus.labels(document)
+        labels = labels[np.argsort(counts[labels], kind="stable")][:LABELS]
+        weights, probability = _weights(classifier, data, document, labels)
+        read = data.corpus.tokens(document)
+        relevance = None if top is None else top.relevance_of(labels, read)
+        for row, label in enumerate(labels):
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "document_id": ids[int(document) - first], "label": data.names[data.trained[label]],
+                        "truth": True, "probability": float(probability[row]), "position": np.arange(len(read)),
+                        "token": tokens.gather(read), "weight": weights[row],
+                        "relevance": None if relevance is None else np.where(relevance[row] < 0, np.nan, relevance[row]),
+                    },
+                    schema_overrides={"relevance": pl.Float32},
+                ).with_columns(pl.col("relevance").fill_nan(None))
+            )  # fmt: skip
+    write_with(out, (pl.concat(parts) if parts else _empty()).write_parquet)
+
+
+@torch.no_grad()
+def _weights(
+    classifier: LabelClassifier, data: TrainingData, document: int, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """S (m, n) of one document and the labels' probabilities (m)."""
+    classifier.eval()
+    device = next(classifier.parameters()).device
+    padded = pad_documents(data.corpus, [document], device)
+    ids = torch.from_numpy(labels.astype(np.int64))[None].to(device)
+    hidden = classifier.hidden_states(padded)
+    weights = classifier.attention.token_probabilities(hidden, ids, padded.mask)[0]
+    return weights.cpu().numpy(), classifier.logits(hidden, padded.mask, ids)[0].sigmoid().cpu().numpy()
+
+
+def _empty() -> pl.DataFrame:
+    text, number = pl.String, pl.Float32
+    return pl.DataFrame(
+        schema={"document_id": text, "label": text, "truth": pl.Boolean, "probability": pl.Float64,
+                "position": pl.Int64, "token": text, "weight": number, "relevance": number}
+    )  # fmt: skip

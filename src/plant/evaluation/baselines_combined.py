@@ -1,0 +1,111 @@
+"""The z-scored sum of the two other baselines: the bar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from plant.errors import InputError
+from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, write
+from plant.evaluation.scores import Scores, read_scores
+from plant.evaluation.top import scores_at, sorted_csr
+from plant.settings import BaselineSettings, Evaluation
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Scores of two systems for the same (document, label) pairs.
+
+    Attributes:
+        first, second: the scores, of one shape.
+        where: rows and columns of the pairs; None: the scores are (N, L) arrays.
+        shape: (N, L).
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    where: tuple[np.ndarray, np.ndarray] | None
+    shape: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Mean and standard deviation of one system's scores on the validation split."""
+
+    mean: float
+    deviation: float
+
+
+def combined(linear: Path, log_odds: Path, *, settings: BaselineSettings, evaluation: Evaluation, out: Path) -> None:
+    """Choose the weight on validation and write the scores of val and test and choices.json.
+
+    score = w (a - mean_a) / sd_a + (1 - w) (b - mean_b) / sd_b,   a linear, b log-odds,
+
+    with mean and standard deviation over all scores of the validation split: one pair a system, not one a label,
+    which would throw away how often a label occurs. The sum has no natural threshold.
+
+    Where the label set is too large for dense scores, the pairs are the top K labels of each document under
+    either system; a label that only one of them ranks there gets the other's K-th score, the most that it can have.
+
+    Args:
+        linear, log_odds: evaluation folders of the two systems.
+        settings: the weights w of the linear score that are tried.
+        evaluation: limits of the score files.
+        out: the system's evaluation folder.
+
+    Raises:
+        InputError: scores are missing, or the two systems scored other documents or labels.
+    """
+    scores = {split: (read_scores(linear, split), read_scores(log_odds, split)) for split in SPLITS}
+    pairs = {split: _pair(*both, where=f"{split} scores of {log_odds}") for split, both in scores.items()}
+    scales = _scale(pairs["val"].first), _scale(pairs["val"].second)
+    truth = {split: both[0].truth for split, both in scores.items()}
+    values = {w: ndcg(weighted(pairs["val"], scales, w), truth["val"]) for w in settings.weights}
+    weight, choices = best_of("weight", values)
+    write(
+        out, document_ids={split: both[0].document_ids for split, both in scores.items()},
+        label_names=scores["val"][0].label_names, truth=truth, natural_threshold=None, evaluation=evaluation,
+        scores={split: weighted(pair, scales, weight) for split, pair in pairs.items()}, choices=choices,
+        beside=Path(linear) / "val.scores.parquet",
+    )  # fmt: skip
+
+
+def weighted(pair: _Pair, scales: tuple[_Scale, _Scale], weight: float) -> np.ndarray | sp.csr_array:
+    """The weighted sum of z-scores; -inf where either system has no score."""
+    known = np.isfinite(pair.first) & np.isfinite(pair.second)
+    first, second = (_standardised(np.where(known, values, 0.0), scale) for values, scale in
+                     zip((pair.first, pair.second), scales, strict=True))  # fmt: skip
+    total = np.where(known, weight * first + (1 - weight) * second, -np.inf).astype(np.float32)
+    if pair.where is None:
+        return total
+    return sorted_csr(sp.coo_array((total, pair.where), shape=pair.shape))
+
+
+def _standardised(values: np.ndarray, scale: _Scale) -> np.ndarray:
+    return (values - scale.mean) / scale.deviation
+
+
+def _scale(values: np.ndarray) -> _Scale:
+    """Of the finite scores; a system whose scores are all equal keeps them."""
+    finite = values[np.isfinite(values)].astype(np.float64)
+    deviation = float(finite.std()) if finite.size else 0.0
+    return _Scale(float(finite.mean()) if finite.size else 0.0, deviation if deviation > 0 else 1.0)
+
+
+def _pair(first: Scores, second: Scores, *, where: str) -> _Pair:
+    if first.document_ids != second.document_ids or first.label_names != second.label_names:
+        raise InputError(
+            where, expected="the documents and labels that the linear system scored", got="others",
+            fix="Make both again from the same corpus.",
+        )  # fmt: skip
+    if first.dense is not None and second.dense is not None:
+        return _Pair(first.dense, second.dense, None, first.truth.shape)
+    n_labels = len(first.label_names)
+    coordinates = [system.retrieved.tocoo().coords for system in (first, second)]
+    keys = np.unique(np.concatenate([rows.astype(np.int64) * n_labels + columns for rows, columns in coordinates]))
+    rows, columns = np.divmod(keys, n_labels)
+    values = [np.maximum(scores_at(system.retrieved, rows, columns), system.bound[rows]) for system in (first, second)]
+    return _Pair(values[0], values[1], (rows, columns), first.truth.shape)

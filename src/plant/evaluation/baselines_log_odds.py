@@ -1,0 +1,130 @@
+"""Naive Bayes on the presence of each label's few most informative words: evidence without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
+from plant.errors import InputError
+from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
+from plant.evaluation.scores import require_memory
+from plant.files import require_file
+from plant.settings import BaselineSettings, Evaluation
+
+_BLOCK = 1000  # documents whose evidence is summed at once
+
+
+def mig_log_odds(
+    corpus: Path, tokens: Path, relevance: Path, *, settings: BaselineSettings, evaluation: Evaluation, out: Path
+) -> None:
+    """Choose k on validation and write the scores of val and test and choices.json.
+
+    With T_l the k tokens of highest relevance to label l, x_t = 1 where t is in the document, s the smoothing,
+
+        score_l(x) = log (n_l + s) / (N - n_l + s)
+                   + sum over t in T_l of   x_t log (p_t / q_t) + (1 - x_t) log ((1 - p_t) / (1 - q_t)),
+        p_t = (n_lt + s) / (n_l + 2 s),   q_t = (n_t - n_lt + s) / (N - n_l + 2 s),
+
+    from counts over training documents: the log-odds of the label given which of its tokens are present, were they
+    independent. Above 0 means probability above .5. A label without training documents has no score (-inf).
+
+    Args:
+        corpus: folder of the corpus.
+        tokens: folder of the tokens (of the backbone `words`, or any other).
+        relevance: {measure}.parquet for those tokens; its counts and ranks are used.
+        settings: the values of k that are tried, and the smoothing.
+        evaluation: limits of the score files.
+        out: the system's evaluation folder.
+
+    Raises:
+        InputError: the relevance table is missing, does not belong to the corpus, or keeps fewer tokens a label
+            than the largest k; or the scores need more memory than `evaluation.memory_gb`.
+    """
+    labels, text = load_labels(corpus), load_tokens(tokens)
+    require_memory((labels.n_documents, labels.n_labels), settings=evaluation, where="scores of mig_log_odds")
+    table = read_relevance(relevance, labels, most=max(settings.log_odds_k))
+    present = {split: presence(text, labels.rows(split)) for split in SPLITS}
+    truth = {split: truth_of(labels, split) for split in SPLITS}
+
+    def score(split: str, k: int) -> np.ndarray:
+        return log_odds(present[split], table, labels, k=k, smoothing=settings.smoothing)
+
+    values = {k: ndcg(score("val", k), truth["val"]) for k in settings.log_odds_k}
+    k, choices = best_of("k", values)
+    write(
+        out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
+        truth=truth, scores={split: score(split, k) for split in SPLITS}, natural_threshold=0.0,
+        evaluation=evaluation, beside=Path(corpus) / "train.parquet", choices=choices,
+    )  # fmt: skip
+
+
+def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
+    """The `most` best tokens of each label: label id, token_id, rank and the counts.
+
+    Raises:
+        InputError: see `mig_log_odds`.
+    """
+    columns = ["label", "token_id", "rank", "n_label", "n_token", "n_joint", "n_documents"]
+    table = pl.scan_parquet(require_file(path)).select(columns).filter(pl.col("rank") <= most).collect()
+    ids = pl.DataFrame({"label": labels.names, "label_id": np.arange(labels.n_labels)})
+    table = table.join(ids, on="label", how="left", maintain_order="left")
+    expected = labels.counts[0]
+    if table["label_id"].null_count() or (expected[table["label_id"].to_numpy()] != table["n_label"].to_numpy()).any():
+        raise InputError(
+            str(path), expected=f"relevance of the labels of {labels.folder}", got="a table of another corpus",
+            fix="Delete it and run again.",
+        )  # fmt: skip
+    kept = int(table["rank"].max() or 0)  # type: ignore[arg-type]
+    if kept < most:
+        raise InputError(
+            str(path), expected=f"{most} tokens a label, the largest of baselines.log_odds_k", got=str(kept),
+            fix="Raise relevance.k or lower baselines.log_odds_k.",
+        )  # fmt: skip
+    return table
+
+
+def presence(tokens: Tokens, rows: slice) -> sp.csr_array:
+    """(N, V) float32: 1 where the document holds the token."""
+    offsets, input_ids = tokens.part(rows)
+    ones = np.ones(len(input_ids), np.float32)
+    matrix = sp.csr_array((ones, input_ids, offsets), shape=(len(offsets) - 1, tokens.vocabulary_size))
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix
+
+
+def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> np.ndarray:
+    """Scores of `mig_log_odds` for one k.
+
+    The sum is constant + sum over present tokens of weight: one sparse product.
+
+    Args:
+        present: (N, V), 1 or nothing.
+        table: of `read_relevance`.
+        labels: for n_l, N and L.
+        k: tokens a label, at least 1.
+        smoothing: s > 0.
+
+    Returns:
+        (N, L) float32 log-odds; -inf for labels without training documents.
+    """
+    top = table.filter(pl.col("rank") <= k)
+    label, token = top["label_id"].to_numpy(), top["token_id"].to_numpy().astype(np.int64)
+    n_label, n_token, n_joint = (top[name].to_numpy().astype(np.float64) for name in ("n_label", "n_token", "n_joint"))
+    total, prior = float(labels.split_sizes[0]), labels.counts[0].astype(np.float64)
+    with_label = (n_joint + smoothing) / (n_label + 2 * smoothing)
+    without = (n_token - n_joint + smoothing) / (total - n_label + 2 * smoothing)
+    if_present, if_absent = np.log(with_label / without), np.log((1 - with_label) / (1 - without))
+    constant = np.log((prior + smoothing) / (total - prior + smoothing))
+    constant += np.bincount(label, if_absent, minlength=labels.n_labels)
+    shape = (present.shape[1], labels.n_labels)
+    weights = sp.csr_array(((if_present - if_absent).astype(np.float32), (token, label)), shape=shape)
+    scores = np.empty((present.shape[0], labels.n_labels), np.float32)
+    for start in range(0, len(scores), _BLOCK):
+        scores[start : start + _BLOCK] = (present[start : start + _BLOCK] @ weights).toarray() + constant
+    scores[:, prior == 0] = -np.inf
+    return scores

@@ -1,0 +1,81 @@
+"""The names of metrics, as metrics.json, the config and the tables write them.
+
+    name = base [@k] [@natural] [/group]
+
+- no suffix: all labels, at the threshold that was tuned on validation;
+- `@natural`: at the system's own threshold (probability .5, score 0);
+- `/group`: labels of one frequency group only (groups.py);
+- `rare_f1` and `rare_ap` are short for `macro_f1_present/rare` and `map/rare`.
+
+Examples: `macro_f1_present`, `micro_f1@natural`, `ndcg@5`, `rp@5/few`, `macro_f1_all@natural/1-10`, `rare_f1@natural`.
+All are fractions in [0, 1], higher is better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from plant.errors import InputError, nearest
+from plant.evaluation import counts, documents
+from plant.evaluation.groups import label_groups
+from plant.settings import Evaluation
+
+CURVES = ("macro_auc", "map")
+MICRO_AUC = "micro_auc"
+PROPENSITY = "psp"
+SHORT = {"rare_f1": ("macro_f1_present", "rare"), "rare_ap": ("map", "rare")}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A name, taken apart."""
+
+    name: str
+    base: str
+    k: int | None = None
+    natural: bool = False
+    group: str | None = None
+
+    @property
+    def per_document(self) -> bool:
+        """A mean of values that single documents have (unlike F1 over labels, AUC, AP and PSP@k)."""
+        return self.base in documents.AT or self.base in documents.BY_NAME
+
+
+@lru_cache(maxsize=8)
+def metrics(settings: Evaluation) -> dict[str, Metric]:
+    """Every metric that exists under these settings, by name."""
+    groups = (None, *label_groups(np.zeros(0), settings))
+    found = [Metric(MICRO_AUC, MICRO_AUC), *(Metric(f"{PROPENSITY}@{k}", PROPENSITY, k) for k in settings.at)]
+    for group in groups:
+        suffix = "" if group is None else f"/{group}"
+        found += [Metric(base + suffix, base, group=group) for base in CURVES]
+        found += [Metric(f"{base}@{k}{suffix}", base, k, group=group) for base in documents.AT for k in settings.at]
+        for base in (*counts.BY_NAME, *documents.BY_NAME):
+            found += [
+                Metric(base + suffix, base, group=group),
+                Metric(f"{base}@natural{suffix}", base, natural=True, group=group),
+            ]
+    for name, (base, group) in SHORT.items():
+        found.append(Metric(name, base, group=group))
+        if base not in CURVES:
+            found.append(Metric(f"{name}@natural", base, natural=True, group=group))
+    return {metric.name: metric for metric in found}
+
+
+def find(name: str, settings: Evaluation) -> Metric:
+    """The metric of a name.
+
+    Raises:
+        InputError: no such metric (says the nearest).
+
+    >>> find("rare_f1", Evaluation())
+    Metric(name='rare_f1', base='macro_f1_present', k=None, natural=False, group='rare')
+    """
+    known = metrics(settings)
+    if name not in known:
+        raise InputError("metric", expected="the name of a metric", got=repr(name), fix=nearest(name, known))
+    return known[name]

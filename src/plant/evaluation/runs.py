@@ -1,0 +1,100 @@
+"""One training run of a system, ready to be measured on its test split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from plant.errors import InputError
+from plant.evaluation import documents
+from plant.evaluation.curves import Kept
+from plant.evaluation.documents import Ranking, Terms
+from plant.evaluation.groups import LabelSpace
+from plant.evaluation.names import Metric
+from plant.evaluation.scores import Scores, read_scores
+from plant.evaluation.thresholds import Tuned, predict, tune
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Test scores with the threshold that was tuned on validation scores."""
+
+    scores: Scores
+    labels: LabelSpace
+    tuned: Tuned
+    _rankings: dict[str | None, Ranking] = field(default_factory=dict, repr=False)
+    _predictions: dict[bool, sp.csr_array | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def truth(self) -> sp.csr_array:
+        return self.scores.truth
+
+    def predictions(self, natural: bool) -> sp.csr_array | None:
+        """(N, L) boolean at the tuned or at the natural threshold; None where there is no natural one."""
+        if natural not in self._predictions:
+            threshold = self.scores.natural_threshold if natural else self.tuned.value
+            self._predictions[natural] = None if threshold is None else predict(self.scores, threshold)
+        return self._predictions[natural]
+
+    def curve_scores(self) -> np.ndarray | Kept:
+        """What AUC and AP of single labels are computed from."""
+        return self.scores.dense if self.scores.dense is not None else Kept(self.scores.kept, self.scores.bound)
+
+    def all_scores(self) -> np.ndarray | None:
+        """What micro-AUC is computed from."""
+        return self.scores.dense
+
+    def terms(self, metric: Metric) -> Terms | None:
+        """Terms of a metric over documents; None where it is not defined."""
+        if metric.k is None:
+            predicted, truth = self.predictions(metric.natural), self.truth
+            if predicted is None:
+                return None
+            if metric.group is not None:
+                members = np.flatnonzero(self.labels.groups[metric.group])
+                predicted, truth = predicted[:, members], truth[:, members]
+            return documents.BY_NAME[metric.base](predicted, truth)
+        if metric.base == "psp":
+            inverse = self.labels.inverse_propensity
+            if inverse is None:
+                return None
+            return documents.propensity_precision_at(self._ranking(None), metric.k, truth=self.truth, inverse=inverse)
+        return documents.AT[metric.base](self._ranking(metric.group), metric.k)
+
+    def _ranking(self, group: str | None) -> Ranking:
+        if group not in self._rankings:
+            members = None if group is None else self.labels.groups[group]
+            self._rankings[group] = documents.rank(self.scores, max(self.labels.settings.at), members)
+        return self._rankings[group]
+
+
+def load_run(folder: Path, labels: LabelSpace) -> Run:
+    """Read the validation scores for the threshold and the test scores for everything else.
+
+    Raises:
+        InputError: a score file is missing or damaged, its labels are not those of the corpus, or fewer scores
+            were kept than the largest k of `evaluation.at`.
+    """
+    tuned = tune(_read(folder, "val", labels), labels.settings)
+    return Run(_read(folder, "test", labels), labels, tuned)
+
+
+def _read(folder: Path, split: str, labels: LabelSpace) -> Scores:
+    scores = read_scores(folder, split)
+    where = f"{Path(folder)}/{split}.scores.parquet"
+    if scores.label_names != labels.names:
+        raise InputError(
+            where, expected=f"scores of the corpus' {len(labels.names)} labels",
+            got=f"{len(scores.label_names)} labels" + (", in another order or with other names"
+            if len(scores.label_names) == len(labels.names) else ""),
+            fix="The corpus changed: delete the evaluation folder and run again.",
+        )  # fmt: skip
+    if scores.dense is None and scores.top < max(labels.settings.at):
+        raise InputError(
+            where, expected=f"at least {max(labels.settings.at)} kept scores a document (max of evaluation.at)",
+            got=f"{scores.top}", fix="Raise evaluation.top, or lower evaluation.at.",
+        )  # fmt: skip
+    return scores

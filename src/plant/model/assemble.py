@@ -1,0 +1,171 @@
+"""From the files of other rooms to a corpus and a classifier that train, and from weights to files and back."""
+
+import argparse
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from plant import settings as plant_settings
+from plant.checkpoints import load_tensors, save_tensors
+from plant.corpus.reader import load_labels, load_tokens
+from plant.errors import InputError
+from plant.model.backbone import load_backbone
+from plant.model.batches import Corpus
+from plant.model.classifier import LabelClassifier
+from plant.model.features import read_features
+from plant.seeds import stream
+
+SPLITS = ("train", "val", "test")
+ATTENTION, HEAD, BACKBONE = "label_attention.safetensors", "head.safetensors", "backbone.safetensors"
+NetworkBackbone = plant_settings.Pretrained | plant_settings.Random
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A corpus in the label space that can be trained (choice C14).
+
+    Attributes:
+        corpus: documents; its label ids count the trained labels only.
+        trained: ids, in the corpus's full label list, of the labels that have a training document.
+        names: the full label list.
+    """
+
+    corpus: Corpus
+    trained: np.ndarray
+    names: Sequence[str]
+
+
+def load_training_data(corpus: Path, tokens: Path, features: Path | None = None) -> TrainingData:
+    """Read a corpus and its tokens (and cached features).
+
+    Args:
+        corpus: folder of the corpus room.
+        tokens: folder with tokens.safetensors of the backbone.
+        features: file of cached hidden states, or None.
+
+    Raises:
+        InputError: no training document has a label, or the features belong to other tokens.
+    """
+    labels, texts = load_labels(corpus), load_tokens(tokens)
+    ends = np.concatenate([[0], np.cumsum(labels.split_sizes)])
+    splits = {name: (int(ends[i]), int(ends[i + 1])) for i, name in enumerate(SPLITS)}
+    present = np.zeros(len(labels.names), dtype=bool)
+    present[labels.indices[: labels.indptr[splits["train"][1]]]] = True
+    trained = np.flatnonzero(present)
+    if not len(trained):
+        raise InputError(str(corpus), expected="labels on training documents", got="none", fix="Check the source.")
+    new_id = np.cumsum(present) - 1
+    kept = present[labels.indices]
+    indptr = np.concatenate([[0], np.cumsum(kept)])[labels.indptr]
+    states = None if features is None else read_features(features)
+    if states is not None and len(states) != texts.offsets[-1]:
+        raise InputError(
+            str(features), expected=f"features of {texts.offsets[-1]} tokens", got=str(len(states)),
+            fix="Delete the features and run again.",
+        )
+    data = Corpus(texts.input_ids, texts.offsets, indptr, new_id[labels.indices[kept]], splits, states)
+    return TrainingData(data, trained, labels.names)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a job: `auto` takes a GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
+def build_classifier(
+    settings: NetworkBackbone, folder: str | Path, data: TrainingData, *, seed: int, device: torch.device
+) -> LabelClassifier:
+    """A classifier, initialised by the seed: two variants of one seed start from the same weights.
+
+    Args:
+        settings: of the backbone.
+        folder: hub id or local folder of the backbone.
+        data: label space; its cached features take the backbone's place.
+        seed: of the run.
+        device: where it lives.
+    """
+    torch.manual_seed(stream(seed, "initialisation"))
+    features = data.corpus.features
+    backbone = None if features is not None else load_backbone(settings, folder)
+    hidden = features.shape[1] if features is not None else backbone.hidden_size  # type: ignore[union-attr]
+    classifier = LabelClassifier(
+        backbone, n_labels=len(data.trained), hidden_size=hidden, heads=settings.attention_heads,
+        pool_size=settings.pool_size, mask_padding=settings.mask_padding,
+    )
+    return classifier.to(device)
+
+
+def prepare(args: argparse.Namespace) -> tuple[TrainingData, LabelClassifier, dict[str, Any]]:
+    """What every script that runs a model begins with: threads, device, data, classifier.
+
+    Args:
+        args: of the script: settings (with the sections backbone and compute), corpus, tokens, backbone,
+            features (or None), seed.
+
+    Returns:
+        Data, classifier, and facts for the provenance: device, labels, trainable parameters.
+    """
+    compute = plant_settings.Compute.model_validate(args.settings["compute"])
+    torch.set_num_threads(compute.threads)
+    device = choose_device(compute.device)
+    settings = plant_settings.parse_backbone(args.settings["backbone"])
+    if isinstance(settings, plant_settings.Words):
+        raise InputError("backbone", expected="a network", got="kind: words", fix="Name another backbone.")
+    data = load_training_data(Path(args.corpus), args.tokens.parent, args.features)
+    classifier = build_classifier(settings, args.backbone, data, seed=args.seed, device=device)
+    trainable = sum(p.numel() for p in classifier.parameters() if p.requires_grad)
+    return data, classifier, {"device": str(device), "labels": len(data.trained), "trainable_parameters": trainable}
+
+
+def save_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> None:
+    """Write the label attention, the trained part of the backbone and, after Stage 2, the head."""
+    save_tensors(folder / ATTENTION, classifier.attention.state_dict())
+    trained = {} if classifier.backbone is None else {
+        name: p for name, p in classifier.backbone.named_parameters() if p.requires_grad
+    }
+    save_tensors(folder / BACKBONE, trained)
+    if head:
+        save_tensors(folder / HEAD, classifier.head.state_dict())
+
+
+def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> None:
+    """Put weights of `save_weights` into a classifier built with the same settings.
+
+    Raises:
+        InputError: a file is missing or does not fit the classifier.
+    """
+    parts = [(classifier.attention, ATTENTION, True), (classifier.backbone, BACKBONE, False)]
+    if head:
+        parts.append((classifier.head, HEAD, True))
+    for module, name, strict in parts:
+        if module is None:
+            continue
+        try:
+            unexpected = module.load_state_dict(load_tensors(folder / name), strict=strict).unexpected_keys
+        except RuntimeError as error:
+            raise InputError(
+                str(folder / name), expected="weights that fit the configured model",
+                got=str(error).splitlines()[-1].strip(), fix="Delete the run's folder and run again.",
+            ) from error
+        if unexpected:
+            raise InputError(
+                str(folder / name), expected="weights of this backbone", got=f"unknown names {unexpected[:3]}",
+                fix="Delete the run's folder and run again.",
+            )
+
+
+def run_digest(settings: Mapping[str, Any], inputs: Sequence[Path]) -> str:
+    """SHA-256 over settings and input files: a checkpoint is used by the same run only."""
+    sha = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for path in inputs:
+        with Path(path).open("rb") as handle:
+            sha.update(hashlib.file_digest(handle, "sha256").digest())
+    return sha.hexdigest()

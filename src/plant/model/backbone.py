@@ -1,0 +1,255 @@
+"""Backbones: load or make, quantise, adapt, and read a document as ONE sequence of hidden states."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from plant import settings as plant_settings
+from plant.errors import InputError
+from plant.files import atomic_path
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+# Query, key, value and output projections by model type (appendix A; facts, section A). A wrong list would
+# adapt the output projection only, without a word: the number of adapted modules is asserted.
+LORA_TARGETS = {
+    "llama": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "mistral": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "qwen2": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "qwen3": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "gemma2": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "phi3": ("qkv_proj", "o_proj"),
+    "deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"),
+    "bert": ("query", "key", "value", "attention.output.dense"),
+    "roberta": ("query", "key", "value", "attention.output.dense"),
+    "xlm-roberta": ("query", "key", "value", "attention.output.dense"),
+}
+
+
+class Backbone(nn.Module):
+    """A transformer that maps a padded batch of documents to hidden states.
+
+    A document longer than `chunk_tokens` passes through in pieces; the pieces' states are put side by side
+    again, so that label attention sees the whole document (choice C09). Each piece gets the special tokens
+    that the tokenizer puts around a text; their states are dropped.
+
+    Args:
+        model: a Hugging Face base model (no task head).
+        chunk_tokens: tokens a piece, without special tokens.
+        prefix, suffix: ids of the special tokens around a text.
+        precision: autocast type of the forward pass.
+    """
+
+    def __init__(
+        self, model: nn.Module, *, chunk_tokens: int, prefix: tuple[int, ...] = (), suffix: tuple[int, ...] = (),
+        precision: str = "fp32",
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.chunk_tokens, self.prefix, self.suffix, self.precision = chunk_tokens, prefix, suffix, precision
+
+    @property
+    def hidden_size(self) -> int:
+        return int(self.model.config.hidden_size)  # type: ignore[union-attr, arg-type]
+
+    def train(self, mode: bool = True) -> "Backbone":
+        """A backbone of which nothing is trained stays in evaluation mode: frozen means no dropout either."""
+        return super().train(mode and any(parameter.requires_grad for parameter in self.parameters()))
+
+    def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
+        """H (B, n, h) in fp32; zeros at padding.
+
+        Args:
+            input_ids: (B, n).
+            mask: (B, n), True at tokens, all tokens before all padding.
+        """
+        batch, n = input_ids.shape
+        pieces = -(-n // self.chunk_tokens)
+        width = pieces * self.chunk_tokens if pieces > 1 else n
+        pad = (0, width - n)
+        rows = nn.functional.pad(input_ids, pad).view(batch * pieces, -1)
+        inside = nn.functional.pad(mask, pad).view(batch * pieces, -1)
+        kept = inside.any(1)
+        states = self._states(rows[kept], inside[kept])
+        out = states.new_zeros(batch * pieces, *states.shape[1:])
+        out[kept] = states * inside[kept][..., None]
+        return out.view(batch, width, -1)[:, :n]
+
+    def _states(self, rows: Tensor, inside: Tensor) -> Tensor:
+        """Hidden states of pieces (C, c) with the special tokens put around and taken off again."""
+        ids, mask = self._with_special(rows, inside)
+        kind = rows.device.type
+        enabled = self.precision != "fp32"
+        with torch.autocast(kind, dtype=DTYPES[self.precision] if enabled else None, enabled=enabled):
+            states = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        start = len(self.prefix)
+        return states[:, start : start + rows.shape[1]].float()
+
+    def _with_special(self, rows: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.prefix and not self.suffix:
+            return rows, inside
+        count, c = rows.shape
+        start = len(self.prefix)
+        ids = rows.new_zeros(count, start + c + len(self.suffix))
+        mask = torch.zeros_like(ids, dtype=torch.bool)
+        ids[:, :start] = rows.new_tensor(self.prefix)
+        ids[:, start : start + c] = rows
+        mask[:, :start] = True
+        mask[:, start : start + c] = inside
+        ends = start + inside.sum(1)  # the suffix follows the last token, not the padding
+        for shift, special in enumerate(self.suffix):
+            ids.scatter_(1, (ends + shift)[:, None], special)
+            mask.scatter_(1, (ends + shift)[:, None], True)
+        return ids, mask
+
+
+def load_backbone(settings: plant_settings.Pretrained | plant_settings.Random, folder: str | Path) -> Backbone:
+    """Load, quantise and adapt a backbone.
+
+    Args:
+        settings: of the backbone.
+        folder: hub id or local folder (for kind `random`, the folder that `make_random_backbone` wrote).
+
+    Returns:
+        The backbone; only what is trained requires a gradient.
+
+    Raises:
+        InputError: no model or tokenizer in the folder, or LoRA targets that match nothing.
+    """
+    model = _load_model(settings, str(folder))
+    prefix, suffix = special_tokens(settings, folder)
+    if settings.bidirectional:
+        model.config.is_causal = False
+        for module in model.modules():
+            if hasattr(module, "is_causal"):
+                module.is_causal = False
+    if settings.gradient_checkpointing:
+        model.activation_checkpointing_enable({"use_reentrant": False})
+        model.enable_input_require_grads()  # frozen embeddings would cut the gradient of checkpointed layers
+    if settings.adapter == "lora":
+        model = _adapt(model, settings)
+    else:
+        model.requires_grad_(settings.adapter == "full")
+    return Backbone(
+        model, chunk_tokens=settings.chunk_tokens, prefix=prefix, suffix=suffix, precision=settings.precision
+    )
+
+
+def _load_model(settings: plant_settings.Pretrained | plant_settings.Random, folder: str) -> Any:
+    from transformers import AutoModel
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # a log is not a terminal
+    options: dict[str, Any] = {"use_safetensors": True}
+    if isinstance(settings, plant_settings.Pretrained):
+        options |= {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
+    if settings.quantization == "nf4":
+        from transformers import BitsAndBytesConfig
+
+        options["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=DTYPES[settings.precision],
+        )
+    elif settings.adapter != "full" and settings.precision != "fp32":
+        options["dtype"] = DTYPES[settings.precision]  # frozen weights need no fp32 master copy
+    else:
+        options["dtype"] = torch.float32
+    try:
+        return AutoModel.from_pretrained(folder, **options)
+    except OSError as error:
+        raise InputError(
+            f"backbone {folder}", expected="a Hugging Face model (config.json and safetensors weights) by folder or hub id",
+            got=str(error).splitlines()[0], fix="Check `path`; offline machines need a local folder.",
+        ) from error
+
+
+def special_tokens(
+    settings: plant_settings.Pretrained | plant_settings.Random, folder: str | Path
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Ids that the tokenizer puts before and after a text."""
+    from transformers import AutoTokenizer
+
+    options: dict[str, Any] = {}
+    if isinstance(settings, plant_settings.Pretrained):
+        options = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **options)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"backbone {folder}", expected="a tokenizer beside the model (tokenizer.json)",
+            got=str(error).splitlines()[0], fix="Save the model's tokenizer into the folder.",
+        ) from error
+    bare = tokenizer("a", add_special_tokens=False)["input_ids"]
+    dressed = tokenizer("a")["input_ids"]
+    start = next(i for i in range(len(dressed)) if dressed[i : i + len(bare)] == bare)
+    return tuple(dressed[:start]), tuple(dressed[start + len(bare) :])
+
+
+def _adapt(model: Any, settings: plant_settings.Pretrained | plant_settings.Random) -> Any:
+    """LoRA on the projections of the model type, with the number of adapted modules asserted."""
+    from peft import LoraConfig, get_peft_model
+
+    lora = settings.lora
+    kind = model.config.model_type
+    targets = lora.targets or LORA_TARGETS.get(kind)
+    names = [name for name, _ in model.named_modules()]
+    unmatched = [t for t in targets or () if not any(name == t or name.endswith("." + t) for name in names)]
+    if not targets or unmatched:
+        raise InputError(
+            f"backbone of type {kind!r}", expected="LoRA targets that name modules of the model",
+            got=f"{unmatched} that match nothing" if targets else "a model type without a known list",
+            fix="Set `lora.targets` to the names of its query, key, value and output projections.",
+        )
+    config = LoraConfig(
+        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=list(targets), bias="none"
+    )
+    return get_peft_model(model, config)
+
+
+def make_random_backbone(settings: plant_settings.Random, tokenizer: Path, out: Path) -> None:
+    """Write a small random transformer beside its tokenizer as a Hugging Face folder.
+
+    Args:
+        settings: architecture and sizes.
+        tokenizer: folder of the trained tokenizer.
+        out: the folder to write.
+    """
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    vocabulary = AutoTokenizer.from_pretrained(str(tokenizer))
+    config = _random_config(settings, len(vocabulary))
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(settings.seed)
+        model = AutoModel.from_config(config)
+    with atomic_path(out) as partial:
+        model.save_pretrained(partial)
+        vocabulary.save_pretrained(partial)
+
+
+def _random_config(settings: plant_settings.Random, vocabulary: int) -> Any:
+    import transformers
+
+    size, layers, heads = settings.hidden_size, settings.layers, settings.heads
+    common: dict[str, Any] = {
+        "vocab_size": vocabulary, "hidden_size": size, "num_hidden_layers": layers, "num_attention_heads": heads,
+        "intermediate_size": 4 * size, "max_position_embeddings": settings.chunk_tokens + 8,
+    }  # fmt: skip
+    causal = {"num_key_value_heads": heads, "pad_token_id": 0, "bos_token_id": None, "eos_token_id": None}
+    if settings.architecture == "llama":
+        return transformers.LlamaConfig(**common, **causal)
+    if settings.architecture == "mistral":
+        return transformers.MistralConfig(**common, **causal, sliding_window=None)
+    if settings.architecture == "phi3":
+        return transformers.Phi3Config(**common, **causal)
+    if settings.architecture == "bert":
+        return transformers.BertConfig(**common, pad_token_id=0)
+    part = size // heads
+    return transformers.DeepseekV3Config(
+        **common, **causal, moe_intermediate_size=size, q_lora_rank=size // 2, kv_lora_rank=size // 2,
+        qk_nope_head_dim=part, qk_rope_head_dim=max(2, part // 2 * 2), v_head_dim=part, n_routed_experts=4,
+        n_shared_experts=1, num_experts_per_tok=2, n_group=1, topk_group=1, first_k_dense_replace=1,
+    )  # fmt: skip

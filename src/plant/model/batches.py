@@ -1,0 +1,104 @@
+"""From memory-mapped arrays to padded batches, in an order that depends on seed and epoch alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from plant.model.classifier import Documents
+from plant.seeds import generator
+
+BUCKET = 16  # batches whose documents are sorted by length together: little padding, still random
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What training reads of a corpus.
+
+    Attributes:
+        input_ids: i32 (sum of lengths).
+        offsets: i64 (N + 1).
+        indptr, indices: labels of each document as CSR; the ids are those of the trained label space.
+        splits: first and last + 1 document of train, val, test.
+        features: fp16 (sum of lengths, h) memory map, or None.
+    """
+
+    input_ids: np.ndarray
+    offsets: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    splits: dict[str, tuple[int, int]]
+    features: np.ndarray | None = None
+
+    def length(self, documents: np.ndarray) -> np.ndarray:
+        return self.offsets[documents + 1] - self.offsets[documents]
+
+    def documents(self, split: str) -> np.ndarray:
+        """Ids of the split's documents that have at least one token."""
+        ids = np.arange(*self.splits[split])
+        return ids[self.length(ids) > 0]
+
+    def labels(self, document: int) -> np.ndarray:
+        return self.indices[self.indptr[document] : self.indptr[document + 1]]
+
+    def tokens(self, document: int) -> np.ndarray:
+        return self.input_ids[self.offsets[document] : self.offsets[document + 1]]
+
+
+def ordered_batches(corpus: Corpus, documents: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """Batches for evaluation: sorted by length, so that padding is small. Every document comes once."""
+    ordered = documents[np.argsort(corpus.length(documents), kind="stable")]
+    return [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
+
+
+def batches_by_tokens(corpus: Corpus, documents: np.ndarray, budget: int) -> list[np.ndarray]:
+    """Batches sorted by length whose padded size stays within `budget` tokens (one document at least)."""
+    ordered = documents[np.argsort(corpus.length(documents), kind="stable")]
+    lengths = corpus.length(ordered)
+    batches, start = [], 0
+    for end in range(1, len(ordered) + 1):
+        if end == len(ordered) or (end + 1 - start) * lengths[end] > budget:
+            batches.append(ordered[start:end])
+            start = end
+    return batches
+
+
+def shuffled_batches(
+    corpus: Corpus, documents: np.ndarray, batch_size: int, *, seed: int, epoch: int
+) -> list[np.ndarray]:
+    """Batches of one training epoch: random, with documents of like length together.
+
+    The order is a function of (seed, epoch) alone, so a resumed run sees what the uninterrupted one sees.
+    """
+    random = generator(seed, "order", epoch)
+    shuffled = random.permutation(documents)
+    batches: list[np.ndarray] = []
+    for start in range(0, len(shuffled), batch_size * BUCKET):
+        batches += ordered_batches(corpus, shuffled[start : start + batch_size * BUCKET], batch_size)
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def pad_documents(corpus: Corpus, batch: Sequence[int] | np.ndarray, device: torch.device) -> Documents:
+    """One padded batch: ids (or cached features) and the mask."""
+    lengths = corpus.length(np.asarray(batch))
+    width = int(lengths.max())
+    mask = torch.from_numpy(np.arange(width)[None, :] < lengths[:, None])
+    if corpus.features is not None:
+        features = np.zeros((len(batch), width, corpus.features.shape[1]), dtype=corpus.features.dtype)
+        for row, document in enumerate(batch):
+            start, end = corpus.offsets[document], corpus.offsets[document + 1]
+            features[row, : end - start] = corpus.features[start:end]
+        return Documents(mask.to(device), features=torch.from_numpy(features).to(device).float())
+    ids = np.zeros((len(batch), width), dtype=np.int64)
+    for row, document in enumerate(batch):
+        ids[row, : lengths[row]] = corpus.tokens(document)
+    return Documents(mask.to(device), input_ids=torch.from_numpy(ids).to(device))
+
+
+def multi_hot(corpus: Corpus, batch: Sequence[int] | np.ndarray, n_labels: int, device: torch.device) -> torch.Tensor:
+    """Truth of a batch, bool (B, |L|)."""
+    truth = np.zeros((len(batch), n_labels), dtype=bool)
+    for row, document in enumerate(batch):
+        truth[row, corpus.labels(document)] = True
+    return torch.from_numpy(truth).to(device)

@@ -1,0 +1,69 @@
+"""Hidden states of a frozen backbone, computed once and read as a memory map (the CPU's way)."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from plant.errors import InputError
+from plant.files import atomic_path, require_file
+from plant.model.backbone import Backbone
+from plant.model.batches import Corpus, batches_by_tokens, pad_documents
+
+BATCH_TOKENS = 8192  # tokens that go through the backbone together
+
+
+def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: torch.device) -> None:
+    """Write fp16 hidden states of every token of every document as one safetensors file.
+
+    The file is filled through a memory map: the array may be larger than memory.
+
+    Args:
+        backbone: frozen.
+        corpus: its documents, all splits.
+        out: file with one array `features`, (sum of lengths, h).
+    """
+    backbone.eval().to(device)
+    total, h = int(corpus.offsets[-1]), backbone.hidden_size
+    documents = np.arange(len(corpus.offsets) - 1)
+    documents = documents[corpus.length(documents) > 0]
+    with atomic_path(out) as partial:
+        start = _write_header(partial, total, h)
+        features = np.memmap(partial, dtype=np.float16, mode="r+", offset=start, shape=(total, h))
+        batches = batches_by_tokens(corpus, documents, BATCH_TOKENS)
+        with torch.inference_mode():
+            for batch in tqdm(batches, desc="features", delay=10, mininterval=10):
+                padded = pad_documents(corpus, batch, device)
+                states = backbone(padded.input_ids, padded.mask).half().cpu().numpy()
+                for row, document in enumerate(batch):
+                    first, last = corpus.offsets[document], corpus.offsets[document + 1]
+                    features[first:last] = states[row, : last - first]
+        features.flush()
+
+
+def read_features(source: Path) -> np.ndarray:
+    """The features as a read-only memory map, fp16 (sum of lengths, h)."""
+    path = require_file(source)
+    with path.open("rb") as handle:
+        length = int.from_bytes(handle.read(8), "little")
+        entry = json.loads(handle.read(length)).get("features")
+    if entry is None or entry["dtype"] != "F16":
+        raise InputError(
+            str(path), expected="one fp16 array named `features`", got="another safetensors file",
+            fix="Delete it and run again.",
+        )
+    shape = tuple(entry["shape"])
+    return np.memmap(path, dtype=np.float16, mode="r", offset=8 + length + entry["data_offsets"][0], shape=shape)
+
+
+def _write_header(path: Path, rows: int, columns: int) -> int:
+    """Header of a safetensors file and room for its data; returns where the data starts."""
+    size = rows * columns * 2
+    header = json.dumps({"features": {"dtype": "F16", "shape": [rows, columns], "data_offsets": [0, size]}}).encode()
+    header += b" " * (-len(header) % 8)
+    with path.open("wb") as handle:
+        handle.write(len(header).to_bytes(8, "little") + header)
+        handle.truncate(8 + len(header) + size)
+    return 8 + len(header)

@@ -1,0 +1,171 @@
+"""Label attention and the head on top of it (section 2, Eq. 1).
+
+Symbols, as in the paper:
+    E   label embeddings (|L|, h), the queries        H   hidden states (n, h), keys and values
+    S   label-by-token scores (|L|, n)                A   attended representations (|L|, h)
+    B_m, B_a   multiplicative and additive boost (|L|, h)
+    p   output size of the adaptive average pooling   W_c   shared map from p to one logit
+Shapes in comments: B documents, L labels asked for, n tokens, h hidden size, G heads, d = h / G.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from plant.errors import InputError
+
+EMBEDDING_STD = 0.02  # choice C10: the usual scale of transformer embeddings
+
+
+class LabelAttention(nn.Module):
+    """Multi-head attention whose queries are label embeddings (Eq. 1).
+
+    The parameters are those of a standard multi-head attention with biases; only E has one row a label.
+
+    Args:
+        n_labels: |L|.
+        hidden_size: h, of the backbone.
+        heads: G; must divide h.
+
+    Raises:
+        InputError: `heads` does not divide `hidden_size`.
+    """
+
+    def __init__(self, n_labels: int, hidden_size: int, heads: int) -> None:
+        super().__init__()
+        if hidden_size % heads:
+            raise InputError(
+                "label attention", expected=f"a number of heads that divides the hidden size {hidden_size}",
+                got=f"{heads} heads", fix="Change attention_heads of the backbone in the config.",
+            )
+        self.heads = heads
+        self.embeddings = nn.Parameter(torch.empty(n_labels, hidden_size))
+        self.query = nn.Linear(hidden_size, hidden_size)
+        self.key = nn.Linear(hidden_size, hidden_size)
+        self.value = nn.Linear(hidden_size, hidden_size)
+        self.output = nn.Linear(hidden_size, hidden_size)
+        nn.init.trunc_normal_(self.embeddings, std=EMBEDDING_STD)
+        for linear in (self.query, self.key, self.value, self.output):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    @property
+    def planted(self) -> list[nn.Parameter]:
+        """What Stage 1 gives a gradient to: E, W_Q, W_K."""
+        return [self.embeddings, *self.query.parameters(), *self.key.parameters()]
+
+    def token_logits(self, hidden: Tensor, labels: Tensor) -> Tensor:
+        """s_lj before the softmax, averaged over heads (choice C01).
+
+        The mean over heads of q^g . k^g / sqrt(d) is one dot product over all h dimensions.
+
+        Args:
+            hidden: H, (B, n, h).
+            labels: label ids (B, m).
+
+        Returns:
+            (B, m, n), unmasked: padding is the caller's to leave out.
+        """
+        queries = self.query(self.embeddings[labels])  # (B, m, h)
+        scale = 1 / (self.heads * math.sqrt(self.key.out_features / self.heads))
+        return (queries * scale) @ self.key(hidden).transpose(1, 2)
+
+    def token_probabilities(self, hidden: Tensor, labels: Tensor, mask: Tensor | None) -> Tensor:
+        """S of Eq. 1: the softmax over a document's tokens, averaged over heads.
+
+        Args:
+            hidden: H, (B, n, h).
+            labels: label ids (B, m).
+            mask: (B, n), True at tokens and False at padding. None: padding is attended to.
+
+        Returns:
+            (B, m, n), rows sum to 1, exactly 0 at padding.
+        """
+        queries = self._split(self.query(self.embeddings[labels]))  # (B, G, m, d)
+        keys = self._split(self.key(hidden))  # (B, G, n, d)
+        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
+        return scores.float().softmax(-1).mean(1)
+
+    def attend(self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None) -> Tensor:
+        """The concatenated heads' outputs, before W_O (folded into the head: see `Head`).
+
+        Args:
+            hidden: H, (B, n, h).
+            labels: ids (B, m), or None for all labels.
+            mask: (B, n) or None.
+
+        Returns:
+            (B, m, h).
+        """
+        if labels is None:
+            queries = self._split(self.query(self.embeddings)[None]).expand(hidden.shape[0], -1, -1, -1)
+        else:
+            # W_Q E once, then rows: a label asked for by many documents is projected once
+            queries = self._split(self.query(self.embeddings)[labels])
+        keys, values = self._split(self.key(hidden)), self._split(self.value(hidden))
+        allowed = None if mask is None else mask[:, None, None, :]
+        attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)  # (B, G, m, d)
+        return attended.transpose(1, 2).flatten(2)
+
+    def _split(self, states: Tensor) -> Tensor:
+        """(B, m, h) -> (B, G, m, d)"""
+        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class Head(nn.Module):
+    """Boost, adaptive average pooling and the shared map to one logit, folded into one vector a label.
+
+    Pooling is a fixed matrix M (p, h) and the shared map is W_c (p), both linear, so with w = M^T W_c and
+    c_l = B_m,l * w the literal form W_c . Pool(B_a,l + A_l * B_m,l) + beta equals
+
+        logit_l = A'_l . (W_O^T c_l) + c_l . b_O + B_a,l . w + beta,
+
+    where A'_l is the attention output before W_O. The boosted and pooled matrices never exist. The literal
+    form is `plant.model.literal`; tests hold the two together, forward and backward.
+    """
+
+    pooling: Tensor
+
+    def __init__(self, n_labels: int, hidden_size: int, pool_size: int) -> None:
+        super().__init__()
+        self.boost_mul = nn.Parameter(torch.ones(n_labels, hidden_size))
+        self.boost_add = nn.Parameter(torch.zeros(n_labels, hidden_size))
+        self.project = nn.Linear(pool_size, 1)
+        self.register_buffer("pooling", pooling_matrix(hidden_size, pool_size).float(), persistent=False)
+
+    def forward(self, attended: Tensor, output: nn.Linear, labels: Tensor | None) -> Tensor:
+        """Logits of the labels that were attended for.
+
+        Args:
+            attended: A' (B, m, h), from `LabelAttention.attend`.
+            output: W_O and b_O of the attention.
+            labels: the same ids (B, m), or None for all labels (then m = |L|).
+
+        Returns:
+            (B, m) in fp32 or wider.
+        """
+        w = self.project.weight[0] @ self.pooling  # (h)
+        c = self.boost_mul * w  # (|L|, h)
+        u = c @ output.weight  # (|L|, h): W_O^T c_l as rows
+        bias = c @ output.bias + self.boost_add @ w + self.project.bias  # (|L|)
+        if labels is not None:
+            u, bias = u[labels], bias[labels]
+        wide = torch.promote_types(attended.dtype, torch.float32)
+        return (attended.to(wide) * u.to(wide)).sum(-1) + bias.to(wide)
+
+
+def pooling_matrix(hidden_size: int, pool_size: int) -> Tensor:
+    """Adaptive average pooling from h to p as a float64 matrix M (p, h); rows sum to 1.
+
+    Row i averages the bins floor(i h / p) .. ceil((i + 1) h / p), which overlap where p does not divide h.
+    """
+    rows = torch.arange(pool_size)[:, None]
+    columns = torch.arange(hidden_size)[None, :]
+    start = rows * hidden_size // pool_size
+    end = ((rows + 1) * hidden_size + pool_size - 1) // pool_size
+    inside = (columns >= start) & (columns < end)
+    return inside.double().div(inside.sum(1, keepdim=True))

@@ -1,0 +1,110 @@
+"""What the results stand on: the corpus in numbers, and what every stage cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant.files import read_json
+from plant.paper.inputs import STAGE1
+from plant.paper.render import Cell, Table
+from plant.paper.systems import System
+from plant.paper.wording import MISSING, seconds
+
+SPLITS = ("train", "val", "test")
+
+
+def corpus_table(statistics: Path) -> Table:
+    """The corpus' statistics.json: one row a statistic, one column a split; `all` holds what has no split."""
+    flat = list(_flatten(read_json(statistics)))
+    names = dict.fromkeys(name for _, name, _ in flat)
+    value_of = {(split, name): value for split, name, value in flat}
+    columns = [*SPLITS, *(["all"] if any(split == "all" for split, _, _ in flat) else [])]
+    rows = tuple(
+        (Cell(name.replace("_", " ")), *(Cell(_count(value_of.get((split, name)))) for split in columns))
+        for name in names
+    )
+    return Table(
+        name="corpus",
+        title="Corpus",
+        columns=("Statistic", *columns),
+        rows=rows,
+        data=pl.DataFrame(flat, schema={"split": pl.String, "statistic": pl.String, "value": pl.Float64}, orient="row"),
+        notes=("Aggregates only. Labels that occur in test or val but not in train are kept and cannot be predicted.",),
+    )
+
+
+def cost_table(records: Sequence[Mapping[str, Any]], *, systems: tuple[System, ...]) -> Table:
+    """Wall time and memory of every stage, from the provenance sidecars.
+
+    Args:
+        records: as `read_costs` returns them; several records of one stage and name are its runs (seeds).
+        systems: give titles to names.
+    """
+    titles = {system.name: system.title for system in systems}
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["stage"], record["name"]), []).append(record)
+    rows = tuple(
+        (
+            Cell(f"{stage}: {name if stage == STAGE1 else titles.get(name, name)}" if name else stage),
+            Cell(str(len(runs))),
+            Cell(seconds(_mean(runs, "wall_seconds"))),
+            Cell(_megabytes(_largest(runs, "peak_host_mb"))),
+            Cell(_megabytes(_largest(runs, "peak_device_mb"))),
+            Cell(", ".join(sorted({str(run["device"]) for run in runs if run.get("device")})) or MISSING),
+        )
+        for (stage, name), runs in groups.items()
+    )
+    columns = ("stage", "name", "seed", "wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb", "device")
+    return Table(
+        name="cost",
+        title="Cost of every stage",
+        columns=("Stage", "Runs", "Wall time a run (mean)", "Peak memory", "Peak device memory", "Device"),
+        rows=rows,
+        data=pl.DataFrame(
+            [[record.get(column) for column in columns] for record in records],
+            schema=dict.fromkeys(columns[:2], pl.String) | {"seed": pl.Int64}
+            | dict.fromkeys(columns[3:7], pl.Float64) | {"device": pl.String},
+            orient="row", strict=False,
+        ),
+        notes=("Wall time includes starting Python. Peak memory is the largest of the runs.",),
+    )  # fmt: skip
+
+
+def _flatten(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+    """(split or "all", name, number) of a nested JSON object, names joined by spaces, in file order."""
+
+    def walk(node: Any, path: tuple[str, ...], split: str) -> Iterator[tuple[str, str, float]]:
+        if isinstance(node, Mapping):
+            for key, value in node.items():
+                inside = key in SPLITS
+                yield from walk(value, path if inside or key == "splits" else (*path, key), key if inside else split)
+        elif isinstance(node, int | float) and not isinstance(node, bool):
+            yield split, " ".join(path), float(node)
+
+    yield from walk(statistics, (), "all")
+
+
+def _count(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _mean(runs: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    values = [float(run[key]) for run in runs if isinstance(run.get(key), int | float)]
+    return sum(values) / len(values) if values else None
+
+
+def _largest(runs: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    return max((float(run[key]) for run in runs if isinstance(run.get(key), int | float)), default=None)
+
+
+def _megabytes(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    return f"{value:,.0f} MB" if value < 1000 else f"{value / 1000:.1f} GB"

@@ -1,0 +1,179 @@
+"""One look for all figures, and saving them so that the same numbers give the same bytes.
+
+The hue says what kind of system it is, lightness and marker which one; names stand beside the marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+
+from plant.files import atomic_path
+from plant.paper.systems import KIND_COLOURS, Kind, System
+
+COLUMN, PAGE = 3.5, 7.0
+"""Width of one column and of a page, inches."""
+_MARKERS: dict[Kind, str] = {"planted": "osX", "control": "^vP", "unplanted": "s<>", "no network": "DdX"}
+_TINTS = (0.0, 0.35, 0.55)
+_DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1.5, 1)))
+GRID = "#DDDDDD"
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 7.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "plant",
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How one system is drawn, the same in every figure."""
+
+    colour: str
+    marker: str
+    dash: Any
+    ink: str
+    """For text: the hue without the tint, which would be too pale to read."""
+
+
+def marks(systems: Sequence[System]) -> dict[str, Mark]:
+    """System name -> its mark: the hue of its kind, a tint and a marker of its own among three of a kind."""
+    counts: dict[Kind, int] = {}
+    found = {}
+    for system in systems:
+        place = counts.get(system.kind, 0) % len(_TINTS)
+        counts[system.kind] = counts.get(system.kind, 0) + 1
+        colour = _lighter(KIND_COLOURS[system.kind], _TINTS[place])
+        found[system.name] = Mark(colour, _MARKERS[system.kind][place], _DASHES[place], KIND_COLOURS[system.kind])
+    return found
+
+
+def _lighter(colour: str, share: float) -> str:
+    """Mix a colour with white.
+
+    >>> _lighter("#000000", 0.5)
+    '#808080'
+    """
+    red, green, blue = to_rgb(colour)
+    return to_hex([channel + (1 - channel) * share for channel in (red, green, blue)])
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """The style inside the block; matplotlib's settings are put back after it."""
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure that belongs to no global state, sizes in inches."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, target: Path) -> None:
+    """Write `target`.pdf and `target`.png, without dates or program names."""
+    empty: dict[str, dict[str, Any]] = {
+        "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+        "png": {"Software": None},
+    }
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, for both files
+    for kind, metadata in empty.items():
+        with atomic_path(target.with_name(f"{target.name}.{kind}")) as partial:
+            figure.savefig(partial, format=kind, metadata=metadata)
+
+
+def sentence(text: str) -> Figure:
+    """A figure that says why there is none."""
+    figure = new_figure(COLUMN, 1.0)
+    figure.text(0.5, 0.5, text, ha="center", va="center", wrap=True, color="#333333")
+    return figure
+
+
+def spread(positions: Sequence[float], gap: float) -> list[float]:
+    """Move label positions apart until neighbours are at least `gap` from each other, changing little.
+
+    Labels that would touch become one group, which is centred on the mean of what its members want.
+
+    >>> spread([0.0, 0.25, 5.0], 1.0)
+    [-0.375, 0.625, 5.0]
+    """
+    order = sorted(range(len(positions)), key=lambda index: positions[index])
+    groups: list[list[int]] = []
+    for index in order:
+        groups.append([index])
+        while len(groups) > 1 and _begin(groups[-1], positions, gap) < _end(groups[-2], positions, gap):
+            last = groups.pop()
+            groups[-1] += last
+    moved = [0.0] * len(positions)
+    for group in groups:
+        for place, index in enumerate(group):
+            moved[index] = _begin(group, positions, gap) + place * gap
+    return moved
+
+
+def _begin(group: Sequence[int], positions: Sequence[float], gap: float) -> float:
+    centre = sum(positions[index] for index in group) / len(group)
+    return centre - gap * (len(group) - 1) / 2
+
+
+def _end(group: Sequence[int], positions: Sequence[float], gap: float) -> float:
+    """Where the next label may stand at the earliest."""
+    return _begin(group, positions, gap) + gap * len(group)
+
+
+@dataclass(frozen=True)
+class EndLabel:
+    """A name beside the end of a line, instead of a legend."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
+
+
+def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None:
+    """Write the labels to the right of the rightmost end, moved apart so that none overlap.
+
+    Args:
+        height: of the axes, inches; the axis limits must be final.
+    """
+    if not labels:
+        return
+    low, high = axes.get_ylim()
+    gap = (high - low) * 8.5 / (72 * height)  # 8.5 points a line of text
+    right = max(label.x for label in labels)
+    for label, y in zip(labels, spread([label.y for label in labels], gap), strict=True):
+        axes.annotate(
+            label.text, xy=(right, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5,
+            color=label.colour, annotation_clip=False,
+        )  # fmt: skip

@@ -1,0 +1,118 @@
+"""Stage 1 against Stage 2 (form of Fig. 3, left), and the training curves of both stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from plant.paper.figures.style import COLUMN, PAGE, EndLabel, Mark, label_ends, marks, new_figure, sentence
+from plant.paper.systems import System
+
+STAGE1_COLUMNS = ("loss", "ndcg_val", "attention_mass")
+STAGE2_COLUMNS = ("loss", "macro_f1")
+
+
+def stage_figure(
+    stage1: pl.DataFrame, metrics: pl.DataFrame, *, systems: Sequence[System], ndcg_k: Sequence[int]
+) -> Figure:
+    """Points (nDCG@k at the end of Stage 1, macro-F1 of the test split after Stage 2), one a seed and system.
+
+    nDCG@k is that of the epoch that Stage 2 started from: the best on validation. Systems without Stage 1 have no
+    place on the x axis; their mean is a line.
+
+    Args:
+        stage1: as `read_histories` returns it, by Stage 1 recipe, with `ndcg_val`.
+        metrics: as `read_metrics` returns it.
+        ndcg_k: truncations of the recipes, for the axis label.
+    """
+    best = stage1.group_by("name", "seed").agg(pl.col("ndcg_val").max())
+    f1 = metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
+    if best.is_empty():
+        return sentence("No system of this experiment has a Stage 1.")
+    figure = new_figure(COLUMN + 0.6, 2.6)
+    axes = figure.add_subplot()
+    look, heights = marks(systems), {}
+    for system in systems:
+        own, mark = f1.filter(system=system.name), look[system.name]
+        mean = own.get_column("value").mean()
+        if system.pretraining is not None:
+            pairs = own.join(best.filter(name=system.pretraining), on="seed").sort("seed")
+            axes.plot(pairs.get_column("ndcg_val"), pairs.get_column("value"), mark.marker, color=mark.colour,
+                      markeredgecolor="white", markersize=6, markeredgewidth=0.5)  # fmt: skip
+        elif system.kind == "unplanted" and isinstance(mean, float):
+            axes.axhline(mean, color=mark.colour, linewidth=1, linestyle=mark.dash)
+        if system.kind != "no network" and isinstance(mean, float):
+            heights[system] = mean
+    axes.margins(x=0.12, y=0.15)
+    axes.set_xlim(*axes.get_xlim())
+    axes.set_ylim(0, None)
+    k = "/".join(str(value) for value in sorted(set(ndcg_k)))
+    axes.set_xlabel(
+        f"nDCG@{k} at the end of Stage 1 (validation, 0 to 1),\nagainst the recipe's own relevance; lines: no Stage 1"
+    )
+    axes.set_ylabel("macro-F1 (present), test, ×100")
+    right = axes.get_xlim()[1]
+    ends = [EndLabel(right, y, system.title, look[system.name].ink) for system, y in heights.items()]
+    label_ends(axes, ends, height=1.9)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One line of a panel: history name, printed title, look."""
+
+    name: str
+    title: str
+    mark: Mark
+
+
+def curves_figure(stage1: pl.DataFrame, stage2: pl.DataFrame, *, systems: Sequence[System]) -> Figure:
+    """Loss and quality by epoch: Stage 1 above, Stage 2 below; thin lines are seeds, thick ones their mean."""
+    look = marks(systems)
+    recipes: dict[str, _Run] = {}
+    for system in systems:
+        if system.pretraining is not None:
+            recipes.setdefault(system.pretraining, _Run(system.pretraining, system.pretraining, look[system.name]))
+    variants = [_Run(system.name, system.title, look[system.name]) for system in systems if system.kind != "no network"]
+    rows = [
+        (stage1, list(recipes.values()), (("loss", "Stage 1 loss", 1), ("ndcg_val", "Stage 1 nDCG@k, validation", 1),
+                                          ("attention_mass", "attention on $T_l$, validation (%)", 100))),
+        (stage2, variants, (("loss", "Stage 2 loss", 1), ("macro_f1", "Stage 2 macro-F1, validation (×100)", 100))),
+    ]  # fmt: skip
+    rows = [row for row in rows if not row[0].is_empty()]
+    if not rows:
+        return sentence("No system of this experiment was trained by epochs.")
+    figure = new_figure(PAGE, 1.9 * len(rows))
+    parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
+    for part, (histories, runs, panels) in zip(parts, rows, strict=True):
+        grid = part.subplots(1, len(panels), squeeze=False)[0]
+        for axes, (column, title, factor) in zip(grid, panels, strict=True):
+            last = axes is grid[-1]
+            _curves(axes, histories.with_columns(pl.col(column) * factor), column, runs, named=last)
+            axes.set_title(title)
+            axes.set_xlabel("epoch")
+    return figure
+
+
+def _curves(axes: Axes, histories: pl.DataFrame, column: str, runs: Sequence[_Run], *, named: bool) -> None:
+    ends = []
+    for run in runs:
+        own = histories.filter(name=run.name)
+        for _, seed in own.group_by("seed", maintain_order=True):
+            axes.plot(
+                seed.get_column("epoch"), seed.get_column(column), color=run.mark.colour, linewidth=0.5, alpha=0.5
+            )
+        mean = own.group_by("epoch").agg(pl.col(column).mean()).sort("epoch")
+        if mean.is_empty():
+            continue
+        x, y = mean.get_column("epoch").to_list(), mean.get_column(column).to_list()
+        axes.plot(x, y, color=run.mark.colour, marker=run.mark.marker, markersize=2.5, linestyle=run.mark.dash)
+        ends.append(EndLabel(x[-1], y[-1], run.title, run.mark.ink))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    if named:
+        label_ends(axes, ends, height=1.2)

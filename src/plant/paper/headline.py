@@ -1,0 +1,172 @@
+"""The report's first sentence: does planting help, and how sure are we? Written by the numbers, either way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from plant.paper.systems import Roles, System, find_roles, total_epochs
+from plant.paper.wording import interval, metric_title, p_value, percent
+from plant.settings import Experiment, Mimic3, Settings
+
+Verdict = Literal["higher", "lower", "undecided"]
+
+_NETWORK: dict[Verdict | None, str] = {
+    "higher": "Yes, planting helps the network",
+    "lower": "No, planting hurts the network",
+    "undecided": "Undecided: planting makes no difference to the network that these data could show",
+    None: "Planting was not compared with a random initialisation",
+}
+_BAR: dict[Verdict, str] = {
+    "higher": "it beats the best baseline without a network",
+    "lower": "the best baseline without a network is better",
+    "undecided": "against the best baseline without a network it is undecided",
+}
+SYNTHETIC_WARNING = (
+    "This corpus is synthetic and favours the method: its codes announce themselves by indicator words, which is what "
+    "relevance by token presence looks for. It shows that the pipeline works, not that planting works on real text."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`first` minus `second` on one metric, with our interval."""
+
+    metric: str
+    first: System
+    second: System
+    first_value: float
+    second_value: float
+    difference: float
+    low: float
+    high: float
+    p: float | None
+    verdict: Verdict
+    """higher or lower only if our interval excludes 0 and the randomisation test agrees."""
+
+    def sentence(self) -> str:
+        """One line with both values, the difference, the interval and the p-value."""
+        p = f"; randomisation p {_relation(self.p)}" if self.p is not None else ""
+        return (
+            f"{metric_title(self.metric)}: {self.first.title} {percent(self.first_value)}, {self.second.title} "
+            f"{percent(self.second_value)}; difference {percent(self.difference, signed=True)} "
+            f"{interval(self.low, self.high)}{p}."
+        )
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What stands on top of the report."""
+
+    answer: str
+    """One sentence; decided by the first metric of `paper.headline`."""
+    details: tuple[str, ...]
+    """One sentence a comparison and metric."""
+    certainty: str
+    """What the intervals cover and what they do not."""
+    warning: str
+    """Non-empty for a synthetic corpus."""
+
+
+def compare(results: pl.DataFrame, first: System, second: System, metric: str) -> Comparison | None:
+    """`first` minus `second`; None unless one of them is the reference, as only then a paired interval exists.
+
+    Args:
+        results: as `read_results` returns it: differences are system minus reference.
+    """
+    rows = {row["system"]: row for row in results.filter(metric=metric).iter_rows(named=True)}
+    if first.name not in rows or second.name not in rows:
+        return None
+    if rows[first.name]["reference"] == second.name:
+        row, sign = rows[first.name], 1
+    elif rows[second.name]["reference"] == first.name:
+        row, sign = rows[second.name], -1
+    else:
+        return None
+    if row["diff_low"] is None or row["diff_high"] is None:
+        return None
+    low, high = sorted((sign * row["diff_low"], sign * row["diff_high"]))
+    verdict: Verdict = "undecided"
+    if row["our_arrow"]:
+        verdict = "higher" if low > 0 else "lower"
+    return Comparison(
+        metric, first, second, rows[first.name]["value"], rows[second.name]["value"],
+        sign * row["difference"], low, high, row["randomization_p"], verdict,
+    )  # fmt: skip
+
+
+def best_baseline(results: pl.DataFrame, roles: Roles, metric: str) -> System | None:
+    """The baseline of highest test value on `metric`."""
+    values = dict(results.filter(metric=metric).select("system", "value").iter_rows())
+    known = [system for system in roles.baselines if values.get(system.name) is not None]
+    return max(known, key=lambda system: values[system.name], default=None)
+
+
+def write_headline(results: pl.DataFrame, *, settings: Settings, experiment: Experiment) -> Headline:
+    """Answer from the intervals of the planted system against its random control and the best baseline.
+
+    Args:
+        results: as `read_results` returns it.
+    """
+    roles = find_roles(settings, experiment)
+    warning = SYNTHETIC_WARNING if is_synthetic(settings, experiment) else ""
+    certainty = _certainty(settings, experiment, roles)
+    if roles.planted is None:
+        return Headline("No planted system ran: there is nothing to judge.", (), certainty, warning)
+    network: list[Comparison | None] = []
+    bar: list[Comparison | None] = []
+    for metric in settings.paper.headline:
+        baseline = best_baseline(results, roles, metric)
+        network.append(compare(results, roles.planted, roles.control, metric) if roles.control else None)
+        bar.append(compare(results, roles.planted, baseline, metric) if baseline else None)
+    details = tuple(
+        comparison.sentence() for pair in zip(network, bar, strict=True) for comparison in pair if comparison
+    )
+    answer = _answer(network[0] if network else None, bar[0] if bar else None, has_baselines=bool(roles.baselines))
+    return Headline(answer, details or ("No interval between these systems was computed.",), certainty, warning)
+
+
+def is_synthetic(settings: Settings, experiment: Experiment) -> bool:
+    """True for the generated corpus."""
+    dataset = settings.datasets[experiment.dataset]
+    return isinstance(dataset, Mimic3) and dataset.generate is not None
+
+
+def _answer(network: Comparison | None, bar: Comparison | None, *, has_baselines: bool) -> str:
+    first = _NETWORK[network.verdict if network else None]
+    if bar is not None:
+        same = network is not None and (network.verdict == "higher") == (bar.verdict == "higher")
+        second = f", {'and' if same else 'but'} {_BAR[bar.verdict]}"
+    else:
+        second = ", and there is no paired interval against the baselines without a network" if has_baselines else ""
+    decided_by = network or bar
+    return f"{first}{second}" + (f" (by {metric_title(decided_by.metric)})." if decided_by else ".")
+
+
+def _certainty(settings: Settings, experiment: Experiment, roles: Roles) -> str:
+    level = f"{100 * settings.statistics.confidence:g}%"
+    seeds = len(experiment.seeds)
+    parts = [
+        (
+            f"{level} intervals over test documents for the mean of {seeds} training seed{'s' if seeds > 1 else ''}; "
+            "they do not cover the noise of training itself (see the table of seeds)."
+        ),
+        f"Decided where the interval excludes 0 and the randomisation test has p < {settings.statistics.alpha:g}.",
+        "The best baseline is chosen on the same test documents, which favours the baseline.",
+    ]
+    if roles.planted and roles.control:
+        ours, theirs = (total_epochs(settings, system) for system in (roles.planted, roles.control))
+        parts.append(
+            f"{roles.control.title} has the same loss and the same budget of {ours} epochs as both stages together."
+            if roles.equal_compute
+            else f"Not an equal-compute comparison: {roles.planted.title} has {ours} epochs in all, "
+            f"{roles.control.title} {theirs}, or their losses differ."
+        )
+    return " ".join(parts)
+
+
+def _relation(p: float) -> str:
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"

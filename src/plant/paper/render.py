@@ -1,0 +1,150 @@
+"""One table, three dresses: Markdown, LaTeX (booktabs) and HTML, from the same cells."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+from markupsafe import Markup, escape
+
+from plant.paper.wording import ARROWS, MINUS
+from plant.statistics.significance import Arrow
+
+_LATEX_ARROWS = {"": "", "up": r"\textsuperscript{$\blacktriangle$}", "down": r"\textsuperscript{$\blacktriangledown$}"}
+_SPOKEN_ARROWS = {"up": "significant gain", "down": "significant drop"}
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", MINUS: "$-$",
+    "±": r"$\pm$", "×": r"$\times$", "–": "--", "▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$",
+    "≥": r"$\geq$", "≤": r"$\leq$",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`main` arrow `detail`, as in "14.7▲ (+1.2, [0.6, 1.8])"."""
+
+    main: str
+    arrow: Arrow = ""
+    detail: str = ""
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table before it is dressed. The first column names the row."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    data: pl.DataFrame
+    """Long and numeric, at full precision: what the CSV holds."""
+    notes: tuple[str, ...] = ()
+    rules: tuple[int, ...] = ()
+    """A line is drawn above these rows."""
+    text_columns: int = 1
+    """Columns that hold text and are set flush left."""
+    stacked: bool = False
+    """True sets a cell's detail under its main value in LaTeX, so that many columns fit a page."""
+
+
+def to_markdown(table: Table) -> str:
+    """Pipe table with the notes as a list below."""
+    numbers = len(table.columns) - table.text_columns
+    dashes = ["---"] * table.text_columns + ["---:"] * numbers
+    lines = [f"**{table.title}**", "", _pipe(table.columns), _pipe(dashes)]
+    for row in table.rows:
+        lines.append(_pipe([_markdown_cell(cell) for cell in row]))
+    lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: Table) -> str:
+    r"""A `table*` for \input; needs adjustbox, amssymb and booktabs. Never larger than a page."""
+    body = []
+    columns = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
+    for number, row in enumerate(table.rows):
+        body += [r"\midrule"] if number in table.rules else []
+        body.append(" & ".join(_latex_cell(cell, stacked=table.stacked) for cell in row) + r" \\")
+    notes = [r"\par\smallskip\raggedright\footnotesize " + " ".join(map(latex_escape, table.notes))]
+    return "\n".join([
+        r"% needs \usepackage{adjustbox,amssymb,booktabs}",
+        r"\begin{table*}[t]",
+        r"\centering",
+        rf"\caption{{{latex_escape(table.title)}}}",
+        rf"\label{{tab:{table.name}}}",
+        r"\begin{adjustbox}{max width=\textwidth, max totalheight=.85\textheight}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(map(latex_escape, table.columns)) + r" \\",
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{adjustbox}",
+        *(notes if table.notes else []),
+        r"\end{table*}",
+    ]) + "\n"  # fmt: skip
+
+
+def to_html(table: Table) -> Markup:
+    """A table with a caption and scoped headers; arrows carry a spoken text."""
+    head = Markup("").join(Markup('<th scope="col">{}</th>').format(column) for column in table.columns)
+    body = Markup("").join(
+        Markup('<tr{}><th scope="row">{}</th>{}</tr>\n').format(
+            Markup(' class="rule"') if number in table.rules else "",
+            _html_cell(row[0]),
+            Markup("").join(
+                Markup("<td{}>{}</td>").format(
+                    Markup(' class="text"') if place < table.text_columns else "", _html_cell(cell)
+                )
+                for place, cell in enumerate(row[1:], start=1)
+            ),
+        )
+        for number, row in enumerate(table.rows)
+    )
+    notes = Markup("").join(Markup("<li>{}</li>").format(note) for note in table.notes)
+    return Markup(
+        '<div class="scroll" tabindex="0" role="region" aria-label="{0}"><table id="table-{1}">'
+        "<caption>{0}</caption>\n<thead><tr>{2}</tr></thead>\n<tbody>\n{3}</tbody></table></div>\n"
+        '<ul class="notes">{4}</ul>'
+    ).format(table.title, table.name, head, body, notes)
+
+
+def latex_escape(text: str) -> str:
+    r"""Text that LaTeX prints as it stands.
+
+    >>> latex_escape("macro_f1 < 5%")
+    'macro\\_f1 $<$ 5\\%'
+    """
+    escaped = re.sub(".", lambda match: _LATEX_SPECIAL.get(match[0], match[0]), text, flags=re.DOTALL)
+    return re.sub(r"^[\[*]", r"{\g<0>}", escaped)  # after a row's \\ these would start an argument
+
+
+def _pipe(cells: tuple[str, ...] | list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    main = f"**{cell.main}**" if cell.bold else cell.main
+    return (main + ARROWS[cell.arrow] + (f" {cell.detail}" if cell.detail else "")).replace("|", r"\|")
+
+
+def _latex_cell(cell: Cell, *, stacked: bool) -> str:
+    main = latex_escape(cell.main)
+    main = (rf"\textbf{{{main}}}" if cell.bold else main) + _LATEX_ARROWS[cell.arrow]
+    if not cell.detail:
+        return main
+    detail = rf"{{\scriptsize {latex_escape(cell.detail)}}}"
+    return rf"\shortstack[r]{{{main}\\ {detail}}}" if stacked else f"{main} {detail}"
+
+
+def _html_cell(cell: Cell) -> Markup:
+    main = Markup("<strong>{}</strong>").format(cell.main) if cell.bold else escape(cell.main)
+    if cell.arrow:
+        main += Markup('<span class="{}" role="img" aria-label="{}">{}</span>').format(
+            cell.arrow, _SPOKEN_ARROWS[cell.arrow], ARROWS[cell.arrow]
+        )
+    return main + Markup(' <span class="detail">{}</span>').format(cell.detail) if cell.detail else main

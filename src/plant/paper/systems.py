@@ -1,0 +1,125 @@
+"""The rows of every table: which systems ran, how they are printed and what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from plant.settings import BASELINES, NO_PRETRAINING, Experiment, Settings
+
+Kind = Literal["planted", "control", "unplanted", "no network"]
+KIND_TITLES: dict[Kind, str] = {
+    "planted": "Stage 1 on relevance",
+    "control": "Stage 1 on random or shuffled relevance",
+    "unplanted": "random initialisation, no Stage 1",
+    "no network": "no network",
+}
+KIND_COLOURS: dict[Kind, str] = {
+    "planted": "#0072B2",
+    "control": "#AA4499",
+    "unplanted": "#D55E00",
+    "no network": "#444444",
+}
+"""Hues of the palettes of Okabe and Ito and of Tol, which colour-blind readers can tell apart."""
+_BASELINE_TITLES = {
+    "tfidf_linear": "TF-IDF + linear",
+    "mig_log_odds": "MIG log-odds",
+    "combined": "TF-IDF + MIG combined",
+}
+
+
+@dataclass(frozen=True)
+class System:
+    """One row. `name` is the key of every input file, `title` is what is printed."""
+
+    name: str
+    title: str
+    kind: Kind
+    pretraining: str | None = None
+    """Name of the Stage 1 recipe; None without one."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who is compared with whom in the headline. Each is None where the experiment has no such system."""
+
+    planted: System | None
+    control: System | None
+    """The random initialisation nearest to `planted` in loss and budget."""
+    equal_compute: bool
+    """True if `control` has the loss of `planted` and as many epochs as its two stages together."""
+    baselines: tuple[System, ...]
+
+
+def list_systems(settings: Settings, experiment: Experiment) -> tuple[System, ...]:
+    """All systems of an experiment in table order: variants, baselines, and the reference last (Table 6)."""
+    names = dict.fromkeys([*experiment.variants, *experiment.baselines])
+    ordered = [name for name in names if name != experiment.reference] + [experiment.reference]
+    return tuple(_system(settings, name) for name in ordered)
+
+
+def find_roles(settings: Settings, experiment: Experiment) -> Roles:
+    """The planted system (the reference if it is one), its fairest random initialisation, and the baselines."""
+    systems = list_systems(settings, experiment)
+    planted = next((s for s in reversed(systems) if s.kind == "planted" and s.name == experiment.reference), None)
+    planted = planted or next((s for s in systems if s.kind == "planted"), None)
+    unplanted = [s for s in systems if s.kind == "unplanted"]
+    control = min(unplanted, key=lambda s: _unfairness(settings, planted, s), default=None) if planted else None
+    return Roles(
+        planted=planted,
+        control=control,
+        equal_compute=control is not None and _unfairness(settings, planted, control) == (False, 0),
+        baselines=tuple(s for s in systems if s.kind == "no network"),
+    )
+
+
+def cut_settings(settings: Settings, name: str) -> Settings:
+    """The settings without what the experiment `name` does not depend on: other experiments, recipes, datasets.
+
+    The paper room gives the same output for both, so that a workflow can pass the smaller one and rerun less.
+    """
+    experiment = settings.experiments[name]
+    variants = {key: settings.variants[key] for key in experiment.variants}
+    stage1 = {v.pretraining for v in variants.values()} - {NO_PRETRAINING}
+    stage2 = {v.finetuning for v in variants.values()}
+    backbones = {experiment.backbone, *(("words",) if experiment.baselines else ())}
+    return settings.model_copy(
+        update={
+            "datasets": {experiment.dataset: settings.datasets[experiment.dataset]},
+            "backbones": {key: value for key, value in settings.backbones.items() if key in backbones},
+            "pretrainings": {key: value for key, value in settings.pretrainings.items() if key in stage1},
+            "finetunings": {key: value for key, value in settings.finetunings.items() if key in stage2},
+            "variants": variants,
+            "experiments": {name: experiment},
+        }
+    )
+
+
+def total_epochs(settings: Settings, system: System) -> int:
+    """Largest number of epochs of both stages together; 0 for a system without a network."""
+    if system.kind == "no network":
+        return 0
+    variant = settings.variants[system.name]
+    stage1 = settings.pretrainings[system.pretraining].epochs if system.pretraining else 0
+    return stage1 + settings.finetunings[variant.finetuning].epochs
+
+
+def _system(settings: Settings, name: str) -> System:
+    if name in BASELINES:
+        return System(name, _BASELINE_TITLES[name], "no network")
+    variant = settings.variants[name]
+    if variant.pretraining == NO_PRETRAINING:
+        return System(name, variant.title or name, "unplanted")
+    measure = settings.pretrainings[variant.pretraining].measure
+    kind: Kind = "control" if measure in ("random", "shuffled") else "planted"
+    return System(name, variant.title or name, kind, variant.pretraining)
+
+
+def _unfairness(settings: Settings, planted: System | None, control: System) -> tuple[bool, int]:
+    """Whether the losses of Stage 2 differ, and by how many epochs in all: (False, 0) is a fair control."""
+    if planted is None:
+        return True, 0
+    ours = settings.finetunings[settings.variants[planted.name].finetuning]
+    theirs = settings.finetunings[settings.variants[control.name].finetuning]
+    other_loss = any(getattr(ours, key) != getattr(theirs, key) for key in ("gamma", "epsilon", "hard_negatives"))
+    return other_loss, abs(total_epochs(settings, planted) - total_epochs(settings, control))

@@ -1,0 +1,62 @@
+"""Every table of an experiment, built and written. What stands in them: result_tables and context_tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from plant.errors import InputError, nearest
+from plant.files import atomic_path
+from plant.paper.context_tables import corpus_table, cost_table
+from plant.paper.inputs import Inputs, read_costs, read_lower_bounds, read_metrics, read_results
+from plant.paper.render import Table, to_latex, to_markdown
+from plant.paper.result_tables import ablation_table, interval_table, seed_table
+from plant.paper.systems import System, list_systems
+from plant.settings import Settings
+
+
+def write_tables(inputs: Inputs, folder: Path, *, settings: Settings, experiment: str) -> None:
+    """Write every table of `plant.paper.TABLES` as CSV, Markdown and LaTeX into `folder`.
+
+    Raises:
+        InputError: an input is missing, lacks a column, or a system or metric of the config has no results.
+    """
+    for table in build_tables(inputs, settings=settings, experiment=experiment):
+        for kind, text in (("csv", table.data.write_csv()), ("md", to_markdown(table)), ("tex", to_latex(table))):
+            with atomic_path(Path(folder) / f"{table.name}.{kind}") as partial:
+                partial.write_text(text, encoding="utf-8")
+
+
+def build_tables(inputs: Inputs, *, settings: Settings, experiment: str) -> tuple[Table, ...]:
+    """All tables in the order of `TABLES`."""
+    systems = list_systems(settings, settings.experiments[experiment])
+    results, metrics = read_results(inputs, alpha=settings.statistics.alpha), read_metrics(inputs)
+    _require_complete(results, metrics, systems, settings)
+    return (
+        ablation_table(results, metrics, systems=systems, settings=settings, lower_bounds=read_lower_bounds(inputs)),
+        interval_table(results, systems=systems, settings=settings),
+        seed_table(metrics, systems=systems, settings=settings),
+        corpus_table(Path(inputs.corpus) / "statistics.json"),
+        cost_table(read_costs(inputs), systems=systems),
+    )
+
+
+def _require_complete(
+    results: pl.DataFrame, metrics: pl.DataFrame, systems: tuple[System, ...], settings: Settings
+) -> None:
+    for where, table in (("intervals.parquet", results), ("metrics.json", metrics)):
+        known = table.get_column("system").unique().to_list()
+        for system in systems:
+            if system.name not in known:
+                raise InputError(
+                    where, expected=f"results of the system {system.name!r}", got=f"{', '.join(sorted(known))}",
+                    fix="Run its evaluation and the statistics again.",
+                )  # fmt: skip
+    for metric in settings.paper.metrics:
+        measured = metrics.get_column("metric").unique().to_list()
+        if metric not in measured:
+            raise InputError(
+                f"paper.metrics: {metric}", expected="a metric of metrics.json", got="an unknown name",
+                fix=nearest(metric, measured),
+            )  # fmt: skip

@@ -1,0 +1,93 @@
+"""How numbers and names are printed, in one place for tables, figures and the report."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from plant.statistics.significance import Arrow
+
+ARROWS: dict[Arrow, str] = {"up": "▲", "down": "▼", "": ""}
+MINUS = "\N{MINUS SIGN}"
+MISSING = "\N{EN DASH}"
+
+_TITLES = {
+    "map": "mAP",
+    "macro_f1_present": "macro-F1 (present)",
+    "macro_f1_all": "macro-F1 (all)",
+    "macro_f1_caml": "macro-F1 (CAML)",
+    "rare_f1": "rare F1",
+    "rare_ap": "rare AP",
+}
+_WORDS = {"f1": "F1", "auc": "AUC", "ap": "AP", "map": "mAP", "p": "P", "r": "R"}
+_AT_K = {"p": "P", "r": "R", "ndcg": "nDCG", "psp": "PSP", "rp": "RP"}
+
+
+def metric_title(name: str) -> str:
+    """A metric's name as the field prints it; an unknown name is returned as it is.
+
+    >>> [metric_title(name) for name in ("macro_auc", "ndcg@5/few", "micro_f1@natural")]
+    ['macro-AUC', 'nDCG@5, few labels', 'micro-F1 at p = .5']
+    """
+    if "/" in name:
+        base, _, group = name.partition("/")
+        return f"{metric_title(base)}, {group} labels"
+    if name.endswith("@natural"):
+        return f"{metric_title(name.removesuffix('@natural'))} at p = .5"
+    if name in _TITLES:
+        return _TITLES[name]
+    if at_k := re.fullmatch(r"([a-z]+)@(\d+)", name):
+        return f"{_AT_K.get(at_k[1], at_k[1])}@{at_k[2]}"
+    if average := re.fullmatch(r"(micro|macro)_([a-z0-9]+)", name):
+        return f"{average[1]}-{_WORDS.get(average[2], average[2])}"
+    return name
+
+
+def is_number(value: float | None) -> bool:
+    """False for None, NaN and infinities."""
+    return value is not None and math.isfinite(value)
+
+
+def percent(value: float | None, *, signed: bool = False) -> str:
+    """A fraction x100 with one decimal, as in the paper; never "-0.0".
+
+    >>> percent(0.1468), percent(0.012, signed=True), percent(-0.0001, signed=True), percent(None)
+    ('14.7', '+1.2', '0.0', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    text = f"{abs(100 * value):.1f}"
+    if text == "0.0":
+        return text
+    return (MINUS if value < 0 else "+" if signed else "") + text
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """`[0.6, 1.8]`, x100; empty without bounds."""
+    if not (is_number(low) and is_number(high)):
+        return ""
+    return f"[{percent(low)}, {percent(high)}]"
+
+
+def p_value(p: float | None) -> str:
+    """Three decimals, and "< 0.001" below.
+
+    >>> p_value(0.04321), p_value(0.0000001), p_value(None)
+    ('0.043', '< 0.001', '–')
+    """
+    if p is None or not math.isfinite(p):
+        return MISSING
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration in the unit that reads best.
+
+    >>> seconds(3.21), seconds(150), seconds(9000)
+    ('3.2 s', '2.5 min', '2.5 h')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if value < 60:
+        return f"{value:.1f} s"
+    return f"{value / 60:.1f} min" if value < 3600 else f"{value / 3600:.1f} h"

@@ -1,0 +1,151 @@
+"""Relevance measures: pure functions of counts, over (label l, token t) pairs.
+
+Symbols: N training documents; n_label of them carry l; n_token contain t; n_joint do both. The 2x2 table is
+
+                 t present                t absent
+    l present    n_joint                  n_label - n_joint
+    l absent     n_token - n_joint        N - n_label - n_token + n_joint
+
+Every measure is at least 0 and, where n_joint = 0, does not decrease with n_token: the selection of the
+top k (`selection.py`) leans on both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+_ROUNDING = 2e-15  # of a sum of nine terms of at most N log N, divided by N log N
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts of pairs; arrays or single numbers that broadcast.
+
+    Attributes:
+        n_joint: training documents with the label and the token, 0..min(n_label, n_token).
+        n_token: training documents with the token, 0..N.
+        n_label: training documents with the label, 0..N.
+        n_documents: N >= 1.
+        occurrences: how often the token occurs in the label's documents (only for term frequency).
+        label_occurrences: all token occurrences in the label's documents (only for term frequency).
+    """
+
+    n_joint: np.ndarray | int
+    n_token: np.ndarray | int
+    n_label: np.ndarray | int
+    n_documents: int
+    occurrences: np.ndarray | int | None = None
+    label_occurrences: np.ndarray | int | None = None
+
+
+def mig(counts: Counts) -> np.ndarray:
+    """Mutual information of the two presences, in nats, over all four cells (appendix B.1).
+
+    r_lt = sum over (x, y) in {0, 1}^2 of P(x, y) log(P(x, y) / (P(x) P(y))), 0 log 0 = 0
+         = [sum of n log n over the four cells - over the four margins + N log N] / N
+
+    so one table of n log n serves every pair. The formula is blind to the sign: a token that avoids the
+    label scores too.
+
+    Returns:
+        float64 in [0, log 2], higher is more informative. 0 where the presences are independent, and
+        where the label or the token is in every document or in none. Values within the rounding error
+        of the sum (2e-15 log N) are set to 0, so that noise never becomes a label's maximum.
+
+    >>> float(mig(Counts(n_joint=2, n_token=2, n_label=2, n_documents=4)).round(6))  # the same presence: H = log 2
+    0.693147
+    >>> float(mig(Counts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
+    0.0
+    """
+    total = counts.n_documents
+    table = n_log_n(total)
+    joint, token, label = (np.asarray(n) for n in (counts.n_joint, counts.n_token, counts.n_label))
+    cells = table[joint] + table[label - joint] + table[token - joint] + table[total - label - token + joint]
+    margins = (table[token] + table[total - token]) + (table[label] + table[total - label])
+    value = (cells - margins + table[total]) / total
+    return np.where(value > _ROUNDING * np.log(max(total, 2)), value, 0.0)
+
+
+@lru_cache(maxsize=2)
+def n_log_n(largest: int) -> np.ndarray:
+    """Table of n log n for n = 0..largest, with 0 log 0 = 0."""
+    n = np.arange(largest + 1, dtype=np.float64)
+    table = n * np.log(np.maximum(n, 1.0))
+    table.flags.writeable = False
+    return table
+
+
+def term_frequency(counts: Counts) -> np.ndarray:
+    """Normalised token occurrences in the label's documents (section 4, ablation 6, footnote 4).
+
+    r_lt = occurrences of t in the documents of l / occurrences of all tokens in them
+
+    Returns:
+        float64 in [0, 1]; 0 where the label's documents have no token.
+
+    >>> float(term_frequency(Counts(1, 1, 1, 2, occurrences=3, label_occurrences=12)))
+    0.25
+    """
+    if counts.occurrences is None or counts.label_occurrences is None:
+        raise TypeError("term_frequency needs occurrences and label_occurrences")
+    return np.asarray(counts.occurrences) / np.maximum(counts.label_occurrences, 1)
+
+
+def pmi(counts: Counts) -> np.ndarray:
+    """Positive pointwise mutual information, in nats.
+
+    r_lt = max(0, log(N n_joint / (n_label n_token))), 0 where n_joint = 0
+
+    Returns:
+        float64 in [0, log N]. Negative associations are 0, so that all values lie on one side.
+
+    >>> float(pmi(Counts(n_joint=2, n_token=2, n_label=4, n_documents=8)).round(6))
+    0.693147
+    """
+    joint = np.asarray(counts.n_joint, dtype=np.float64)
+    expected = np.asarray(counts.n_label, dtype=np.float64) * np.asarray(counts.n_token, dtype=np.float64)
+    ratio = np.divide(joint * counts.n_documents, expected, out=np.ones_like(joint * expected), where=expected > 0)
+    return np.log(np.maximum(ratio, 1.0))
+
+
+def chi2(counts: Counts) -> np.ndarray:
+    """Pearson's chi-squared statistic of the 2x2 table, without continuity correction.
+
+    r_lt = N (a d - b c)^2 / (n_label n_token (N - n_label) (N - n_token)),
+    with a d - b c = N n_joint - n_label n_token
+
+    Returns:
+        float64 in [0, N]; 0 where a margin is 0. Like MIG it is blind to the sign.
+
+    >>> float(chi2(Counts(n_joint=2, n_token=2, n_label=2, n_documents=4)))
+    4.0
+    """
+    total = float(counts.n_documents)
+    joint, token, label = (np.asarray(n, dtype=np.float64) for n in (counts.n_joint, counts.n_token, counts.n_label))
+    difference = total * joint - label * token
+    margins = label * token * (total - label) * (total - token)
+    return np.divide(total * difference**2, margins, out=np.zeros_like(difference * margins), where=margins > 0)
+
+
+def is_positive(counts: Counts) -> np.ndarray:
+    """True where the token is more frequent with the label: N n_joint > n_label n_token.
+
+    >>> bool(is_positive(Counts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
+    False
+    """
+    joint, token, label = (np.asarray(n, dtype=np.int64) for n in (counts.n_joint, counts.n_token, counts.n_label))
+    return counts.n_documents * joint > label * token
+
+
+FORMULAS: Mapping[str, Callable[[Counts], np.ndarray]] = {
+    "mig": mig,
+    "shuffled": mig,  # of counts under a permutation of the label rows
+    "term_frequency": term_frequency,
+    "pmi": pmi,
+    "chi2": chi2,
+}
+"""The formula of each measure. `random` has none: it draws its tokens (`selection.random_tokens`)."""

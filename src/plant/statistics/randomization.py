@@ -1,0 +1,175 @@
+"""Approximate randomisation: what if the two systems' outputs were swapped document by document?
+
+Under the null hypothesis that it does not matter which of two systems made the outputs of a document, swapping
+them at random gives differences like the observed one (Noreen 1989; Yeh 2000). In each of R rounds every document
+is swapped with probability 1/2, in all seeds together, and
+
+    p = (1 + #{|delta*| >= |delta|}) / (1 + R).
+
+What is swapped: the predicted sets for precision, recall and F1; the ranking of its labels for @k metrics; and for
+AUC and AP the rank of the document among all documents in each label's list, because two systems' scores need not
+have a common scale (ranks leave each system's own AUC and AP as they are).
+Systems with different numbers of seeds S and S' are paired seed by seed, cyclically, over lcm(S, S') pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from plant import seeds
+from plant.evaluation.curves import Kept
+from plant.evaluation.documents import Terms
+from plant.evaluation.groups import LabelSpace
+from plant.evaluation.names import Metric
+from plant.evaluation.runs import load_run
+from plant.evaluation.values import Measured, metric_values
+from plant.statistics.systems import Comparison, number_of_documents, require_same_documents
+
+SCHEMA = pa.schema([
+    ("system", pa.string()), ("metric", pa.string()), ("difference", pa.float64()), ("p", pa.float64()),
+    ("resamples", pa.uint32()),
+])  # fmt: skip
+ROUNDING = 1e-12
+
+
+def randomization_p(observed: float, swapped: np.ndarray) -> float:
+    """p = (1 + #{|delta*| >= |delta|}) / (1 + R); rounds in which the metric is not defined count against.
+
+    Args:
+        observed: delta.
+        swapped: (R,), delta* of each round.
+
+    Returns:
+        In [1 / (1 + R), 1]; NaN where delta is not defined.
+
+    >>> randomization_p(0.3, np.array([0.1, -0.3, 0.2]))
+    0.5
+    """
+    if np.isnan(observed):
+        return float("nan")
+    smaller = np.abs(swapped) < abs(observed) - ROUNDING
+    return float((1 + np.count_nonzero(~smaller)) / (1 + swapped.size))
+
+
+def draw_swaps(documents: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """(N, R) float32 of 0 and 1: 1 where a document's outputs are swapped."""
+    return rng.integers(2, size=(documents, resamples)).astype(np.float32)
+
+
+def randomization_tests(comparison: Comparison) -> pa.Table:
+    """The test of each system against the reference, one row a system and metric; undefined values are null."""
+    settings = comparison.settings
+    rows = []
+    for name in comparison.others:
+        for metric, (observed, *swapped) in _differences(comparison, name).items():
+            p = randomization_p(observed, np.array(swapped))
+            undefined = np.isnan(observed)
+            rows.append({
+                "system": name, "metric": metric, "difference": None if undefined else float(observed),
+                "p": None if undefined else p, "resamples": settings.resamples,
+            })  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def swapped_differences(
+    first: Measured, second: Measured, swaps: np.ndarray, metrics: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Metric -> (R,), first - second after swapping documents where `swaps` (N, R) is 1."""
+    rounds = swaps.shape[1]
+    weights = np.block([[1 - swaps, swaps], [swaps, 1 - swaps]])  # left: in the first system's place
+    values = metric_values(Stacked(first, second), metrics, weights)
+    return {metric: values[metric][:rounds] - values[metric][rounds:] for metric in metrics}
+
+
+def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
+    """Metric -> (1 + R,), mean differences over pairs of seeds: the observed one, then the swapped ones."""
+    ours, theirs = comparison.systems[name], comparison.systems[comparison.reference]
+    metrics, resamples = comparison.settings.metrics, comparison.settings.resamples
+    rng = seeds.generator(comparison.settings.seed, "statistics", "randomization", name)
+    swaps = draw_swaps(number_of_documents(comparison), resamples, rng)
+    swaps = np.concatenate([np.zeros_like(swaps[:, :1]), swaps], axis=1)
+    pairs = math.lcm(len(ours), len(theirs))
+    total = {metric: np.zeros(1 + resamples) for metric in metrics}
+    for pair in range(pairs):
+        first = load_run(ours[pair % len(ours)], comparison.labels)
+        second = load_run(theirs[pair % len(theirs)], comparison.labels)
+        require_same_documents(first.scores, second.scores, f"{name} and {comparison.reference}")
+        for metric, difference in swapped_differences(first, second, swaps, metrics).items():
+            total[metric] += difference / pairs
+    return total
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Two runs as one run of 2N documents, the first run's above the second's; weights say which one counts."""
+
+    first: Measured
+    second: Measured
+
+    @property
+    def labels(self) -> LabelSpace:
+        return self.first.labels
+
+    @property
+    def truth(self) -> sp.csr_array:
+        return _stack(self.first.truth, self.second.truth)
+
+    def predictions(self, natural: bool) -> sp.csr_array | None:
+        first, second = self.first.predictions(natural), self.second.predictions(natural)
+        return None if first is None or second is None else _stack(first, second)
+
+    def curve_scores(self) -> np.ndarray | Kept:
+        first, second = self.first.curve_scores(), self.second.curve_scores()
+        if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+            return np.concatenate([ranks(first), ranks(second)])
+        first, second = (part if isinstance(part, Kept) else _as_kept(part) for part in (first, second))
+        return Kept(_stack(first.scores, second.scores), np.concatenate([first.bound, second.bound]))
+
+    def all_scores(self) -> np.ndarray | None:
+        first, second = self.first.all_scores(), self.second.all_scores()
+        if first is None or second is None:
+            return None
+        return np.concatenate([ranks(part.reshape(-1, 1)).reshape(part.shape) for part in (first, second)])
+
+    def terms(self, metric: Metric) -> Terms | None:
+        first, second = self.first.terms(metric), self.second.terms(metric)
+        if first is None or second is None:
+            return None
+        return Terms(
+            np.concatenate([first.numerator, second.numerator]), np.concatenate([first.denominator, second.denominator])
+        )
+
+
+def ranks(scores: np.ndarray) -> np.ndarray:
+    """(N, L) float32 mean ranks of the documents in each label's column, 1 for the lowest; -inf stays -inf.
+
+    >>> ranks(np.array([[0.5], [-np.inf], [7.0], [0.5]])).ravel().tolist()
+    [2.5, -inf, 4.0, 2.5]
+    """
+    rows = np.ascontiguousarray(scores.T)  # (L, N): a label's documents side by side
+    order = np.argsort(rows, axis=1)
+    ordered = np.take_along_axis(rows, order, axis=1)
+    new = np.ones((rows.shape[0], rows.shape[1] + 1), dtype=bool)
+    new[:, 1:-1] = ordered[:, 1:] != ordered[:, :-1]
+    places = np.arange(rows.shape[1], dtype=np.float32)
+    first = np.maximum.accumulate(np.where(new[:, :-1], places, 0), axis=1)
+    last = np.minimum.accumulate(np.where(new[:, 1:], places, np.inf)[:, ::-1], axis=1)[:, ::-1]
+    result = np.empty(rows.shape, dtype=np.float32)
+    np.put_along_axis(result, order, (first + last) / 2 + 1, axis=1)
+    return np.where(scores > -np.inf, result.T, np.float32(-np.inf))
+
+
+def _as_kept(scores: np.ndarray) -> Kept:
+    rows, columns = np.nonzero(scores > -np.inf)
+    entries = sp.csr_array((scores[rows, columns], (rows, columns)), shape=scores.shape)
+    return Kept(entries, np.full(scores.shape[0], -np.inf, dtype=np.float32))
+
+
+def _stack(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array(sp.vstack([first, second], format="csr"))

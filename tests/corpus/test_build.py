@@ -1,0 +1,168 @@
+"""The corpus folder: its files agree with each other, restrictions do what they say, and failure leaves no trace."""
+
+import json
+import stat
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant import settings
+from plant.corpus import build, report
+from plant.corpus.reader import load_labels
+from plant.errors import InputError
+
+
+def table_of(path: Path, **more: object) -> settings.Table:
+    return settings.Table.model_validate({"source": "table", "path": str(path), "split_column": "split"} | more)
+
+
+def corpus_of(folder: Path) -> dict[str, pl.DataFrame]:
+    return {name: pl.read_parquet(folder / f"{name}.parquet") for name in ("train", "val", "test", "labels")}
+
+
+def test_the_arrays_say_the_same_as_the_tables(demo_folder: Path) -> None:
+    tables, labels = corpus_of(demo_folder), load_labels(demo_folder)
+    documents = [row for name in ("train", "val", "test") for row in tables[name]["labels"].to_list()]
+    assert [[labels.names[i] for i in labels.row(n)] for n in range(labels.n_documents)] == documents
+    assert list(labels.names) == sorted(labels.names) == tables["labels"]["label"].to_list()
+    for position, name in enumerate(("train", "val", "test")):
+        rows = tables[name]["labels"].to_list()
+        counted = [sum(label in row for row in rows) for label in labels.names]
+        assert labels.counts[position].tolist() == counted == tables["labels"][f"n_{name}"].to_list()
+        assert labels.document_ids(name) == tuple(tables[name]["document_id"])
+        indptr, indices = labels.part(name)
+        parts = [indices[a:b].tolist() for a, b in pairwise(indptr)]
+        assert [[labels.names[i] for i in part] for part in parts] == rows
+
+
+def test_the_files_have_the_types_of_the_contract(demo_folder: Path) -> None:
+    tables, labels = corpus_of(demo_folder), load_labels(demo_folder)
+    document = {"document_id": pl.String, "group_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
+    assert dict(tables["train"].schema) == document
+    counts = dict.fromkeys(("n_train", "n_val", "n_test"), pl.UInt32)
+    assert dict(tables["labels"].schema) == {"label": pl.String, "description": pl.String} | counts
+    assert (labels.indptr.dtype, labels.indices.dtype, labels.split_sizes.dtype) == (np.int64, np.int32, np.int64)
+
+
+def test_patients_are_in_one_split_and_all_rows_are_there(demo_folder: Path, demo: settings.Mimic3) -> None:
+    tables = corpus_of(demo_folder)
+    patients = [set(tables[name]["group_id"]) for name in ("train", "val", "test")]
+    assert sum(map(len, patients)) == len(set.union(*patients))
+    assert demo.generate is not None
+    assert sum(len(tables[name]) for name in ("train", "val", "test")) == demo.generate.admissions
+
+
+def test_statistics_count_what_the_tables_hold(demo_folder: Path) -> None:
+    tables = corpus_of(demo_folder)
+    found = json.loads((demo_folder / "statistics.json").read_text())
+    lengths = tables["train"]["labels"].list.len()
+    train = found["splits"]["train"]
+    assert train["documents"] == len(tables["train"])
+    assert train["assignments"] == lengths.sum()
+    assert train["labels_per_document"]["mean"] == pytest.approx(lengths.mean(), abs=1e-3)
+    words = sorted(len(text.split()) for text in tables["train"]["text"])
+    assert train["words_per_document"]["median"] == pytest.approx(np.median(words))
+    assert found["label_cleaning"]["repeated_labels_removed"] > 0
+
+
+def test_building_twice_gives_the_same_bytes(demo: settings.Mimic3, demo_folder: Path, tmp_path: Path) -> None:
+    build.build_corpus(demo, tmp_path, raw=demo_folder / "raw")
+    assert {file.name for file in tmp_path.iterdir()} == set(build.FILES)
+    for name in build.FILES:
+        assert (tmp_path / name).read_bytes() == (demo_folder / name).read_bytes(), name
+
+
+def test_a_document_without_labels_is_dropped_and_counted(own: Path, tmp_path: Path) -> None:
+    table = pl.read_parquet(own)
+    rows = table["labels"].to_list()
+    table.with_columns(labels=pl.Series([[], ["  ", ""], *rows[2:]])).write_parquet(own)
+    build.build_corpus(table_of(own), tmp_path / "out")
+    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    assert found["dropped_documents"]["without_labels"] == 2
+    assert corpus_of(tmp_path / "out")["train"]["document_id"].to_list() == [f"d{i}" for i in range(2, 8)]
+
+
+def test_a_text_that_cleaning_empties_is_dropped_and_counted(own: Path, tmp_path: Path) -> None:
+    table = pl.read_parquet(own)
+    table.with_columns(text=pl.Series(["12 34", *table["text"].to_list()[1:]])).write_parquet(own)
+    build.build_corpus(table_of(own, cleaning={"style": "edin"}), tmp_path / "out")
+    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    assert found["dropped_documents"]["without_text"] == 1
+
+
+def test_labels_of_test_that_train_lacks_are_kept_and_counted(own: Path, tmp_path: Path) -> None:
+    table = pl.read_parquet(own)
+    rows = table["labels"].to_list()
+    table.with_columns(labels=pl.Series([*rows[:11], ["common", "unseen"]])).write_parquet(own)
+    build.build_corpus(table_of(own), tmp_path / "out")
+    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    assert found["labels_in_test_absent_from_train"] == 1
+    assert found["assignments_in_test_absent_from_train"] == 1
+    assert corpus_of(tmp_path / "out")["labels"].filter(label="unseen").row(0)[2:] == (0, 0, 1)
+
+
+def test_min_count_counts_over_all_splits(own: Path, tmp_path: Path) -> None:
+    table = pl.read_parquet(own)
+    rows = table["labels"].to_list()
+    rows[0], rows[11] = [*rows[0], "twice", "once"], [*rows[11], "twice"]
+    table.with_columns(labels=pl.Series(rows)).write_parquet(own)
+    build.build_corpus(table_of(own, labels={"min_count": 2}), tmp_path / "out")
+    labels = corpus_of(tmp_path / "out")["labels"]["label"].to_list()
+    assert labels == ["common", "l0", "l1", "l2", "twice"]
+
+
+def test_keep_restricts_labels_and_drops_documents_that_have_none_of_them(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "keep.txt").write_text("l0\nl1\nabsent\n")
+    build.build_corpus(table_of(own, labels={"keep": str(tmp_path / "keep.txt")}), tmp_path / "out")
+    tables = corpus_of(tmp_path / "out")
+    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    assert tables["labels"]["label"].to_list() == ["l0", "l1"]
+    assert found["label_cleaning"]["labels_asked_for_but_absent"] == 1
+    assert found["dropped_documents"]["without_labels_of_the_label_space"] == 4
+
+
+def test_the_label_space_does_not_change_with_train_size(
+    demo: settings.Mimic3, demo_folder: Path, tmp_path: Path
+) -> None:
+    build.build_corpus(demo.model_copy(update={"train_size": 5}), tmp_path, raw=demo_folder / "raw")
+    full, small = corpus_of(demo_folder), corpus_of(tmp_path)
+    assert len(small["train"]) == 5
+    assert small["labels"]["label"].equals(full["labels"]["label"])
+    assert small["test"].equals(full["test"])
+
+
+def test_files_of_a_credentialed_corpus_are_their_owners_alone(mimic3: Path, tmp_path: Path) -> None:
+    split = settings.Split(train=0.5, val=0.25, test=0.25)
+    build.build_corpus(settings.Mimic3(source="mimic3", path=str(mimic3), split=split), tmp_path / "out")
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "out").iterdir()}
+    assert modes == {0o600}
+
+
+def test_open_corpora_keep_the_usual_mode(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    build.build_corpus(table_of(own), tmp_path / "out")
+    assert (tmp_path / "out/train.parquet").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_failure_while_writing_leaves_the_old_corpus_whole(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    build.build_corpus(table_of(own), out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(report, "label_table", full)
+    with pytest.raises(OSError, match="no space"):
+        build.build_corpus(table_of(own, train_size=4), out)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_generated_raw_files_must_be_named(demo: settings.Mimic3, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="write_mimic3"):
+        build.build_corpus(demo, tmp_path)

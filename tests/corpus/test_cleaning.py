@@ -1,0 +1,67 @@
+"""Cleaning against plain loops over single texts."""
+
+import re
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plant.corpus import cleaning
+from plant.corpus.cleaning import clean
+from plant.settings import Cleaning
+
+TEXTS = st.text(st.sampled_from(list("abzAZ09 \n\t.,:_-/\"'[]*éÑ²")), max_size=60)
+
+
+def edin(text: str, most: int | None) -> str:
+    words = [word for word in re.split(r"[^a-z0-9]+", text.lower()) if word and not re.fullmatch("[0-9]+", word)]
+    return " ".join(words[:most])
+
+
+def caml(text: str, most: int | None) -> str:
+    words = [word for word in re.findall(r"\w+", text.lower()) if not word.isdecimal()]
+    return " ".join(words[:most])
+
+
+def one(text: str, style: str, most: int | None = None) -> str:
+    return clean(pl.Series([text]), Cleaning(style=style, max_words=most)).item()
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=5), st.one_of(st.none(), st.integers(1, 5)))
+def test_edin_equals_the_loop(texts: list[str], most: int | None) -> None:
+    cleaned = clean(pl.Series(texts), Cleaning(style="edin", max_words=most))
+    assert cleaned.to_list() == [edin(text, most) for text in texts]
+
+
+@given(st.lists(TEXTS.map(lambda text: text.replace("²", "")), min_size=1), st.one_of(st.none(), st.integers(1, 5)))
+def test_caml_equals_the_loop(texts: list[str], most: int | None) -> None:
+    cleaned = clean(pl.Series(texts), Cleaning(style="caml", max_words=most))
+    assert cleaned.to_list() == [caml(text, most) for text in texts]
+
+
+@given(TEXTS, st.sampled_from(["edin", "caml", "raw"]), st.one_of(st.none(), st.integers(1, 5)))
+def test_cleaning_twice_changes_nothing_more(text: str, style: str, most: int | None) -> None:
+    once = one(text, style, most)
+    assert one(once, style, most) == once
+
+
+@given(TEXTS, st.integers(1, 5))
+def test_a_cut_raw_text_is_its_own_beginning(text: str, most: int) -> None:
+    cut = one(text, "raw", most)
+    assert text.startswith(cut)
+    assert cut.split() == text.split()[:most]
+
+
+def test_raw_keeps_every_character() -> None:
+    text = "  Two \n lines,\t[**1999**] É "
+    assert one(text, "raw") == text
+
+
+def test_more_texts_than_a_batch_come_out_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaning, "BATCH", 2)
+    assert clean(pl.Series(["A", "B", None, "D", "E"]), Cleaning(style="edin")).to_list() == ["a", "b", "", "d", "e"]
+
+
+def test_no_texts_give_no_texts() -> None:
+    assert len(clean(pl.Series([], dtype=pl.String), Cleaning(style="edin"))) == 0

@@ -1,0 +1,314 @@
+"""Every raw format: small folders with known content, and the open corpora with their published counts."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse import csr_matrix, save_npz
+
+from plant import settings
+from plant.corpus import build
+from plant.corpus.documents import SCHEMA
+
+
+def read(**dataset: object) -> tuple[pl.DataFrame, dict[str, str]]:
+    config = {"d": dataset}
+    [parsed] = settings.Settings.model_validate(
+        {"datasets": config, "backbones": {}, "finetunings": {}, "variants": {}, "experiments": {}}
+    ).datasets.values()
+    documents = build.read(parsed)
+    assert dict(documents.frame.schema) == SCHEMA
+    return documents.frame, dict(documents.descriptions)
+
+
+def row(frame: pl.DataFrame, document: str) -> dict:
+    return frame.row(by_predicate=pl.col("document_id") == document, named=True)
+
+
+# --- MIMIC --------------------------------------------------------------------------------------
+
+
+def test_mimic3_takes_discharge_summaries_and_codes_as_text(mimic3: Path) -> None:
+    frame, _ = read(source="mimic3", path=str(mimic3))
+    assert frame["document_id"].to_list() == [str(100 + i) for i in range(8)]
+    document = row(frame, "101")
+    assert document["labels"] == ["00.66", "038.9", "411"]
+    assert document["text"] == 'Line one, "quoted" xylophonist\nline two, number 1'
+    assert document["group_id"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [("diagnoses", ["038.9", "411"]), ("procedures", ["00.66"]), ("both", ["00.66", "038.9", "411"])],
+)
+def test_code_types_choose_the_tables(mimic3: Path, kind: str, labels: list[str]) -> None:
+    for unused in {"diagnoses": ["PROCEDURES_ICD"], "procedures": ["DIAGNOSES_ICD"], "both": []}[kind]:
+        (mimic3 / f"{unused}.csv").unlink()
+    frame, _ = read(source="mimic3", path=str(mimic3), code_types=kind)
+    assert row(frame, "101")["labels"] == labels
+
+
+def test_gzipped_lower_case_and_float_ids_give_the_same_documents(mimic3: Path, tmp_path: Path) -> None:
+    frame, _ = read(source="mimic3", path=str(mimic3))
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in mimic3.iterdir():
+        text = file.read_text()
+        header, rest = text.split("\n", 1)
+        for i in range(8):
+            rest = rest.replace(f',{100 + i},"', f',{100 + i}.0,"') if "NOTE" in file.name else rest
+        with gzip.open(other / f"{file.name.lower()}.gz", "wt") as packed:
+            packed.write(header.lower() + "\n" + rest)
+    again, _ = read(source="mimic3", path=str(other))
+    assert again.equals(frame)
+
+
+def test_report_and_addendum_are_joined_by_a_space_in_file_order(mimic3: Path) -> None:
+    path = mimic3 / "NOTEEVENTS.csv"
+    text = path.read_text()
+    more = [
+        '90,1,101,"","","","Discharge summary","Addendum","","","late words"',
+        '91,1,"","","","","Discharge summary","Report","","","nobody\'s"',
+    ]
+    path.write_text(text + "\r\n".join(more) + "\r\n")
+    dataset = settings.Mimic3(source="mimic3", path=str(mimic3))
+    documents = build.read(dataset)
+    assert row(documents.frame, "101")["text"].endswith("number 1 late words")
+    assert len(documents.frame) == 8
+    assert documents.notes == {"discharge_notes": 10, "discharge_notes_without_admission": 1}
+
+
+def test_an_admission_with_codes_but_no_note_is_known_and_no_document(mimic3: Path) -> None:
+    path = mimic3 / "DIAGNOSES_ICD.csv"
+    path.write_text(path.read_text() + '90,9,999,1,"4019"\r\n')
+    documents = build.read(settings.Mimic3(source="mimic3", path=str(mimic3)))
+    assert documents.dropped == {"codes_without_note": ("999",)}
+    assert "999" not in documents.frame["document_id"]
+
+
+def test_mimic4_keeps_one_icd_version_and_strips_padding(mimic4: Path) -> None:
+    frame, titles = read(source="mimic4", path=str(mimic4))
+    assert row(frame, "100")["labels"] == ["02HV33Z", "E11.9"]
+    assert row(frame, "105")["labels"] == ["I10"]
+    assert titles == {"I10": "Essential hypertension"}
+    assert (row(frame, "107")["labels"], row(frame, "107")["text"]) == ([], "")
+    nine, _ = read(source="mimic4", path=str(mimic4), icd_version=9)
+    assert row(nine, "107")["labels"] == ["038.9"]
+
+
+# --- CodiEsp, EURLEX57K --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels"), [("D", ["N44.8", "R52"]), ("P", ["BW03ZZZ"]), ("both", ["N44.8", "R52", "BW03ZZZ"])]
+)
+def test_codiesp_codes_become_upper_case(codiesp: Path, kind: str, labels: list[str]) -> None:
+    frame, _ = read(source="codiesp", path=str(codiesp), code_types=kind)
+    assert row(frame, "S-train-0")["labels"] == labels
+
+
+def test_codiesp_zip_equals_its_folder_in_both_languages(codiesp: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "codiesp.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in codiesp.rglob("*"):
+            archive.write(file, file.relative_to(codiesp))
+    for language, folder in (("en", "text_files_en"), ("es", "text_files")):
+        frame, _ = read(source="codiesp", path=str(codiesp), language=language)
+        again, _ = read(source="codiesp", path=str(packed), language=language)
+        assert again.equals(frame)
+        assert row(frame, "S-dev-1")["text"].startswith(f"{folder} dev 1")
+        assert frame["split"].to_list() == ["train", "train", "val", "val", "test", "test"]
+
+
+def test_eurlex_joins_the_parts_of_a_law_by_newlines(eurlex: Path) -> None:
+    frame, titles = read(source="eurlex57k", path=str(eurlex))
+    expected = "Title\nHeader\nRecitals xylophonist\nArticle 1\nArticle 2\nDone at"
+    assert row(frame, "dev1")["text"] == expected
+    assert row(frame, "dev0")["text"] == expected.replace("Header", "")
+    assert (row(frame, "dev1")["labels"], row(frame, "dev1")["split"]) == (["20", "31"], "val")
+    assert titles == {"20": "rice"}
+
+
+@pytest.mark.parametrize("packing", ["gz", "xz"])
+def test_eurlex_archive_equals_its_folder(eurlex: Path, tmp_path: Path, packing: str) -> None:
+    packed = tmp_path / f"eurlex.tar.{packing}"
+    with tarfile.open(packed, f"w:{packing}") as archive:
+        archive.add(eurlex, arcname="data")
+    frame, titles = read(source="eurlex57k", path=str(packed))
+    assert frame.sort("document_id").equals(read(source="eurlex57k", path=str(eurlex))[0].sort("document_id"))
+    assert titles == {"20": "rice"}
+
+
+# --- XMC ----------------------------------------------------------------------------------------
+
+TRUTH = {"train": [("first text", ["a b", "c"]), ("second", ["c"])], "test": [("third\u2028text", ["d"])]}
+NAMES = ["a b", "c", "d"]
+
+
+def write_xmc(folder: Path, form: str) -> None:
+    folder.mkdir(exist_ok=True)
+    for split, short in (("train", "trn"), ("test", "tst")):
+        texts = [text for text, _ in TRUTH[split]]
+        numbers = [[NAMES.index(label) for label in labels] for _, labels in TRUTH[split]]
+        spaced = [" ".join(label.replace(" ", "_") for label in labels) for _, labels in TRUTH[split]]
+        if form == "pecos":
+            (folder / f"X.{short}.txt").write_text("\n".join(texts) + "\n")
+            dense = np.array([[float(j in own) for j in range(3)] for own in numbers])
+            save_npz(folder / f"Y.{short}.npz", csr_matrix(dense))
+            (folder / "output-items.txt").write_text("\n".join(NAMES) + "\n")
+        elif form == "attentionxml":
+            (folder / f"{split}_texts.txt").write_text("\n".join(texts) + "\n")
+            (folder / f"{split}_labels.txt").write_text("\n".join(spaced) + "\n")
+        elif form == "libmultilabel":
+            lines = [f"{i}\t{labels}\t{text}\n" for i, (labels, text) in enumerate(zip(spaced, texts, strict=True))]
+            (folder / f"{split}.txt").write_text("".join(lines))
+        else:
+            entries = [
+                {"uid": f"{short}{i}", "title": "", "content": text, "target_ind": own, "target_rel": [1.0]}
+                for i, (text, own) in enumerate(zip(texts, numbers, strict=True))
+            ]
+            with gzip.open(folder / f"{short}.json.gz", "wt") as file:
+                file.write("".join(json.dumps(entry) + "\n" for entry in entries))
+            labels = "".join(json.dumps({"uid": str(i), "title": name}) + "\n" for i, name in enumerate(NAMES))
+            (folder / "lbl.json").write_text(labels)
+
+
+@pytest.mark.parametrize("form", ["pecos", "attentionxml", "xmc_json", "libmultilabel"])
+def test_the_four_xmc_formats_give_the_same_documents(tmp_path: Path, form: str) -> None:
+    write_xmc(tmp_path / form, form)
+    frame, _ = read(source="xmc", path=str(tmp_path / form), format=form)
+    got = {
+        split: [(text, [label.replace("_", " ") for label in labels]) for text, labels in part.iter_rows()]
+        for split in ("train", "test")
+        for part in [frame.filter(pl.col("split") == split).select("text", "labels")]
+    }
+    assert got == TRUTH
+    assert frame["document_id"].n_unique() == 3
+
+
+def test_item_texts_that_repeat_become_descriptions_of_numbered_labels(tmp_path: Path) -> None:
+    write_xmc(tmp_path, "pecos")
+    (tmp_path / "output-items.txt").write_text("same\nsame\nother\n")
+    frame, titles = read(source="xmc", path=str(tmp_path), format="pecos")
+    assert frame["labels"].to_list() == [["0", "1"], ["1"], ["2"]]
+    assert titles == {"0": "same", "1": "same", "2": "other"}
+
+
+# --- own data -----------------------------------------------------------------------------------
+
+
+def test_parquet_csv_and_json_lines_give_the_same_documents(own: Path, tmp_path: Path) -> None:
+    frame, _ = read(source="table", path=str(own), split_column="split", group_column="patient")
+    assert frame["split"].to_list() == ["train"] * 8 + ["val"] * 2 + ["test"] * 2
+    assert frame["group_id"].to_list()[:3] == ["p0", "p0", "p1"]
+    table = pl.read_parquet(own)
+    table.write_ndjson(tmp_path / "own.jsonl")
+    joined = table.with_columns(pl.col("labels").list.join("|"))
+    joined.write_csv(tmp_path / "own.csv")
+    joined.write_csv(tmp_path / "own.tsv", separator="\t")
+    for ending in ("jsonl", "csv", "tsv"):
+        again, _ = read(
+            source="table",
+            path=str(tmp_path / f"own.{ending}"),
+            split_column="split",
+            group_column="patient",
+            label_separator="|",
+        )
+        assert again.equals(frame), ending
+
+
+def test_leading_zeros_of_labels_and_ids_survive_a_csv(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("id,text,labels\n007,word,0389;042\n")
+    frame, _ = read(source="table", path=str(path))
+    assert frame.row(0)[:4] == ("007", "007", "word", ["0389", "042"])
+
+
+def test_one_file_a_split_names_the_split(own: Path) -> None:
+    table = pl.read_parquet(own).drop("split", "patient")
+    files = {}
+    for name, part in {"train": table[:8], "test": table[8:]}.items():
+        files[name] = str(own.parent / f"{name}.parquet")
+        part.write_parquet(files[name])
+    frame, _ = read(source="table", files=files)
+    assert frame["split"].to_list() == ["train"] * 8 + ["test"] * 4
+
+
+# --- the open corpora ----------------------------------------------------------------------------
+
+
+def statistics(folder: Path) -> dict:
+    return json.loads((folder / "statistics.json").read_text())
+
+
+def documents(found: dict) -> tuple[int, ...]:
+    return tuple(found["splits"][name]["documents"] for name in ("train", "val", "test"))
+
+
+def test_codiesp_has_its_published_counts(open_data: Path, tmp_path: Path) -> None:
+    dataset = settings.CodiEsp(source="codiesp", path=str(open_data / "codiesp.zip"))
+    build.build_corpus(dataset, tmp_path)
+    found = statistics(tmp_path)
+    assert documents(found) == (500, 250, 250)
+    assert (found["labels"], found["splits"]["train"]["labels_present"]) == (2557, 1767)
+    assert (found["splits"]["test"]["labels_present"], found["labels_in_test_absent_from_train"]) == (1143, 439)
+    both = dataset.model_copy(update={"code_types": "both", "language": "es"})
+    build.build_corpus(both, tmp_path)
+    assert statistics(tmp_path)["labels"] == 3427
+
+
+def test_us_bills_have_their_known_counts(open_data: Path, tmp_path: Path) -> None:
+    folder = open_data / "usbills_112_113"
+    files = {"train": "train", "val": "dev", "test": "test"}
+    paths = {name: str(folder / f"{file}.parquet") for name, file in files.items()}
+    build.build_corpus(settings.Table(source="table", files=paths), tmp_path)
+    assert documents(statistics(tmp_path)) == (18_151, 2_266, 2_310)
+    assert statistics(tmp_path)["labels"] == 1041
+
+
+@pytest.mark.slow
+def test_eurlex57k_has_its_published_counts(open_data: Path, tmp_path: Path) -> None:
+    path = open_data / "eurlex57k.tar.xz"
+    build.build_corpus(settings.Eurlex57k(source="eurlex57k", path=str(path)), tmp_path)
+    found = statistics(tmp_path)
+    assert documents(found) == (45_000, 6_000, 6_000)
+    assert (found["labels"], found["splits"]["train"]["labels_present"]) == (4271, 4108)
+    assert pl.read_parquet(tmp_path / "labels.parquet")["description"].null_count() == 0
+
+
+MEASURE = """
+import resource, sys
+from pathlib import Path
+from plant import settings
+from plant.corpus.build import build_corpus
+build_corpus(settings.Mimic3(source="mimic3", path=sys.argv[1], code_types="diagnoses"), Path(sys.argv[2]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_notes_are_read_as_a_stream(tmp_path: Path) -> None:
+    """A tenth of NOTEEVENTS: 200,000 notes, 400 MB of which 3% are discharge summaries, in less than 500 MB."""
+    header = "ROW_ID,SUBJECT_ID,HADM_ID,CHARTDATE,CHARTTIME,STORETIME,CATEGORY,DESCRIPTION,CGID,ISERROR,TEXT\n"
+    line = " ".join(f"word{i * 7919 % 5000}" for i in range(12))
+    body = "\n".join([line] * 24)
+    with gzip.open(tmp_path / "NOTEEVENTS.csv.gz", "wt", compresslevel=1) as file:
+        file.write(header)
+        for i in range(200_000):
+            category = "Nursing" if i % 35 else "Discharge summary"
+            file.write(f'{i},{i // 35},{i // 35},,,,"{category}",,,,"{body} ""quoted"" {i}\n"\n')
+    codes = [f"{i},{i},{i},1,{code}\n" for i in range(200_000 // 35 + 1) for code in ("0389", f"{4000 + i % 900}")]
+    (tmp_path / "DIAGNOSES_ICD.csv").write_text("ROW_ID,SUBJECT_ID,HADM_ID,SEQ_NUM,ICD9_CODE\n" + "".join(codes))
+    command = [sys.executable, "-c", MEASURE, str(tmp_path), str(tmp_path / "out")]
+    environment = os.environ | {"PYTHONPATH": str(Path(build.__file__).parents[2])}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert int(done.stdout) < 500
+    assert sum(documents(statistics(tmp_path / "out"))) == 200_000 // 35 + 1

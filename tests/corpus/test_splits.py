@@ -1,0 +1,214 @@
+"""Splits: relations that must hold, and a plain form of the stratification."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plant import seeds
+from plant.corpus.documents import canonical
+from plant.corpus.splits import assign, cut_train, published
+from plant.corpus.stratification import stratify
+from plant.errors import InputError
+from plant.settings import Split
+
+CORPORA = st.lists(
+    st.tuples(st.integers(0, 12), st.lists(st.sampled_from("abcdef"), unique=True, max_size=4)), min_size=1, max_size=25
+)
+SHARES = st.sampled_from([(0.7, 0.1, 0.2), (0.5, 0.5), (0.8, 0.0, 0.2), (1.0,)])
+
+
+def frame_of(documents: list[tuple[int, list[str]]], split: list[str | None] | None = None) -> pl.DataFrame:
+    return canonical(
+        pl.DataFrame(
+            {
+                "document_id": [f"d{i}" for i in range(len(documents))],
+                "group_id": [f"g{group:02d}" for group, _ in documents],
+                "text": ["text"] * len(documents),
+                "labels": [labels for _, labels in documents],
+                "split": split or [None] * len(documents),
+            },
+            schema_overrides={"labels": pl.List(pl.String), "split": pl.String},
+        )
+    )
+
+
+def plain_stratify(frame: pl.DataFrame, shares: np.ndarray, seed: int) -> list[int]:
+    """Algorithm 1 word for word: all counts anew before every label."""
+    random = seeds.generator(seed, "corpus", "split")
+    names = sorted(set(frame["group_id"]))
+    order = random.permutation(len(names))
+    ties = [int(j) for j in random.permutation(np.flatnonzero(shares))]
+    rows = {unit: [r for r, g in enumerate(frame["group_id"]) if g == name] for unit, name in enumerate(names)}
+    labels = frame["labels"].to_list()
+    left = [int(unit) for unit in order]
+    chosen: dict[int, int] = {}
+
+    def documents(unit: int, label: str) -> int:
+        return sum(label in labels[row] for row in rows[unit])
+
+    def want(j: int, label: str | None) -> float:
+        dealt = [unit for unit, where in chosen.items() if where == j]
+        if label is None:
+            return shares[j] * len(frame) - sum(len(rows[unit]) for unit in dealt)
+        everywhere = sum(documents(unit, label) for unit in rows)
+        return shares[j] * everywhere - sum(documents(unit, label) for unit in dealt)
+
+    def deal(unit: int, label: str | None) -> None:
+        hungry = [j for j in ties if want(j, None) > 1e-6] or ties
+        chosen[unit] = max(hungry, key=lambda j: (round(want(j, label), 9), round(want(j, None), 9)))
+        left.remove(unit)
+
+    while counts := {
+        label: n
+        for label in sorted({x for own in labels for x in own})
+        if (n := sum(documents(unit, label) for unit in left))
+    }:
+        label = min(counts, key=lambda one: (counts[one], one))
+        for unit in [unit for unit in left if documents(unit, label)]:
+            deal(unit, label)
+    for unit in list(left):
+        deal(unit, None)
+    return [chosen[names.index(group)] for group in frame["group_id"]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(CORPORA, st.integers(0, 3))
+def test_the_heap_gives_the_same_as_the_algorithm_word_for_word(
+    documents: list[tuple[int, list[str]]], seed: int
+) -> None:
+    frame, shares = frame_of(documents), np.array([0.5, 0.25, 0.25])  # exact in binary: no tie hangs on rounding
+    dealt = stratify(frame["group_id"], frame["labels"], shares=shares, seed=seed)
+    assert dealt.tolist() == plain_stratify(frame, shares, seed)
+
+
+@settings(deadline=None)
+@given(CORPORA, SHARES, st.integers(0, 3), st.randoms(use_true_random=False))
+def test_groups_stay_whole_and_the_order_of_documents_plays_no_part(documents, shares, seed, random) -> None:
+    frame, weights = frame_of(documents), np.array(shares)
+    dealt = stratify(frame["group_id"], frame["labels"], shares=weights, seed=seed)
+    assert frame.with_columns(d=dealt).group_by("group_id").agg(pl.col("d").n_unique())["d"].max() == 1
+    assert set(dealt.tolist()) <= set(np.flatnonzero(weights).tolist())
+    order = random.sample(range(len(frame)), len(frame))
+    again = stratify(frame["group_id"][order], frame["labels"][order], shares=weights, seed=seed)
+    assert again.tolist() == dealt[order].tolist()
+
+
+@settings(deadline=None)
+@given(CORPORA, SHARES, st.integers(0, 3))
+def test_no_subset_exceeds_its_share_by_a_whole_group(documents, shares, seed) -> None:
+    frame, weights = frame_of(documents), np.array(shares)
+    dealt = stratify(frame["group_id"], frame["labels"], shares=weights, seed=seed)
+    largest = frame["group_id"].value_counts()["count"].max()
+    assert (np.bincount(dealt, minlength=len(shares)) < weights * len(frame) + largest).all()
+
+
+def test_documents_with_a_label_of_their_own_are_dealt_by_the_shares() -> None:
+    frame = frame_of([(i, [f"own{i}", "common"]) for i in range(100)])
+    dealt = stratify(frame["group_id"], frame["labels"], shares=np.array([0.7, 0.1, 0.2]), seed=0)
+    assert np.bincount(dealt).tolist() == [70, 10, 20]
+
+
+def test_labels_are_spread_more_evenly_than_by_chance() -> None:
+    random = np.random.default_rng(0)
+    documents = [(i, sorted({f"l{j:02d}" for j in random.geometric(0.08, 5)})) for i in range(600)]
+    frame, shares = frame_of(documents), np.array([0.7, 0.1, 0.2])
+
+    def unevenness(dealt: np.ndarray) -> float:
+        table = (
+            frame.with_columns(d=dealt)
+            .explode("labels")
+            .group_by("labels")
+            .agg(*[(pl.col("d") == j).mean().alias(str(j)) for j in range(3)], pl.len())
+            .filter(pl.col("len") >= 10)
+        )
+        return float(np.abs(table.select("0", "1", "2").to_numpy() - shares).mean())
+
+    dealt = stratify(frame["group_id"], frame["labels"], shares=shares, seed=0)
+    chance = [random.choice(3, size=600, p=shares) for _ in range(20)]
+    assert unevenness(dealt) < 0.5 * min(unevenness(one) for one in chance)
+    assert np.bincount(dealt).tolist() == [420, 60, 120]
+
+
+def test_a_missing_validation_split_is_held_out_of_train_only() -> None:
+    documents = [(i, ["a" if i % 2 else "b"]) for i in range(90)]
+    frame = assign(frame_of(documents, ["train"] * 60 + ["test"] * 30), Split(train=0.6, val=0.3, test=0.1))
+    assert frame["split"][60:].to_list() == ["test"] * 30
+    assert (frame["split"] == "val").sum() == 20  # .3 / (.6 + .3) of 60
+
+
+def test_a_source_with_all_three_splits_is_left_as_it_is() -> None:
+    split = ["train", "val", "test", "train"]
+    assert assign(frame_of([(i, ["a"]) for i in range(4)], split), Split())["split"].to_list() == split
+
+
+def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path: Path) -> None:
+    for name, ids in {"train": "d0\nd1\n", "val": "d2\n", "test": "d3\nd9\n"}.items():
+        (tmp_path / name).write_text(ids)
+    split = Split(ids={name: str(tmp_path / name) for name in ("train", "val", "test")})
+    frame = assign(frame_of([(i, ["a"]) for i in range(5)]), split, dropped=["d9"])
+    assert frame["split"].to_list() == ["train", "train", "val", "test", None]
+
+
+@pytest.mark.parametrize("ending", ["feather", "parquet"])
+def test_a_published_table_of_integer_ids_is_read(tmp_path: Path, ending: str) -> None:
+    table = pl.DataFrame({"_id": [1, 2, 3], "split": ["train", "dev", "test"]})
+    path = tmp_path / f"split.{ending}"
+    (table.write_ipc if ending == "feather" else table.write_parquet)(path)
+    assert published(Split(table=str(path))) == {"1": "train", "2": "val", "3": "test"}
+
+
+@settings(deadline=None)
+@given(st.integers(1, 19), st.integers(0, 3))
+def test_a_smaller_training_split_is_part_of_a_larger_one(size: int, seed: int) -> None:
+    frame = frame_of([(i, ["a"]) for i in range(25)], ["train"] * 20 + ["val"] * 3 + ["test"] * 2)
+    small, large = cut_train(frame, size, seed=seed), cut_train(frame, size + 1, seed=seed)
+    assert (small["split"] == "train").sum() == size
+    assert set(small["document_id"]) < set(large["document_id"])
+    assert small.filter(pl.col("split") != "train").equals(frame.filter(pl.col("split") != "train"))
+
+
+def test_more_training_documents_than_there_are_is_an_error() -> None:
+    with pytest.raises(InputError, match="at most the 2"):
+        cut_train(frame_of([(0, ["a"]), (1, ["a"])], ["train", "train"]), 3, seed=0)
+
+
+SIZES = {"caml/{}_full_hadm_ids.csv": (47_723, 1_631, 3_372), "caml/{}_50_hadm_ids.csv": (8_066, 1_573, 1_729)}
+
+
+@pytest.mark.parametrize("pattern", SIZES)
+def test_the_published_lists_of_caml_have_their_known_sizes(open_data: Path, pattern: str) -> None:
+    names = {"train": "train", "val": "dev", "test": "test"}
+    folder = open_data / "mimic_splits"
+    lists = published(Split(ids={name: str(folder / pattern.format(file)) for name, file in names.items()}))
+    assert lists is not None
+    assert tuple(list(lists.values()).count(name) for name in names) == SIZES[pattern]
+
+
+TABLES = {
+    "mimiciii_full/mimiciii_full_splits.feather": (47_719, 1_631, 3_372),
+    "mimiciii_50/mimiciii_50_splits.feather": (8_066, 1_573, 1_729),
+    "mimiciii_clean/mimiciii_clean_splits.feather": (38_401, 5_577, 8_734),
+    "mimiciv_icd10/mimiciv_icd10_split.feather": (89_099, 13_378, 19_802),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_published_tables_of_edin_have_their_known_sizes(open_data: Path, name: str) -> None:
+    lists = published(Split(table=str(open_data / "mimic_splits" / "edin" / name)))
+    assert lists is not None
+    assert tuple(list(lists.values()).count(split) for split in ("train", "val", "test")) == TABLES[name]
+
+
+def test_edin_leaves_out_four_admissions_without_codes_that_caml_lists(open_data: Path) -> None:
+    names = {"train": "train", "val": "dev", "test": "test"}
+    folder = open_data / "mimic_splits"
+    caml = published(Split(ids={n: str(folder / f"caml/{f}_full_hadm_ids.csv") for n, f in names.items()}))
+    edin = published(Split(table=str(folder / "edin/mimiciii_full/mimiciii_full_splits.feather")))
+    assert caml is not None
+    assert edin is not None
+    assert set(caml) - set(edin) == {"109963", "110220", "142890", "182252"}
+    assert all(caml[one] == split for one, split in edin.items())

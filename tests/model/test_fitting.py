@@ -1,0 +1,113 @@
+"""The loop: exact resume, early stopping, accumulation, a diverging loss."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from plant.model.fitting import Group, Task, TrainingDiverged, cosine, fit
+from plant.settings import Optimisation
+
+
+class Noisy(nn.Module):
+    """Dropout makes the result depend on the generator state."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.linear, self.dropout = nn.Linear(4, 1), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.linear(self.dropout(x)).squeeze(-1)
+
+
+def run(tmp_path, *, epochs=4, stop_in=None, values=None, **options):
+    """Train on 10 fixed batches; `stop_in` raises in that epoch, as a killed job would end."""
+    model, measured = Noisy(), []
+    torch.manual_seed(9)
+    data, target = torch.randn(10, 3, 4), torch.randn(10, 3)
+
+    def loss(batch, epoch):
+        if epoch == stop_in and batch == 6:
+            raise KeyboardInterrupt
+        return (model(data[batch]) - target[batch]).square().mean()
+
+    def validate():
+        measured.append(len(measured))
+        value = -(model(data[0]) - target[0]).square().mean().item() if values is None else values[len(measured) - 1]
+        return {"value": value}
+
+    task = Task("test", [Group("all", list(model.parameters()), 0.05)], lambda epoch: list(range(10)), loss, validate,
+                "value")  # fmt: skip
+    settings = Optimisation(epochs=epochs, **{"patience": None, "accumulation": 3, **options})
+    history = fit(model, task, settings, seed=1, checkpoint=tmp_path, digest="d")
+    return model, history
+
+
+def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path):
+    whole, history = run(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "part", stop_in=3)
+    resumed, again = run(tmp_path / "part")
+    assert again == history
+    for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_the_best_epoch_is_kept(tmp_path):
+    _, long = run(tmp_path / "a", values=[0.1, 0.9, 0.2, 0.3])
+    best, _ = run(tmp_path / "b", values=[0.1, 0.9, 0.2, 0.3], patience=2, epochs=4)
+    kept, _ = run(tmp_path / "c", values=[0.1, 0.9, 0.2, 0.3], epochs=4)
+    assert len(long) == 4
+    for one, two in zip(best.parameters(), kept.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_patience_counts_epochs_without_a_better_value(tmp_path):
+    _, history = run(tmp_path, epochs=9, patience=2, values=[0.1, 0.5, 0.4, 0.5, 0.9, 1, 1, 1, 1])
+    assert [row["epoch"] for row in history] == [1, 2, 3, 4]
+
+
+def test_a_loss_that_is_not_a_number_stops_with_epoch_and_step_and_keeps_the_checkpoint(tmp_path):
+    model = Noisy()
+    with pytest.raises(TrainingDiverged, match=r"epoch 2, step 4.*nan"):
+        fit(model,
+            Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: list(range(5)),
+                 lambda batch, epoch: model(torch.ones(1, 4)).sum() * (math.nan if (epoch, batch) == (2, 3) else 1),
+                 lambda: {"value": 1.0}, "value"),
+            Optimisation(epochs=3), seed=0, checkpoint=tmp_path, digest="d")  # fmt: skip
+    assert (tmp_path / "state.json").is_file()
+
+
+def test_a_checkpoint_of_another_configuration_is_not_used(tmp_path):
+    run(tmp_path)
+    model = Noisy()
+    seen = []
+    task = Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: seen.append(epoch) or [0],
+                lambda batch, epoch: model(torch.ones(1, 4)).sum(), lambda: {"value": 0.0}, "value")  # fmt: skip
+    history = fit(model, task, Optimisation(epochs=1), seed=0, checkpoint=tmp_path, digest="other")
+    assert [row["epoch"] for row in history] == [1]
+
+
+def test_accumulated_steps_equal_one_large_batch(tmp_path):
+    updated = []
+    for accumulation, batches in ((4, [[0], [1], [2], [3]]), (1, [[0, 1, 2, 3]])):
+        torch.manual_seed(0)
+        model = nn.Linear(3, 1)
+        x, y = torch.randn(4, 3), torch.randn(4, 1)
+        task = Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch, b=batches: b,
+                    lambda batch, _, m=model: (m(x[batch]) - y[batch]).square().mean(), lambda: {"value": 0.0},
+                    "value")  # fmt: skip
+        settings = Optimisation(epochs=1, accumulation=accumulation)
+        fit(model, task, settings, seed=0, checkpoint=tmp_path / str(accumulation), digest="d")
+        updated.append([p.detach().clone() for p in model.parameters()])
+    for one, two in zip(*updated, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_cosine_falls_from_one_to_zero():
+    values = [cosine(update, 50) for update in range(51)]
+    assert values[0] == 1
+    assert values[-1] == pytest.approx(0, abs=1e-12)
+    assert all(a > b for a, b in zip(values, values[1:], strict=False))

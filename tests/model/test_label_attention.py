@@ -1,0 +1,113 @@
+"""The folded head against the paper's literal form, and torch's own multi-head attention."""
+
+import pytest
+import torch
+from torch import nn
+
+from plant.errors import InputError
+from plant.model.classifier import LabelClassifier
+from plant.model.label_attention import LabelAttention, pooling_matrix
+from plant.model.literal import literal_logits
+
+
+def classifier(hidden=24, heads=4, pool=7, labels=9, **options):
+    torch.manual_seed(0)
+    made = LabelClassifier(None, n_labels=labels, hidden_size=hidden, heads=heads, pool_size=pool, **options)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    made.double()
+    made.head.pooling = pooling_matrix(hidden, pool)  # the buffer is fp32
+    return made
+
+
+def batch(hidden=24, lengths=(11, 6, 1)):
+    torch.manual_seed(1)
+    width = max(lengths)
+    mask = torch.arange(width)[None, :] < torch.tensor(lengths)[:, None]
+    return torch.randn(len(lengths), width, hidden, dtype=torch.float64), mask
+
+
+@pytest.mark.parametrize("pool", [1, 7, 8, 24, 40], ids=lambda p: f"p={p}")
+def test_folded_logits_and_gradients_equal_the_literal_form(pool):
+    model = classifier(pool=pool)
+    hidden, mask = batch()
+    one, two = hidden.clone().requires_grad_(), hidden.clone().requires_grad_()
+    folded, literal = model.logits(one, mask), literal_logits(model, two, mask)
+    torch.testing.assert_close(folded, literal, rtol=1e-12, atol=1e-12)
+    weights = torch.randn_like(folded)
+    parameters = list(model.parameters())
+    first = torch.autograd.grad((folded * weights).sum(), [one, *parameters])
+    second = torch.autograd.grad((literal * weights).sum(), [two, *parameters])
+    for a, b in zip(first, second, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-11, atol=1e-11)
+
+
+def test_selected_labels_have_the_logits_of_all_labels():
+    model = classifier()
+    hidden, mask = batch()
+    labels = torch.tensor([[0, 5], [8, 8], [2, 1]])
+    torch.testing.assert_close(model.logits(hidden, mask, labels), model.logits(hidden, mask).gather(1, labels))
+
+
+def test_appended_padding_leaves_logits_unchanged():
+    model = classifier()
+    hidden, mask = batch()
+    junk = torch.randn(3, 5, 24, dtype=torch.float64)
+    padded = model.logits(torch.cat([hidden, junk], 1), torch.cat([mask, torch.zeros(3, 5, dtype=torch.bool)], 1))
+    torch.testing.assert_close(padded, model.logits(hidden, mask), rtol=1e-12, atol=1e-12)
+
+
+def test_without_the_mask_logits_depend_on_padding():
+    model = classifier(mask_padding=False)
+    hidden, mask = batch()
+    junk = torch.randn(3, 5, 24, dtype=torch.float64)
+    padded = model.logits(torch.cat([hidden, junk], 1), torch.cat([mask, torch.zeros(3, 5, dtype=torch.bool)], 1))
+    assert (padded - model.logits(hidden, mask)).abs().max() > 1e-3
+
+
+def test_attention_equals_torch_multi_head_attention():
+    torch.manual_seed(0)
+    ours = LabelAttention(9, 24, 4).double()
+    theirs = nn.MultiheadAttention(24, 4, batch_first=True).double()
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
+        theirs.out_proj.load_state_dict(ours.output.state_dict())
+    hidden, mask = batch()
+    queries = ours.embeddings[None].expand(3, -1, -1)
+    a, s = theirs(queries, hidden, hidden, key_padding_mask=~mask, average_attn_weights=True)
+    torch.testing.assert_close(ours.output(ours.attend(hidden, None, mask)), a)
+    everything = torch.arange(9).expand(3, -1)
+    torch.testing.assert_close(ours.token_probabilities(hidden, everything, mask).double(), s, rtol=1e-5, atol=1e-7)
+
+
+def test_token_logits_are_the_mean_over_heads_of_scaled_products():
+    torch.manual_seed(0)
+    attention = LabelAttention(5, 24, 4).double()
+    hidden, _ = batch()
+    q = attention.query(attention.embeddings).view(5, 4, 6)
+    k = attention.key(hidden).view(3, -1, 4, 6)
+    expected = torch.einsum("lgd,bngd->bgln", q, k).div(6**0.5).mean(1)
+    everything = torch.arange(5).expand(3, -1)
+    torch.testing.assert_close(attention.token_logits(hidden, everything), expected)
+
+
+def test_padding_tokens_receive_zero_attention_and_rows_sum_to_one():
+    torch.manual_seed(0)
+    attention = LabelAttention(5, 24, 4).double()
+    hidden, mask = batch()
+    s = attention.token_probabilities(hidden, torch.arange(5).expand(3, -1), mask)
+    assert (s.masked_select(~mask[:, None, :].expand_as(s)) == 0).all()
+    torch.testing.assert_close(s.sum(-1), torch.ones(3, 5), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("h", "p"), [(24, 7), (8, 8), (5, 12), (384, 128), (10, 1)])
+def test_pooling_matrix_is_adaptive_average_pooling(h, p):
+    states = torch.randn(3, 4, h, dtype=torch.float64)
+    expected = nn.functional.adaptive_avg_pool1d(states, p)
+    torch.testing.assert_close(states @ pooling_matrix(h, p).T, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_heads_that_do_not_divide_the_hidden_size_are_refused():
+    with pytest.raises(InputError, match="divides the hidden size 24"):
+        LabelAttention(3, 24, 5)

@@ -1,0 +1,205 @@
+"""Figures: all files, the same bytes twice, what stands in them, and nothing left behind in matplotlib."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from plant.paper import FIGURE_FORMATS, FIGURES
+from plant.paper.attention import may_show_text, readings, spaced
+from plant.paper.figures import figure_builders, write_figures
+from plant.paper.figures.labels import frequency_figure, rare_label_figure
+from plant.paper.figures.reading import attention_figure
+from plant.paper.figures.style import look, marks, save, spread
+from plant.paper.inputs import read_attention, read_labels
+from plant.paper.systems import find_roles, list_systems
+from plant.settings import Evaluation, load
+
+
+def texts(figure) -> str:
+    """All text of a figure."""
+    return "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))
+
+
+def test_every_declared_figure_is_written_with_ink_and_the_same_bytes_again(toy):
+    first, second = toy.folder / "first", toy.folder / "second"
+    write_figures(toy.inputs, first, **toy.arguments)
+    assert {path.name for path in first.iterdir()} == {f"{name}.{kind}" for name in FIGURES for kind in FIGURE_FORMATS}
+    for name in FIGURES:
+        pixels = np.asarray(Image.open(first / f"{name}.png").convert("L"))
+        assert 0.003 < (pixels < 200).mean() < 0.5
+        assert (first / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    with look():  # one figure again: it has text, lines, patches and densities, of which the others are made
+        save(figure_builders(toy.inputs, **toy.arguments)["rare_label_f1"](), second / "rare_label_f1")
+    for path in second.iterdir():
+        assert path.read_bytes() == (first / path.name).read_bytes()
+
+
+@pytest.mark.slow
+def test_every_figure_is_byte_equal_on_a_second_run(toy):
+    for folder in ("first", "second"):
+        write_figures(toy.inputs, toy.folder / folder, **toy.arguments)
+    for path in (toy.folder / "first").iterdir():
+        assert path.read_bytes() == (toy.folder / "second" / path.name).read_bytes()
+
+
+def test_matplotlib_settings_are_put_back(toy):
+    before = dict(mpl.rcParams)
+    with look():
+        figure_builders(toy.inputs, **toy.arguments)["differences"]()
+    assert dict(mpl.rcParams) == before
+
+
+def test_violins_print_the_mean_and_the_share_above_70(toy):
+    labels = pl.DataFrame(
+        {"system": ["plant"] * 6, "label": list("abcdef"), "n_train": [1, 2, 3, 4, 9, 50], "n_test": 1,
+         "f1": [0.0, 0.2, 0.8, 0.9, 0.6, 1.0]}
+    )  # fmt: skip
+    systems = [system for system in list_systems(toy.settings, toy.experiment) if system.name == "plant"]
+    with look():
+        text = texts(rare_label_figure(labels, systems=systems, evaluation=Evaluation(rare_below=10)))
+    assert "50.0" in text
+    assert "40%" in text
+    assert "5 labels" in text
+
+
+def test_violin_of_equal_values_is_drawn_without_a_density(toy):
+    labels = pl.DataFrame({"system": "plant", "label": ["a", "b", "c"], "n_train": 1, "n_test": 1, "f1": 0.0})
+    systems = [system for system in list_systems(toy.settings, toy.experiment) if system.name == "plant"]
+    with look():
+        figure = rare_label_figure(labels, systems=systems, evaluation=Evaluation())
+    assert "0.0" in texts(figure)
+
+
+def test_frequency_figure_groups_by_training_documents(toy):
+    labels = pl.DataFrame(
+        {"system": "plant", "label": list("abcde"), "n_train": [0, 1, 10, 11, 900], "n_test": 1,
+         "f1": [1.0, 0.2, 0.4, 0.5, 0.9]}
+    )  # fmt: skip
+    systems = [system for system in list_systems(toy.settings, toy.experiment) if system.name == "plant"]
+    with look():
+        figure = frequency_figure(labels, systems=systems, evaluation=Evaluation())
+    (line,) = figure.axes[0].get_lines()
+    assert np.allclose(line.get_ydata(), [30, 50, 90])
+    ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert ticks == ["1–10\n2 labels", "11–50\n1 labels", "> 500\n1 labels"]
+
+
+def test_labels_absent_from_the_test_split_do_not_count(toy):
+    table = pl.DataFrame(
+        {"label": ["a", "b"], "n_train": [1, 2], "n_test": [1, 0], "f1": [0.5, None], "ap": [0.5, None]}
+    )
+    for folder in toy.inputs.evaluations["plant"]:
+        table.write_parquet(folder / "per_label.parquet")
+    assert read_labels(toy.inputs).filter(system="plant").get_column("label").to_list() == ["a"]
+
+
+def test_interval_marks_are_filled_only_where_zero_is_excluded(toy):
+    with look():
+        figure = figure_builders(toy.inputs, **toy.arguments)["differences"]()
+    panel = next(axes for axes in figure.axes if axes.get_title(loc="left") == "P@5")
+    faces = {round(float(line.get_ydata()[0])): line.get_markerfacecolor() for line in panel.get_lines()[1:]
+             if line.get_marker() not in ("None", "")}  # fmt: skip
+    focal = [system.name for system in list_systems(toy.settings, toy.experiment)].index("focal")
+    assert faces.pop(focal) == "white"
+    assert "white" not in faces.values()
+
+
+def test_stage_figure_has_one_point_a_seed(toy):
+    with look():
+        figure = figure_builders(toy.inputs, **toy.arguments)["ndcg_and_macro_f1"]()
+    points = [line for line in figure.axes[0].get_lines() if line.get_linestyle() == "None"]
+    assert [len(line.get_xdata()) for line in points] == [3, 3]  # PLANT and shuffled relevance
+    assert "nDCG@100" in texts(figure)
+
+
+def test_experiment_without_stage_1_gets_a_sentence_instead_of_an_empty_plot(toy):
+    config = toy.settings.model_dump(mode="json")
+    config["experiments"]["toy"] |= {"variants": ["bce", "focal"], "reference": "focal", "baselines": []}
+    settings = load(config)
+    inputs = replace(toy.inputs, pretrainings={})
+    with look():
+        figure = figure_builders(inputs, settings=settings, experiment="toy")["ndcg_and_macro_f1"]()
+    assert "No system of this experiment has a Stage 1." in texts(figure)
+
+
+def test_credentialed_text_is_never_drawn(toy):
+    private = toy.with_config(datasets={"toy": {"source": "mimic3", "generate": {}, "credentialed": True}})
+    with look():
+        figure = figure_builders(private.inputs, **private.arguments)["attention"]()
+    assert "fever" not in texts(figure)
+    assert "credentialed" in texts(figure)
+    asked = private.with_config(
+        datasets={"toy": {"source": "mimic3", "generate": {}, "credentialed": True}},
+        evaluation={"show_credentialed": True},
+    )
+    assert may_show_text(asked.settings, asked.experiment)
+
+
+def test_attention_pairs_planted_and_random_over_the_same_tokens(toy):
+    roles = find_roles(toy.settings, toy.experiment)
+    found = readings(read_attention(toy.inputs), roles, documents=2)
+    assert [reading.document for reading in found] == ["d1", "d2"]
+    for reading in found:
+        assert [panel.system.name for panel in reading.panels] == ["plant", "focal"]
+        for panel in reading.panels:
+            assert len(panel.weights) == len(reading.pieces) == len(reading.relevant)
+            assert panel.weights.sum() == pytest.approx(1)
+
+
+def test_excerpt_is_the_window_with_most_weight_of_both_panels(toy):
+    (reading,) = readings(read_attention(toy.inputs), find_roles(toy.settings, toy.experiment), documents=1)
+    part = reading.excerpt(20)
+    total = sum(panel.weights for panel in reading.panels)
+    sums = [total[start : start + 20].sum() for start in range(len(total) - 19)]
+    assert part.stop - part.start == 20
+    assert part.start == int(np.argmax(sums))
+    assert reading.excerpt(10_000) == slice(0, len(reading.pieces))
+
+
+def test_no_attention_files_give_a_sentence(toy):
+    inputs = replace(toy.inputs, attention={})
+    with look():
+        assert "No attention was recorded." in texts(figure_builders(inputs, **toy.arguments)["attention"]())
+        assert "why" in texts(attention_figure((), reason="why"))
+
+
+@pytest.mark.parametrize(("tokens", "text"), [
+    ([" fe", "ver", " up"], " fever up"), (["Ġfe", "ver", "Ġup"], " fever up"), (["▁fe", "ver", "▁up"], " fever up"),
+    (["fe", "##ver", "up"], " fever up"), (["fever", "up"], " fever up"), ([], ""),
+])  # fmt: skip
+def test_tokens_of_every_tokenizer_join_to_the_same_text(tokens, text):
+    assert "".join(spaced(tokens)) == text
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=12), st.floats(0.1, 20))
+def test_spread_labels_keep_their_order_and_never_overlap(positions, gap):
+    moved = spread(positions, gap)
+    order = sorted(range(len(positions)), key=lambda index: positions[index])
+    in_order = [moved[index] for index in order]
+    assert all(after - before >= gap * (1 - 1e-9) - 1e-9 for before, after in pairwise(in_order))
+
+
+def test_labels_that_do_not_touch_stay_where_they_are():
+    assert spread([0.0, 5.0, 2.5], 1.0) == [0.0, 5.0, 2.5]
+
+
+def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
+    found = marks(list_systems(toy.settings, toy.experiment))
+    assert found["bce"].ink == found["focal"].ink != found["plant"].ink
+    assert (found["bce"].colour, found["bce"].marker) != (found["focal"].colour, found["focal"].marker)
+
+
+def test_figures_import_no_pyplot():
+    """pyplot keeps every figure in a global list."""
+    folder = Path(__file__).parents[2] / "src" / "plant" / "paper"
+    assert not [path.name for path in folder.rglob("*.py") if "pyplot" in path.read_text(encoding="utf-8")]

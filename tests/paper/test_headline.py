@@ -1,0 +1,143 @@
+"""The report's first sentence falls the way the numbers fall."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from plant.paper.headline import SYNTHETIC_WARNING, Headline, compare, write_headline
+from plant.paper.inputs import read_results
+from plant.paper.systems import find_roles, list_systems
+from plant.settings import load
+
+
+def headline(toy) -> Headline:
+    return write_headline(read_results(toy.inputs, alpha=0.05), settings=toy.settings, experiment=toy.experiment)
+
+
+def set_difference(toy, system: str, metric: str, low: float, high: float) -> None:
+    """Our interval of system minus PLANT."""
+    here = (pl.col("system") == system) & (pl.col("metric") == metric)
+    toy.rewrite(
+        "intervals",
+        lambda t: t.with_columns(
+            pl.when(here).then((low + high) / 2).otherwise("difference").alias("difference"),
+            pl.when(here).then(low).otherwise("diff_low").alias("diff_low"),
+            pl.when(here).then(high).otherwise("diff_high").alias("diff_high"),
+        ),
+    )
+
+
+@pytest.mark.parametrize(("control", "baseline", "expected"), [
+    ((-0.1, -0.02), (-0.1, -0.02),
+     "Yes, planting helps the network, and it beats the best baseline without a network (by macro-F1 (present))."),
+    ((-0.1, -0.02), (0.02, 0.1),
+     "Yes, planting helps the network, but the best baseline without a network is better (by macro-F1 (present))."),
+    ((-0.1, -0.02), (-0.02, 0.1),
+     ("Yes, planting helps the network, but against the best baseline without a network it is undecided "
+     "(by macro-F1 (present)).")),
+    ((0.02, 0.1), (0.02, 0.1),
+     "No, planting hurts the network, and the best baseline without a network is better (by macro-F1 (present))."),
+    ((0.02, 0.1), (-0.1, -0.02),
+     "No, planting hurts the network, but it beats the best baseline without a network (by macro-F1 (present))."),
+    ((-0.02, 0.1), (0.02, 0.1),
+     ("Undecided: planting makes no difference to the network that these data could show, and the best baseline "
+     "without a network is better (by macro-F1 (present)).")),
+])  # fmt: skip
+def test_answer_follows_the_two_intervals(toy, control, baseline, expected):
+    set_difference(toy, "focal", "macro_f1_present", *control)
+    set_difference(toy, "combined", "macro_f1_present", *baseline)
+    assert headline(toy).answer == expected
+
+
+def test_interval_that_touches_zero_is_undecided(toy):
+    set_difference(toy, "focal", "macro_f1_present", -0.1, 0.0)
+    assert headline(toy).answer.startswith("Undecided")
+
+
+def test_interval_without_the_randomisation_test_is_undecided(toy):
+    toy.rewrite("randomization", lambda t: t.with_columns(p=0.2))
+    assert headline(toy).answer.startswith("Undecided")
+
+
+def test_details_state_values_difference_interval_and_p(toy):
+    details = headline(toy).details
+    assert details[0] == (
+        "macro-F1 (present): PLANT 36.9, random init, focal + HNM 12.8; difference +24.1 [22.1, 26.1]; "
+        "randomisation p = 0.001."
+    )
+    assert len(details) == 4  # two metrics, each against the control and the best baseline
+
+
+def test_best_baseline_is_chosen_metric_by_metric(toy):
+    details = " ".join(headline(toy).details)
+    assert "macro-F1 (present): PLANT 36.9, TF-IDF + MIG combined 59.0" in details
+    assert "rare AP: PLANT 27.8, MIG log-odds 50.9" in details
+
+
+def test_difference_changes_sign_with_the_reference(toy):
+    """The same numbers, told from the other side, give the same comparison."""
+    systems = {system.name: system for system in list_systems(toy.settings, toy.experiment)}
+    results = read_results(toy.inputs, alpha=0.05)
+    before = compare(results, systems["plant"], systems["focal"], "map")
+    row = results.filter(system="focal", metric="map").row(0, named=True)
+    told = row | {
+        "system": "plant", "reference": "focal", "value": before.first_value, "difference": -row["difference"],
+        "diff_low": -row["diff_high"], "diff_high": -row["diff_low"], "our_arrow": "up",
+    }  # fmt: skip
+    focal = row | {"reference": "focal", "diff_low": None, "diff_high": None}
+    after = compare(pl.DataFrame([told, focal]), systems["plant"], systems["focal"], "map")
+    assert after == before
+    assert after.verdict == "higher"
+
+
+def test_no_interval_is_invented_between_two_systems_that_are_not_the_reference(toy):
+    systems = {system.name: system for system in list_systems(toy.settings, toy.experiment)}
+    assert compare(read_results(toy.inputs, alpha=0.05), systems["focal"], systems["bce"], "map") is None
+
+
+def test_control_is_the_random_initialisation_with_the_same_loss_and_budget(toy):
+    roles = find_roles(toy.settings, toy.experiment)
+    assert (roles.planted.name, roles.control.name, roles.equal_compute) == ("plant", "focal", True)
+    assert "same budget of 12 epochs" in headline(toy).certainty
+
+
+def test_unequal_budget_is_said(toy):
+    shorter = toy.with_config(finetunings={"focal_long": {"epochs": 8}})
+    assert find_roles(shorter.settings, shorter.experiment).equal_compute is False
+    assert "Not an equal-compute comparison: PLANT has 12 epochs in all" in headline(shorter).certainty
+
+
+def test_control_with_shuffled_relevance_is_never_the_planted_system(toy):
+    kinds = {system.name: system.kind for system in list_systems(toy.settings, toy.experiment)}
+    assert kinds["shuffled"] == "control"
+    assert kinds["plant"] == "planted"
+    assert kinds["combined"] == "no network"
+
+
+def test_synthetic_corpus_is_said_to_favour_the_method(toy, tmp_path):
+    assert headline(toy).warning == SYNTHETIC_WARNING
+    assert "favours the method" in SYNTHETIC_WARNING
+    real = toy.with_config(datasets={"toy": {"source": "mimic3", "path": str(tmp_path)}})
+    assert headline(real).warning == ""
+
+
+def test_experiment_without_a_planted_system_is_not_judged(toy):
+    config = toy.settings.model_dump(mode="json")
+    config["experiments"]["toy"] |= {"variants": ["bce", "focal"], "reference": "focal"}
+    settings = load(config)
+    result = write_headline(
+        read_results(toy.inputs, alpha=0.05), settings=settings, experiment=settings.experiments["toy"]
+    )
+    assert result.answer == "No planted system ran: there is nothing to judge."
+    assert result.details == ()
+
+
+def test_experiment_without_controls_and_baselines_says_so(toy):
+    config = toy.settings.model_dump(mode="json")
+    config["experiments"]["toy"] |= {"variants": ["plant"], "baselines": []}
+    settings = load(config)
+    result = write_headline(
+        read_results(toy.inputs, alpha=0.05), settings=settings, experiment=settings.experiments["toy"]
+    )
+    assert result.answer == "Planting was not compared with a random initialisation."

@@ -1,0 +1,171 @@
+"""The report: one file, no request, everything in it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from plant.errors import InputError
+from plant.files import read_json, write_json
+from plant.paper.inputs import read_costs
+from plant.paper.report import PICTURES, provenance_summary, write_report
+from plant.paper.systems import cut_settings
+from plant.settings import load
+
+CHOICES = Path(__file__).parents[2] / "docs" / "choices"
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text; raises on tags that do not nest."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self._open:
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture
+def figures(tmp_path) -> Path:
+    """One pixel under every name."""
+    (tmp_path / "figures").mkdir()
+    for picture in PICTURES:
+        Image.new("L", (1, 1)).save(tmp_path / "figures" / f"{picture.name}.png")
+    return tmp_path / "figures"
+
+
+def report(toy, figures: Path, name: str = "report.html") -> str:
+    target = toy.folder / "paper" / name
+    write_report(toy.inputs, target, figures=figures, choices=CHOICES, **toy.arguments)
+    return target.read_text(encoding="utf-8")
+
+
+def test_report_loads_nothing_from_outside(toy, figures):
+    html = report(toy, figures)
+    page = Page(html)
+    for tag, attributes in page.tags:
+        assert tag not in ("script", "iframe", "object", "embed", "link")
+        for name in ("src", "srcset", "poster", "data", "background", "action"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+        if tag != "a":
+            assert "href" not in attributes
+    assert not re.search(r"url\(|@import", html)
+    assert not [a["href"] for a in page.all("a") if re.match(r"(https?:)?//", a["href"] or "")]
+
+
+def test_every_figure_is_embedded_and_has_an_alternative_text(toy, figures):
+    images = Page(report(toy, figures)).all("img")
+    assert len(images) == len(PICTURES)
+    for image in images:
+        assert image["src"].startswith("data:image/png;base64,iVBOR")
+        assert len(image["alt"] or "") > 30
+
+
+def test_tables_have_captions_and_scoped_headers(toy, figures):
+    page = Page(report(toy, figures))
+    assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
+    assert len(page.all("caption")) == 5
+    for words in ("Table 6", "Spread over training seeds", "Cost of every stage", "MIG log-odds"):
+        assert words in page.text
+
+
+def test_headline_stands_before_every_table(toy, figures):
+    html = report(toy, figures)
+    answer = "Yes, planting helps the network, but the best baseline without a network is better"
+    assert html.index(answer) < html.index("<table")
+
+
+def test_synthetic_corpus_is_marked_in_the_report(toy, figures):
+    assert "favours the method" in Page(report(toy, figures)).text
+    real = toy.with_config(datasets={"toy": {"source": "eurlex57k", "path": "somewhere"}})
+    assert "favours the method" not in Page(report(real, figures, "real.html")).text
+
+
+def test_second_report_is_byte_equal(toy, figures):
+    assert report(toy, figures) == report(toy, figures)
+
+
+def test_in_page_links_lead_somewhere(toy, figures):
+    page = Page(report(toy, figures))
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    targets = {a["href"][1:] for a in page.all("a") if (a["href"] or "").startswith("#")}
+    assert targets
+    assert targets <= ids
+
+
+def test_links_to_choices_are_relative_and_lead_to_pages(toy, figures):
+    page = Page(report(toy, figures))
+    links = [a["href"] for a in page.all("a") if "docs/choices" in (a["href"] or "")]
+    assert len(links) == len(list(CHOICES.glob("C*.md")))
+    assert all((toy.folder / "paper" / link).resolve().is_file() for link in links)
+
+
+def test_attention_is_shown_with_weights_in_words(toy, figures):
+    page = Page(report(toy, figures))
+    assert "productive" in page.text
+    assert "most weight: fever" in page.text
+    shades = [float(s["style"].removeprefix("--w:")) for s in page.all("span") if "--w:" in (s.get("style") or "")]
+    assert len(shades) == 3 * 2 * 140
+    assert max(shades) == 1.0
+    assert min(shades) >= 0
+
+
+def test_credentialed_text_never_reaches_the_report(toy, figures):
+    private = toy.with_config(datasets={"toy": {"source": "mimic3", "generate": {}, "credentialed": True}})
+    text = Page(report(private, figures)).text
+    assert "productive" not in text
+    assert "credentialed and is not shown" in text
+
+
+def test_titles_cannot_inject_markup(toy, figures):
+    evil = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": "<img src=x onerror=1>"}})
+    assert all(image["src"].startswith("data:") for image in Page(report(evil, figures)).all("img"))
+
+
+def test_runs_of_two_commits_are_both_named(toy):
+    path = toy.inputs.finetunings["plant"][0] / "provenance.json"
+    record = read_json(path)
+    write_json(path, record | {"code": {"commit": "def456", "modified": True}})
+    summary = dict(provenance_summary(read_costs(toy.inputs)))
+    assert set(summary["commit"].split(", ")) == {"abc123", "def456 with uncommitted changes"}
+    assert summary["torch"] == "2.13.0"
+    assert "peft" not in summary
+
+
+def test_settings_of_other_experiments_do_not_reach_the_report(toy):
+    config = toy.settings.model_dump(mode="json")
+    config["datasets"]["other"] = {"source": "eurlex57k", "path": "elsewhere"}
+    config["finetunings"]["other"] = {}
+    cut = cut_settings(load(config), "toy")
+    assert cut == cut_settings(toy.settings, "toy")
+    assert set(cut.datasets) == {"toy"}
+    assert "other" not in cut.finetunings
+
+
+def test_missing_figure_is_one_clear_error_and_nothing_is_written(toy, figures):
+    (figures / "rare_label_f1.png").unlink()
+    with pytest.raises(InputError, match=r"rare_label_f1\.png: expected a file"):
+        report(toy, figures)
+    assert not (toy.folder / "paper" / "report.html").exists()

@@ -1,0 +1,264 @@
+"""The result tables: the paper's notation, its arrows, and three dresses of the same cells."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant.errors import InputError
+from plant.files import read_json, write_json
+from plant.paper import TABLE_FORMATS, TABLES
+from plant.paper.inputs import read_metrics, read_results, seed_of
+from plant.paper.render import Cell, Table, latex_escape, to_html, to_latex, to_markdown
+from plant.paper.tables import build_tables, write_tables
+from plant.paper.wording import interval, percent, seconds
+from plant.statistics.significance import arrow
+
+GOLDEN = Path(__file__).parent / "golden"
+THREE = ["macro_auc", "macro_f1_present", "p@5"]
+
+
+def ablation(toy) -> Table:
+    return build_tables(toy.inputs, **toy.arguments)[0]
+
+
+def cell_of(table: Table, title: str, metric: str) -> Cell:
+    row = next(row for row in table.rows if row[0].main == title)
+    return row[table.columns.index(metric)]
+
+
+@pytest.mark.parametrize(("p", "low", "high", "expected"), [
+    (0.01, 0.006, 0.018, "up"), (0.01, -0.021, -0.007, "down"),  # the paper's two marked examples
+    (0.01, 0.0, 0.006, ""), (0.20, 0.006, 0.018, ""), (0.20, -0.1, 0.1, ""), (0.05, 0.1, 0.2, ""),
+    (0.01, -0.006, 0.0, ""), (None, 0.1, 0.2, ""), (0.01, None, None, ""), (math.nan, 0.1, 0.2, ""),
+])  # fmt: skip
+def test_arrow_stands_only_where_test_and_interval_agree(p, low, high, expected):
+    assert arrow(p, low, high, alpha=0.05) == expected
+
+
+def test_paper_examples_are_printed_as_the_paper_prints_them():
+    table = Table(
+        "t", "Title", ("System", "macro-F1"),
+        ((Cell("A"), Cell("14.7", "up", "(+1.2, [0.6, 1.8])")), (Cell("B"), Cell("73.8", "", "(+0.3, [0.0, 0.6])"))),
+        pl.DataFrame(),
+    )  # fmt: skip
+    assert "| A | 14.7▲ (+1.2, [0.6, 1.8]) |" in to_markdown(table)
+    assert "| B | 73.8 (+0.3, [0.0, 0.6]) |" in to_markdown(table)
+
+
+def test_numbers_never_print_a_negative_zero():
+    assert percent(-0.0004) == "0.0"
+    assert percent(-0.0004, signed=True) == "0.0"
+    assert interval(-0.0001, 0.006) == "[0.0, 0.6]"
+    assert percent(-0.014, signed=True) == "−1.4"
+    assert percent(math.nan) == "–"
+
+
+def test_gain_and_interval_are_the_papers_and_not_ours(toy):
+    toy.rewrite("intervals", lambda t: t.with_columns(paper_gain=0.012, paper_low=0.006, paper_high=0.018))
+    cell = cell_of(ablation(toy), "MIG log-odds", "macro-F1 (present)")
+    assert (cell.main, cell.arrow, cell.detail) == ("57.5", "up", "(+1.2, [0.6, 1.8])")
+
+
+def test_undecided_interval_gets_no_arrow_whatever_the_wilcoxon_test_says(toy):
+    assert read_results(toy.inputs, alpha=0.05).filter(system="focal", metric="p@5").item(0, "wilcoxon_p") < 1e-6
+    assert cell_of(ablation(toy), "random init, focal + HNM", "P@5").arrow == ""
+
+
+def test_failed_wilcoxon_test_removes_every_arrow(toy):
+    assert any(cell.arrow for row in ablation(toy).rows for cell in row)
+    toy.rewrite("wilcoxon", lambda t: t.with_columns(p=0.06))
+    assert not any(cell.arrow for row in ablation(toy).rows for cell in row)
+
+
+def test_reference_is_the_last_row_and_has_no_gain(toy):
+    rows = ablation(toy).rows
+    assert rows[-1][0].main == "PLANT (reference)"
+    assert all(not cell.detail and not cell.arrow for cell in rows[-1])
+    assert all(cell.detail for row in rows[:-1] for cell in row[1:])
+
+
+def test_best_value_of_each_column_is_bold(toy):
+    table = ablation(toy)
+    bold = [{row[0].main for row in table.rows if row[column].bold} for column in range(1, len(table.columns))]
+    assert bold == [{"TF-IDF + MIG combined"}] * 3 + [{"MIG log-odds"}] * 2 + [{"TF-IDF + MIG combined"}] * 3
+
+
+def test_metric_without_interval_shows_the_seed_mean_and_a_note(toy):
+    toy.rewrite("intervals", lambda t: t.filter(pl.col("metric") != "map"))
+    table = ablation(toy)
+    cell = cell_of(table, "MIG log-odds", "mAP")
+    assert (cell.main, cell.detail) == ("68.8", "")
+    assert any("No interval was asked for: mAP" in note for note in table.notes)
+
+
+def test_value_is_the_mean_over_seeds(toy):
+    values = read_metrics(toy.inputs).filter(system="plant", metric="macro_f1_present").get_column("value")
+    assert len(values) == 3
+    assert cell_of(ablation(toy), "PLANT (reference)", "macro-F1 (present)").main == f"{100 * sum(values) / 3:.1f}"
+
+
+def test_seed_spread_is_the_sample_standard_deviation(toy):
+    seeds = build_tables(toy.inputs, **toy.arguments)[TABLES.index("seeds")]
+    cell = cell_of(seeds, "PLANT", "macro-F1 (present)")  # values m - .01, m, m + .01
+    assert (cell.main, cell.detail) == ("36.9", "± 1.0")
+    assert cell_of(seeds, "MIG log-odds", "macro-F1 (present)").detail == ""
+
+
+def test_notes_name_threshold_convention_seeds_and_the_anti_conservative_test(toy):
+    notes = " ".join(ablation(toy).notes)
+    assert "tuned on the validation split for macro-F1 (present)" in notes
+    assert "labels that occur in the test split" in notes
+    assert "3 training seeds" in notes
+    assert re.search(r"For macro-AUC, [^.]* the Wilcoxon test runs over bootstrap resamples", notes)
+    aggregate = re.search(r"For (.*) the Wilcoxon", notes)
+    assert aggregate is not None
+    assert "P@5" not in aggregate[1]
+
+
+def test_top_k_scores_are_named_as_lower_bounds(toy):
+    path = toy.inputs.evaluations["plant"][0] / "metrics.json"
+    metrics = read_json(path)
+    write_json(path, metrics | {"exactness": {"lower_bounds": ["map", "map/*", "rare_ap"]}})
+    notes = " ".join(ablation(toy).notes)
+    assert "Lower bounds, as only the top 100 scores of each document were kept: rare AP, mAP." in notes
+
+
+def test_interval_table_keeps_our_interval_apart_from_the_papers(toy):
+    toy.rewrite("intervals", lambda t: t.with_columns(diff_low=-0.001, diff_high=0.002))
+    table = build_tables(toy.inputs, **toy.arguments)[1]
+    row = next(row for row in table.rows if [cell.main for cell in row[:2]] == ["macro-F1 (present)", "MIG log-odds"])
+    assert row[3].detail == "[−0.1, 0.2]"
+    assert row[5].detail == "[18.6, 22.6]"
+    assert row[3].arrow == ""  # our interval holds 0, the paper's does not
+    assert row[5].arrow == "up"
+    assert row[4].main == "0.001"
+    assert row[6].main == "< 0.001*"
+    assert "(ours)" in table.columns[3]
+    assert "(paper's)" in table.columns[5]
+
+
+def test_p_value_of_a_per_document_test_has_no_star(toy):
+    table = build_tables(toy.inputs, **toy.arguments)[1]
+    starred = {row[0].main for row in table.rows if row[6].main.endswith("*")}
+    assert starred == {"macro-AUC", "micro-F1", "macro-F1 (present)", "rare F1", "rare AP", "mAP"}
+
+
+def test_every_declared_table_is_written_in_three_formats(toy):
+    write_tables(toy.inputs, toy.folder / "tables", **toy.arguments)
+    expected = {f"{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS}
+    assert {path.name for path in (toy.folder / "tables").iterdir()} == expected
+
+
+def test_csv_is_long_and_has_full_precision(toy):
+    toy.rewrite("intervals", lambda t: t.with_columns(diff_low=1 / 3))
+    write_tables(toy.inputs, toy.folder / "tables", **toy.arguments)
+    with (toy.folder / "tables" / "ablation.csv").open(encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    assert len(rows) == 7 * 8
+    assert {row["diff_low"] for row in rows} == {str(1 / 3)}
+    assert set(read_results(toy.inputs, alpha=0.05).columns) <= set(rows[0])
+
+
+@pytest.mark.parametrize("kind", ["md", "tex"])
+def test_ablation_table_equals_its_golden_file(toy, kind):
+    """After an intended change: PLANT_UPDATE_GOLDEN=1 python -m pytest tests/paper, and review the diff."""
+    small = toy.with_config(paper={"metrics": THREE})
+    write_tables(small.inputs, toy.folder / "tables", **small.arguments)
+    written = (toy.folder / "tables" / f"ablation.{kind}").read_text(encoding="utf-8")
+    golden = GOLDEN / f"ablation.{kind}"
+    if os.environ.get("PLANT_UPDATE_GOLDEN"):
+        golden.write_text(written, encoding="utf-8")
+    assert written == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_latex_is_balanced_and_ascii(toy, name):
+    """No LaTeX here: environments nest, braces match, rows have the declared columns, nothing is left unescaped."""
+    text = to_latex(next(table for table in build_tables(toy.inputs, **toy.arguments) if table.name == name))
+    open_environments: list[str] = []
+    for word, environment in re.findall(r"\\(begin|end)\{(\w+\*?)\}", text):
+        if word == "begin":
+            open_environments.append(environment)
+        else:
+            assert open_environments.pop() == environment
+    assert open_environments == []
+    bare = re.sub(r"\\[{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    columns = re.search(r"\\begin\{tabular\}\{([lr]+)\}", text)
+    assert columns is not None
+    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
+    rows = [line for line in body.splitlines() if line.endswith(r" \\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns[1])}
+    assert text.isascii()
+    assert not re.search(r"(?<!\\)[_#%](?! needs)", text.split("\n", 1)[1].replace("}{!}{%", ""))
+
+
+def test_latex_escapes_what_users_put_into_titles(toy):
+    assert latex_escape(r"a_b & 50% {x} ~^\ #1 $") == (
+        r"a\_b \& 50\% \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} \#1 \$"
+    )
+    assert latex_escape("[low") == "{[}low"  # after a row's end "[" would start an argument
+
+
+def test_html_escapes_titles_and_speaks_arrows():
+    table = Table("t", "A <b>", ("System", "F1"), ((Cell("<script>"), Cell("1.0", "down", "(x)")),), pl.DataFrame())
+    html = str(to_html(table))
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert 'aria-label="significant drop"' in html
+    assert 'scope="row"' in html
+    assert "<caption>" in html
+
+
+def test_durations_are_printed_in_the_unit_that_reads_best():
+    assert [seconds(value) for value in (0.04, 59, 61, 7200, None)] == ["0.0 s", "59.0 s", "1.0 min", "2.0 h", "–"]
+
+
+def test_cost_table_gives_mean_time_and_largest_memory_a_stage(toy):
+    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("cost")]
+    row = next(row for row in table.rows if row[0].main == "Stage 1: mig")  # 20, 21, 22 s; 700 to 702 MB
+    assert [cell.main for cell in row] == ["Stage 1: mig", "3", "21.0 s", "702 MB", "–", "cpu (a processor)"]
+
+
+def test_corpus_table_has_one_column_a_split(toy):
+    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("corpus")]
+    assert table.columns == ("Statistic", "train", "val", "test", "all")
+    assert {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}["documents"] == ["1,050"] * 3 + ["–"]
+
+
+def test_missing_system_is_one_clear_error(toy):
+    toy.rewrite("intervals", lambda t: t.filter(pl.col("system") != "focal"))
+    with pytest.raises(InputError, match=r"intervals\.parquet: expected results of the system 'focal'"):
+        ablation(toy)
+
+
+def test_misspelt_metric_gets_the_nearest_name(toy):
+    small = toy.with_config(paper={"metrics": ["macro_f1_presnt"]})
+    with pytest.raises(InputError, match="Did you mean 'macro_f1_present'"):
+        ablation(small)
+
+
+def test_missing_column_is_one_clear_error_and_nothing_is_written(toy):
+    toy.rewrite("wilcoxon", lambda t: t.drop("p"))
+    with pytest.raises(InputError, match=r"wilcoxon\.parquet: expected a column 'p'"):
+        write_tables(toy.inputs, toy.folder / "tables", **toy.arguments)
+    assert not (toy.folder / "tables").exists()
+
+
+def test_truncated_parquet_is_one_clear_error(toy):
+    path = toy.inputs.statistics / "intervals.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="expected a parquet file"):
+        ablation(toy)
+
+
+def test_folder_without_a_seed_is_refused():
+    with pytest.raises(InputError, match="a folder named seed0"):
+        seed_of(Path("results/evaluation/final"))

@@ -1,0 +1,55 @@
+"""T_l met with a document: against a dictionary."""
+
+import numpy as np
+
+from plant.pretraining.lists import TopTokens, labels_of_document, packed
+
+
+def top(k=3):
+    return TopTokens.from_csr(
+        np.array([0, 3, 3, 5]), np.array([7, 2, 9, 2, 0]), np.array([1.0, 0.5, 0.25, 1.0, 0.1], dtype=np.float32),
+        k=k, vocabulary=10,
+    )  # fmt: skip
+
+
+def test_every_repeat_of_a_token_has_the_relevance_of_the_token():
+    table = {0: {7: 1.0, 2: 0.5, 9: 0.25}, 1: {}, 2: {2: 1.0, 0: np.float32(0.1)}}
+    ids, labels = np.array([2, 7, 7, 1, 0, 2]), np.array([0, 1, 2])
+    expected = [[table[label].get(int(token), -1) for token in ids] for label in labels]
+    np.testing.assert_array_equal(top().relevance_of(labels, ids), np.array(expected, dtype=np.float32))
+
+
+def test_k_keeps_the_first_of_each_label():
+    found = top(k=1).relevance_of(np.array([0, 2]), np.array([7, 2, 9, 0]))
+    np.testing.assert_array_equal(found, np.array([[1, -1, -1, -1], [-1, 1, -1, -1]], dtype=np.float32))
+
+
+def test_packing_keeps_every_listed_position_and_no_other():
+    random = np.random.default_rng(0)
+    parts = [np.where(random.random((m, n)) < 0.4, random.random((m, n)), -1).astype(np.float32)
+             for m, n in ((2, 9), (3, 4), (1, 6))]  # fmt: skip
+    positions, values = packed(parts)
+    for document, part in enumerate(parts):
+        for label in range(values.shape[1]):
+            inside = values[document, label] >= 0
+            got = dict(zip(positions[document, label][inside].tolist(), values[document, label][inside], strict=True))
+            row = part[label] if label < len(part) else np.array([])
+            assert got == {j: r for j, r in enumerate(row) if r >= 0}
+
+
+def test_negatives_are_never_positives_and_as_many_as_asked_for():
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        drawn = labels_of_document(np.array([3, 5]), 10, 4, random)
+        assert drawn[:2].tolist() == [3, 5]
+        assert len(set(drawn.tolist())) == 6
+    assert labels_of_document(np.array([1]), 4, None, random).tolist() == [0, 1, 2, 3]
+    assert sorted(labels_of_document(np.array([1]), 3, 100, random).tolist()) == [0, 1, 2]
+
+
+def test_every_label_is_drawn_as_a_negative_equally_often():
+    random, counts = np.random.default_rng(1), np.zeros(8)
+    for _ in range(4000):
+        counts[labels_of_document(np.array([0]), 8, 3, random)[1:]] += 1
+    assert counts[0] == 0
+    np.testing.assert_allclose(counts[1:] / 4000, 3 / 7, atol=0.035)

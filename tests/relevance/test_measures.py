@@ -1,0 +1,140 @@
+"""Every measure against closed forms, scikit-learn, SciPy and naive logarithms."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2_contingency
+from sklearn.metrics import mutual_info_score
+
+from plant.relevance.measures import FORMULAS, Counts, chi2, is_positive, mig, n_log_n, pmi, term_frequency
+
+
+@st.composite
+def tables(draw, largest=200):
+    """(n_joint, n_token, n_label, N) of any 2x2 table with at least one document."""
+    cells = draw(st.tuples(*[st.integers(0, largest)] * 4).filter(lambda four: sum(four) > 0))
+    return cells[0], cells[0] + cells[1], cells[0] + cells[2], sum(cells)
+
+
+def entropy(n, total):
+    return -sum(p * math.log(p) for p in (n / total, 1 - n / total) if p > 0)
+
+
+def columns(n_joint, n_token, n_label, total):
+    """Two 0/1 columns with these counts: token presence and label."""
+    token = np.repeat(
+        [1, 1, 0, 0], [n_joint, n_token - n_joint, n_label - n_joint, total - n_token - n_label + n_joint]
+    )
+    label = np.repeat(
+        [1, 0, 1, 0], [n_joint, n_token - n_joint, n_label - n_joint, total - n_token - n_label + n_joint]
+    )
+    return token, label
+
+
+def test_mig_of_a_two_by_two_table_worked_by_hand():
+    # N = 10: cells 3, 1 (label without token), 2 (token without label), 4
+    by_hand = (
+        0.3 * math.log(0.3 / (0.5 * 0.4)) + 0.1 * math.log(0.1 / (0.5 * 0.4))
+        + 0.2 * math.log(0.2 / (0.5 * 0.6)) + 0.4 * math.log(0.4 / (0.5 * 0.6))
+    )  # fmt: skip
+    assert mig(Counts(3, 5, 4, 10)) == pytest.approx(by_hand, rel=1e-12)
+
+
+@given(tables())
+def test_mig_is_scikit_learns_mutual_information_of_the_two_columns(table):
+    assert mig(Counts(*table)) == pytest.approx(mutual_info_score(*columns(*table)), abs=1e-13)
+
+
+@given(tables())
+def test_mig_is_the_sum_of_naive_logarithms(naive, table):
+    assert mig(Counts(*table)) == pytest.approx(naive("mig", *table, 0.0), abs=1e-13)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.data())
+def test_independent_presences_have_no_mig_no_chi2_and_no_pmi(rows, across, data):
+    i, j = data.draw(st.integers(0, rows)), data.draw(st.integers(0, across))
+    counts = Counts(i * j, i * across, j * rows, rows * across)  # P(x, y) = i/rows * j/across
+    assert (mig(counts), chi2(counts), pmi(counts)) == (0.0, 0.0, 0.0)
+    assert not is_positive(counts)
+
+
+@given(st.integers(1, 10_000), st.data())
+def test_mig_of_a_presence_with_itself_is_its_entropy(total, data):
+    n = data.draw(st.integers(0, total))
+    assert mig(Counts(n, n, n, total)) == pytest.approx(entropy(n, total), abs=1e-12)
+
+
+@given(tables())
+def test_mig_lies_between_zero_and_the_smaller_entropy(table):
+    _, n_token, n_label, total = table
+    assert 0 <= mig(Counts(*table)) <= min(entropy(n_token, total), entropy(n_label, total)) + 1e-12
+
+
+@given(tables())
+def test_mig_and_chi2_are_symmetric_and_blind_to_the_sign(table):
+    n_joint, n_token, n_label, total = table
+    for measure in (mig, chi2):
+        value = measure(Counts(*table))
+        assert measure(Counts(n_joint, n_label, n_token, total)) == pytest.approx(value, abs=1e-9)
+        absence = Counts(n_label - n_joint, total - n_token, n_label, total)  # of the token's absence instead
+        assert measure(absence) == pytest.approx(value, abs=1e-9)
+
+
+def test_a_label_on_every_document_and_one_on_none_have_mig_exactly_zero():
+    n_token = np.arange(0, 48_001)
+    everywhere = Counts(n_token, n_token, 48_000, 48_000)
+    nowhere = Counts(np.zeros_like(n_token), n_token, 0, 48_000)
+    assert not mig(everywhere).any() and not mig(nowhere).any()
+
+
+def test_the_table_of_n_log_n_begins_with_zero_log_zero():
+    np.testing.assert_allclose(n_log_n(4), [0, 0, 2 * math.log(2), 3 * math.log(3), 4 * math.log(4)], rtol=1e-15)
+
+
+@given(tables())
+def test_chi2_is_scipys_statistic_without_correction(table):
+    n_joint, n_token, n_label, total = table
+    cells = np.array([[n_joint, n_label - n_joint], [n_token - n_joint, total - n_label - n_token + n_joint]])
+    if (cells.sum(axis=0) == 0).any() or (cells.sum(axis=1) == 0).any():
+        assert chi2(Counts(*table)) == 0
+    else:
+        expected = chi2_contingency(cells, correction=False).statistic
+        assert chi2(Counts(*table)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_pmi_by_hand_and_zero_where_the_association_is_negative_or_absent():
+    assert pmi(Counts(3, 5, 4, 10)) == pytest.approx(math.log(0.3 / (0.5 * 0.4)))
+    assert pmi(Counts(1, 5, 4, 10)) == 0
+    assert pmi(Counts(0, 5, 4, 10)) == 0
+    assert pmi(Counts(0, 0, 0, 10)) == 0
+
+
+def test_term_frequency_is_the_share_of_the_labels_tokens():
+    values = term_frequency(Counts(np.array([2, 1, 0]), np.array([4, 1, 3]), 2, 5, np.array([6, 2, 0]), 8))
+    np.testing.assert_array_equal(values, [0.75, 0.25, 0])
+    assert term_frequency(Counts(0, 3, 2, 5, 0, 0)) == 0
+    with pytest.raises(TypeError, match="occurrences"):
+        term_frequency(Counts(1, 1, 1, 2))
+
+
+@pytest.mark.parametrize("measure", sorted(FORMULAS))
+@given(total=st.integers(2, 400), data=st.data())
+def test_without_joint_documents_no_measure_decreases_with_the_tokens_frequency(measure, total, data):
+    n_label = data.draw(st.integers(1, total))
+    n_token = np.arange(0, total - n_label + 1)
+    none = np.zeros_like(n_token)
+    values = FORMULAS[measure](Counts(none, n_token, n_label, total, none, 7))
+    assert (values >= 0).all() and (np.diff(values) >= 0).all()
+
+
+@given(tables())
+def test_positive_means_more_frequent_with_the_label_than_without(table):
+    n_joint, n_token, n_label, total = table
+    if n_label and total > n_label:
+        with_label, without = n_joint * (total - n_label), (n_token - n_joint) * n_label  # rates, cross-multiplied
+        assert is_positive(Counts(*table)) == (with_label > without)
+    else:
+        assert not is_positive(Counts(*table))

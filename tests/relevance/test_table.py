@@ -1,0 +1,194 @@
+"""The relevance files against scoring every pair, and what they must not depend on."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import load_file
+from sklearn.metrics import mutual_info_score
+
+from plant.errors import InputError
+from plant.relevance import table as room
+from plant.relevance.table import write_relevance
+from plant.seeds import generator
+from plant.settings import MEASURES, Relevance
+
+COLUMNS = {
+    "label": pl.String, "token_id": pl.UInt32, "token": pl.String, "n_label": pl.UInt32, "n_token": pl.UInt32,
+    "n_joint": pl.UInt32, "n_documents": pl.UInt32, "relevance": pl.Float32, "rank": pl.UInt32,
+}  # fmt: skip
+
+
+def make(toy, folder: Path, measure="mig", *, block=room.BLOCK, **settings):
+    """(table, arrays) of a toy corpus."""
+    if not folder.exists():
+        toy.write(folder)
+    parquet, arrays = folder / f"{measure}.parquet", folder / f"{measure}.safetensors"
+    chosen = Relevance(**({"k": 8} | settings))
+    write_relevance(folder, folder / "tokens", measure, chosen, parquet=parquet, arrays=arrays, block=block)
+    return pl.read_parquet(parquet), load_file(arrays)
+
+
+def rows(table: pl.DataFrame, label: int) -> list[tuple]:
+    return table.filter(pl.col("label") == f"label {label}").select("token_id", "n_joint", "relevance").rows()
+
+
+@pytest.mark.parametrize("sign", ["both", "positive"])
+@pytest.mark.parametrize("measure", ["mig", "pmi", "chi2", "term_frequency"])
+def test_the_table_is_that_of_scoring_every_label_and_token(toy_corpus, oracle, tmp_path, measure, sign):
+    table, _ = make(toy_corpus, tmp_path / "c", measure, sign=sign, k=8)
+    known = sorted({token for words, _ in toy_corpus.train for token in words})
+    for label in range(4):
+        expected = oracle(toy_corpus.train, known, label, measure=measure, k=8, sign=sign)
+        assert [row[:2] for row in rows(table, label)] == [row[:2] for row in expected]
+        np.testing.assert_allclose([row[2] for row in rows(table, label)], [row[2] for row in expected], atol=2**-24)
+
+
+def test_relevance_is_mutual_information_over_the_labels_largest(toy_corpus, tmp_path):
+    table, _ = make(toy_corpus, tmp_path / "c", k=8)
+    for label in range(4):
+        carried = [label in row for _, row in toy_corpus.train]
+        information = [mutual_info_score([t in words for words, _ in toy_corpus.train], carried) for t in range(30)]
+        for token, _, relevance in rows(table, label):
+            assert relevance == pytest.approx(information[token] / max(information), abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_val_and_test_rows_have_no_influence(toy_corpus, changed, tmp_path, measure):
+    before, arrays = make(toy_corpus, tmp_path / "a", measure)
+    other = changed(
+        toy_corpus,
+        documents=toy_corpus.documents[:30] + [[29, 28, 1, 1]] * 10,
+        labels=toy_corpus.labels[:30] + [[0, 3, 5]] * 10,
+        split_sizes=(30, 2, 8),
+    )
+    after, arrays_after = make(other, tmp_path / "b", measure)
+    assert before.equals(after)
+    assert all((arrays[name] == arrays_after[name]).all() for name in arrays)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_files_keep_their_contract(toy_corpus, tmp_path, measure):
+    table, arrays = make(toy_corpus, tmp_path / "c", measure, k=8)
+    assert dict(table.schema) == COLUMNS
+    assert table.equals(table.sort("label", "rank")) and table.equals(
+        table.sort("label", pl.col("relevance"), "token_id", descending=[False, True, False])
+    )
+    assert table["rank"].to_list() == list(range(1, 9)) * 4
+    assert table["relevance"].is_between(0, 1).all()
+    assert table.group_by("label").agg(pl.col("relevance").max())["relevance"].to_list() == [1.0] * 4
+    assert (table["token"] == "t" + table["token_id"].cast(pl.String)).all()
+    assert (table["n_documents"] == 30).all()
+    assert (table["n_joint"] <= table["n_label"]).all() and (table["n_joint"] <= table["n_token"]).all()
+    assert arrays["indptr"].tolist() == [0, 8, 16, 24, 32, 32, 32]  # labels 4 and 5 have no training document
+    assert (arrays["indptr"].dtype, arrays["token_id"].dtype, arrays["relevance"].dtype) == (
+        "int64",
+        "int32",
+        "float32",
+    )
+    assert arrays["token_id"].tolist() == table["token_id"].to_list()
+    assert arrays["relevance"].tolist() == table["relevance"].to_list()
+
+
+@pytest.mark.parametrize("measure", ["mig", "term_frequency"])
+def test_the_size_of_a_block_changes_nothing(toy_corpus, tmp_path, measure):
+    whole, _ = make(toy_corpus, tmp_path / "c", measure)
+    for block in (1, 7, 60):
+        assert make(toy_corpus, tmp_path / "c", measure, block=block)[0].equals(whole)
+
+
+def test_row_groups_end_where_a_label_ends(toy_corpus, tmp_path, monkeypatch):
+    whole, _ = make(toy_corpus, tmp_path / "c", k=8)
+    monkeypatch.setattr(room, "ROW_GROUP", 10)
+    cut, _ = make(toy_corpus, tmp_path / "c", k=8)
+    file = pq.ParquetFile(tmp_path / "c/mig.parquet")
+    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [16, 16]
+    assert cut.equals(whole)
+
+
+def test_special_tokens_never_count(toy_corpus, changed, oracle, tmp_path):
+    toy = changed(toy_corpus, special=(0, 1, 20))
+    known = sorted({token for words, _ in toy.train for token in words} - {0, 1, 20})
+    for measure in ("mig", "term_frequency"):
+        table, _ = make(toy, tmp_path / "c", measure, k=8)
+        stripped = [([t for t in words if t not in (0, 1, 20)], row) for words, row in toy.train]
+        assert [row[:2] for row in rows(table, 0)] == [
+            row[:2] for row in oracle(stripped, known, 0, measure=measure, k=8, sign="both")
+        ]
+
+
+def test_tokens_in_too_few_documents_never_count(toy_corpus, oracle, tmp_path):
+    table, _ = make(toy_corpus, tmp_path / "c", k=5, min_documents=4)
+    frequent = [t for t in range(30) if sum(t in words for words, _ in toy_corpus.train) >= 4]
+    assert table["n_token"].min() >= 4
+    assert [row[:2] for row in rows(table, 2)] == [
+        row[:2] for row in oracle(toy_corpus.train, frequent, 2, measure="mig", k=5, sign="both")
+    ]
+
+
+def test_shuffled_is_mig_after_the_label_rows_changed_places(toy_corpus, changed, tmp_path):
+    table, _ = make(toy_corpus, tmp_path / "a", "shuffled", seed=3)
+    order = generator(3, "relevance", "shuffled").permutation(30)
+    moved = list(toy_corpus.labels)
+    for document, row in enumerate(toy_corpus.labels[:30]):
+        moved[order[document]] = row
+    expected, _ = make(changed(toy_corpus, labels=moved), tmp_path / "b", "mig")
+    assert table.equals(expected)
+    assert not table.equals(make(toy_corpus, tmp_path / "a", "mig")[0])
+
+
+@pytest.mark.parametrize("measure", ["random", "shuffled"])
+def test_the_seed_decides_the_controls(toy_corpus, tmp_path, measure):
+    tables = [make(toy_corpus, tmp_path / "c", measure, seed=seed)[0] for seed in (0, 0, 1)]
+    assert tables[0].equals(tables[1]) and not tables[0].equals(tables[2])
+
+
+def test_random_relevance_is_blind_to_the_labels(toy_corpus, changed, tmp_path):
+    table, _ = make(toy_corpus, tmp_path / "a", "random")
+    moved = changed(toy_corpus, labels=toy_corpus.labels[:30][::-1] + toy_corpus.labels[30:])
+    other, _ = make(moved, tmp_path / "b", "random")
+    kept = ["label", "token_id", "relevance", "rank"]
+    assert table.select(kept).equals(other.select(kept))
+    assert make(toy_corpus, tmp_path / "a", "random", sign="positive")[0].equals(table)
+
+
+def test_k_larger_than_the_vocabulary_is_one_clear_error_and_writes_nothing(toy_corpus, tmp_path):
+    known = len({token for words, _ in toy_corpus.train for token in words})
+    make(toy_corpus, tmp_path / "c", k=known)
+    with pytest.raises(InputError, match=rf"relevance\.k: expected at most {known}.* got {known + 1}\. Lower"):
+        make(toy_corpus, tmp_path / "c", "chi2", k=known + 1)
+    assert not list((tmp_path / "c").glob("*chi2*"))
+
+
+def test_tokens_of_another_corpus_are_refused(toy_corpus, changed, tmp_path):
+    shorter = changed(
+        toy_corpus, documents=toy_corpus.documents[:-1], labels=toy_corpus.labels[:-1], split_sizes=(30, 5, 4)
+    )
+    corpus, _ = toy_corpus.write(tmp_path / "a")
+    _, tokens = shorter.write(tmp_path / "b")
+    out = {"parquet": tmp_path / "x.parquet", "arrays": tmp_path / "x.safetensors"}
+    with pytest.raises(InputError, match="expected tokens of the 40 documents"):
+        write_relevance(corpus, tokens, "mig", Relevance(k=3), **out)
+    _, tokens = changed(toy_corpus, n_tokens=20).write(tmp_path / "small")
+    with pytest.raises(InputError, match="in a vocabulary of 20"):
+        write_relevance(corpus, tokens, "mig", Relevance(k=3), **out)
+    assert not list(tmp_path.glob("*x.*"))
+
+
+def test_an_unknown_measure_names_the_nearest(toy_corpus, tmp_path):
+    with pytest.raises(InputError, match="Did you mean 'chi2'"):
+        make(toy_corpus, tmp_path / "c", "chi")
+
+
+def test_no_training_documents_is_an_error(toy_corpus, changed, tmp_path):
+    with pytest.raises(InputError, match="expected training documents, got none"):
+        make(changed(toy_corpus, split_sizes=(0, 35, 5)), tmp_path / "c")
+
+
+def test_relevance_of_a_private_corpus_is_private(toy_corpus, tmp_path):
+    corpus, _ = toy_corpus.write(tmp_path / "c")
+    (corpus / "train.parquet").chmod(0o600)
+    make(toy_corpus, corpus)
+    assert {(corpus / name).stat().st_mode & 0o777 for name in ("mig.parquet", "mig.safetensors")} == {0o600}

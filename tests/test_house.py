@@ -1,0 +1,177 @@
+"""The house's own rules, held by looking at its files."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("corpus", "relevance", "model", "pretraining", "finetuning", "evaluation", "statistics", "paper")
+LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 400, 80
+CODE = (".py", ".smk")
+
+
+def tracked() -> list[Path]:
+    """Files that git tracks or would track; without git, all but what .gitignore keeps out."""
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        kept = ("src", "tests", "workflow", "config", "envs", "docs", "slurm", ".ci")
+        found = [path for folder in kept for path in (ROOT / folder).rglob("*")] + list(ROOT.iterdir())
+        names = [str(path.relative_to(ROOT)) for path in found if "__pycache__" not in path.parts]
+    return sorted(ROOT / name for name in names if name and (ROOT / name).is_file())
+
+
+def texts(*suffixes: str) -> Iterator[tuple[str, str]]:
+    """Name and content of the tracked text files, by suffix or all."""
+    for path in tracked():
+        if suffixes and path.suffix not in suffixes and path.name != "Snakefile":
+            continue
+        try:
+            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            assert path.suffix in {".png", ".pdf", ".gz", ".zip", ".parquet", ".feather", ".safetensors"}, path
+
+
+def trees(*folders: str) -> Iterator[tuple[str, ast.Module]]:
+    for name, text in texts(".py"):
+        if name.endswith(".py") and name.startswith(folders):
+            yield name, ast.parse(text)
+
+
+def hits(pattern: str, *suffixes: str, but: tuple[str, ...] = ("tests/test_house.py",)) -> list[str]:
+    """`name:line text` of every line that a pattern matches."""
+    return [
+        f"{name}:{number} {line.strip()[:100]}"
+        for name, text in texts(*suffixes)
+        if name not in but
+        for number, line in enumerate(text.splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+
+
+def test_files_and_functions_are_short_enough_to_read() -> None:
+    long = [name for name, text in texts(*CODE) if text.count("\n") > LINES_OF_A_FILE]
+    for name, tree in trees("src", "tests", "workflow", "envs"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= LINES_OF_A_FUNCTION:
+                long.append(f"{name}:{node.lineno} {node.name}")
+    assert long == []
+
+
+def test_no_path_of_one_machine_is_written_down() -> None:
+    assert hits(r"(?<![\w.:/~}\])-])/(work|farm|opt|home|root|mnt|Users|tmp)/[\w.]") == []
+
+
+def test_nothing_is_left_undone() -> None:
+    assert hits(r"\b(TODO|FIXME|XXX)\b") == []
+
+
+def test_nothing_is_read_by_pickle() -> None:
+    assert hits(r"pickle\.loads?\(|joblib\.load\(|torch\.(load|save)\(|allow_pickle=True", *CODE) == []
+
+
+def test_no_random_state_is_global() -> None:
+    numpy_state = r"np\.random\.(?!default_rng|Generator|SeedSequence|PCG64|BitGenerator)\w+"
+    assert hits(numpy_state, *CODE) == []
+    assert hits(r"^\s*(import random$|from random import)|\brandom\.seed\(", *CODE) == []
+
+
+def test_no_error_is_swallowed() -> None:
+    assert hits(r"except:|except (Base)?Exception: *(pass)?$|\|\| true\b") == []
+
+
+def is_claim(node: ast.AST) -> bool:
+    """Whether a piece of a test can fail: an assert, `pytest.raises`, or a call named assert... or check..."""
+    if isinstance(node, ast.Assert):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name in {"raises", "warns"} or name.lstrip("_").startswith(("assert", "check"))
+
+
+def test_every_test_asserts_something() -> None:
+    empty = [
+        f"{name}:{function.lineno} {function.name}"
+        for name, tree in trees("tests")
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and function.name.startswith("test")
+        if not any(is_claim(node) for node in ast.walk(function))
+    ]
+    assert empty == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_has_tests(room: str) -> None:
+    assert (ROOT / "src" / "plant" / room).is_dir()
+    assert list((ROOT / "tests" / room).glob("test_*.py"))
+
+
+def test_choices_and_their_citations_match_both_ways() -> None:
+    pages = {re.match(r"C\d\d", path.name)[0] for path in (ROOT / "docs" / "choices").glob("C*.md")}  # type: ignore[index]
+    files = [(name, text) for name, text in texts() if not name.startswith("docs/choices/")]
+    code = "\n".join(text for name, text in files if name.startswith(("src/", "config/", "workflow/", "Snakefile")))
+    lists = [found for _, text in files for found in re.findall(r"[Cc]hoices? ((?:C\d\d(?:, | and )?)+)", text)]
+    cited = {number for some in lists for number in re.findall(r"C\d\d", some)}
+    assert cited - pages == set(), "cited, but without a page in docs/choices"
+    assert {page for page in pages if not re.search(rf"\b{page}\b", code)} == set(), "pages that no code cites"
+
+
+def test_every_make_command_in_the_documents_is_a_target() -> None:
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    commands = {
+        (name, command)
+        for name, text in texts(".md")
+        for command in re.findall(r"(?:^ {4,}|^\$ |`)make ([a-z][a-z-]*)", text, re.MULTILINE)
+    }
+    assert {(name, command) for name, command in commands if command not in targets} == set()
+    assert {"demo", "test"} <= {command for name, command in commands if name == "README.md"}
+
+
+def test_continuous_integration_runs_the_command_of_the_readme() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    assert script.read_text(encoding="utf-8").splitlines()[-1].endswith("make test")
+
+
+def pinned(name: str) -> dict[str, str]:
+    """Package -> version of a file of envs/; every line must be an exact pin."""
+    lines = (line.partition("#")[0].strip() for line in (ROOT / "envs" / name).read_text("utf-8").splitlines())
+    found = [Requirement(line) for line in lines if line and not line.startswith("-r")]
+    assert all(re.fullmatch(r"==[^*,]+", str(requirement.specifier)) for requirement in found)
+    return {canonicalize_name(requirement.name): str(requirement.specifier)[2:] for requirement in found}
+
+
+def test_the_locks_hold_every_pin_and_no_cuda_library_reaches_the_cpu() -> None:
+    run_time = pinned("cpu.txt")
+    assert pinned("cpu.in").items() <= run_time.items()
+    assert pinned("dev.in").items() <= {**run_time, **pinned("dev.txt")}.items()
+    assert not [name for name in run_time if name.startswith(("nvidia-", "cuda-", "triton"))]
+    assert not set(run_time) & set(pinned("cuda.txt"))
+    conda = yaml.safe_load((ROOT / "envs" / "plant.yaml").read_text("utf-8"))["dependencies"][-1]["pip"]
+    assert {canonicalize_name(pin.split("==")[0]): pin.split("==")[1] for pin in conda} == run_time
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Top-level names of the packages that a module imports, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name.split(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+def test_every_import_is_a_pin_of_its_own() -> None:
+    owners = packages_distributions()
+    names = {name for _, tree in trees("src", "workflow") for name in imported(tree)} & owners.keys()
+    needed = {canonicalize_name(owners[name][0]) for name in names} - {"plant-xmtc"}
+    assert needed - pinned("cpu.in").keys() == set()

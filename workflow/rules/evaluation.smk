@@ -1,0 +1,199 @@
+"""Evaluation: scores a document, a threshold from validation, every metric; and the baselines without a network.
+
+REQUIRED INPUTS
+    results/finetuning/<dataset>/<backbone>/<pretraining>+<finetuning>/seed<seed>/
+    results/corpus/<dataset>/, results/relevance/<dataset>/words/mig.parquet   (baselines)
+
+OUTPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/
+        {val,test}.scores.parquet (and .safetensors for small label sets), metrics.json, per_label.parquet
+"""
+
+SCORES = ["val.scores.parquet", "test.scores.parquet"]
+NETWORK = R + "/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/"
+WITHOUT = R + "/evaluation/{dataset}/words/"
+
+
+rule predict:
+    """Scores of validation and test documents by a trained model."""
+    input:
+        unpack(corpus_files),
+        unpack(backbone_files),
+        weights=multiext(R + "/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+                         "label_attention.safetensors", "backbone.safetensors", "head.safetensors"),
+    output:
+        multiext(NETWORK, *SCORES, "provenance.json"),
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.predict.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.predict.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: SETTINGS.compute.threads
+    resources:
+        gpu=1,
+        mem_mb=attempts(16000),
+    params:
+        script=script("predict"),
+        settings=lambda wildcards: section(
+            backbone=SETTINGS.backbones[wildcards.backbone],
+            finetuning=SETTINGS.finetunings[wildcards.finetuning],
+            evaluation=SETTINGS.evaluation,
+            compute=SETTINGS.compute,
+        ),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        backbone=backbone_source,
+        features=features_option,
+        weights=lambda wildcards, input: Path(input.weights[0]).parent,
+        out=subpath(output[0], parent=True),
+        rooms=digest("model", "evaluation/predict.py", "evaluation/scores.py"),
+    shell:
+        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
+        " --tokens {input.tokens} --backbone {params.backbone} {params.features} --weights {params.weights}"
+        " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule tfidf_linear:
+    """TF-IDF and one linear classifier a label."""
+    input:
+        documents=multiext(R + "/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet", "labels.parquet"),
+    output:
+        multiext(WITHOUT + "tfidf_linear/seed0/", *SCORES, "choices.json", "provenance.json"),
+    log:
+        "logs/evaluation/{dataset}/words/tfidf_linear.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/words/tfidf_linear.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: 2
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("tfidf_linear"),
+        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation"),
+    shell:
+        "{params.script} --settings {params.settings} --seed 0 --threads {threads} --corpus {params.corpus}"
+        " --documents {input.documents} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule mig_log_odds:
+    """Sum of the log-odds of a label's top MIG words."""
+    input:
+        labels=R + "/corpus/{dataset}/labels.safetensors",
+        tokens=R + "/corpus/{dataset}/words/tokens.safetensors",
+        relevance=R + "/relevance/{dataset}/words/mig.parquet",
+    output:
+        multiext(WITHOUT + "mig_log_odds/seed0/", *SCORES, "choices.json", "provenance.json"),
+    log:
+        "logs/evaluation/{dataset}/words/mig_log_odds.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/words/mig_log_odds.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("mig_log_odds"),
+        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation"),
+    shell:
+        "{params.script} --settings {params.settings} --corpus {params.corpus} --tokens {input.tokens}"
+        " --relevance {input.relevance} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule combined:
+    """The z-scored sum of the two baselines, its weight from validation: the bar to beat."""
+    input:
+        linear=multiext(WITHOUT + "tfidf_linear/seed0/", *SCORES),
+        log_odds=multiext(WITHOUT + "mig_log_odds/seed0/", *SCORES),
+        labels=R + "/corpus/{dataset}/labels.parquet",
+    output:
+        multiext(WITHOUT + "combined/seed0/", *SCORES, "choices.json", "provenance.json"),
+    log:
+        "logs/evaluation/{dataset}/words/combined.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/words/combined.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("combined"),
+        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        linear=lambda wildcards, input: Path(input.linear[0]).parent,
+        log_odds=lambda wildcards, input: Path(input.log_odds[0]).parent,
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation"),
+    shell:
+        "{params.script} --settings {params.settings} --linear {params.linear} --log-odds {params.log_odds} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule metrics:
+    """Every metric on test, at the natural threshold and at one tuned on validation."""
+    input:
+        scores=multiext(R + "/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", *SCORES),
+        labels=R + "/corpus/{dataset}/labels.parquet",
+    output:
+        multiext(R + "/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", "metrics.json", "per_label.parquet"),
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{system}/seed{seed}.metrics.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{system}/seed{seed}.metrics.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    wildcard_constraints:
+        system=r"[^/]+",
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("metrics"),
+        settings=section(evaluation=SETTINGS.evaluation),
+        scores=lambda wildcards, input: Path(input.scores[0]).parent,
+        rooms=digest("evaluation", "f1.py"),
+    shell:
+        "{params.script} --settings {params.settings} --scores {params.scores} --labels {input.labels}"
+        " > {log} 2>&1"
+
+
+rule attention:
+    """What a few labels look at in a few test documents (not for credentialed text, unless asked for)."""
+    input:
+        unpack(corpus_files),
+        unpack(backbone_files),
+        vocabulary=R + "/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        relevance=R + "/relevance/{dataset}/{backbone}/mig.safetensors",
+        weights=multiext(R + "/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+                         "label_attention.safetensors", "backbone.safetensors", "head.safetensors"),
+    output:
+        attention=NETWORK + "attention.parquet",
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        gpu=1,
+        mem_mb=attempts(16000),
+    params:
+        script=script("attention"),
+        settings=lambda wildcards: section(
+            backbone=SETTINGS.backbones[wildcards.backbone],
+            evaluation=SETTINGS.evaluation,
+            compute=SETTINGS.compute,
+        ),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        backbone=backbone_source,
+        features=features_option,
+        weights=lambda wildcards, input: Path(input.weights[0]).parent,
+        rooms=digest("model", "evaluation/attention.py"),
+    shell:
+        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
+        " --tokens {input.tokens} --vocabulary {input.vocabulary} --relevance {input.relevance}"
+        " --backbone {params.backbone} {params.features} --weights {params.weights}"
+        " --attention {output.attention} > {log} 2>&1"

@@ -1,0 +1,56 @@
+"""Finetuning: Stage 2, the whole model end to end (Eq. 3).
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/labels.safetensors, <backbone>/tokens.safetensors
+    results/pretraining/<dataset>/<backbone>/<pretraining>/seed<seed>/   (not for pretraining `none`)
+
+OUTPUTS
+    results/finetuning/<dataset>/<backbone>/<pretraining>+<finetuning>/seed<seed>/
+        label_attention.safetensors, backbone.safetensors, head.safetensors, history.parquet, provenance.json
+"""
+
+
+def planted_files(wildcards):
+    if wildcards.initial == plant_settings.NO_PRETRAINING:
+        return []
+    folder = f"{R}/pretraining/{wildcards.dataset}/{wildcards.backbone}/{wildcards.initial}/seed{wildcards.seed}"
+    return [f"{folder}/label_attention.safetensors", f"{folder}/backbone.safetensors"]
+
+
+rule finetune:
+    """Stage 2 of one seed, from planted or from random attention."""
+    input:
+        unpack(corpus_files),
+        unpack(backbone_files),
+        planted=planted_files,
+    output:
+        multiext(R + "/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+                 "label_attention.safetensors", "backbone.safetensors", "head.safetensors", "history.parquet",
+                 "provenance.json"),
+    log:
+        "logs/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.log",
+    benchmark:
+        "benchmarks/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: SETTINGS.compute.threads
+    resources:
+        gpu=1,
+        mem_mb=attempts(16000),
+    params:
+        script=script("finetune"),
+        settings=lambda wildcards: section(
+            backbone=SETTINGS.backbones[wildcards.backbone],
+            finetuning=SETTINGS.finetunings[wildcards.finetuning],
+            compute=SETTINGS.compute,
+        ),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        backbone=backbone_source,
+        features=features_option,
+        planted=lambda wildcards, input: f"--planted {' '.join(input.planted)}" if input.planted else "",
+        out=subpath(output[0], parent=True),
+        rooms=digest("model", "finetuning"),
+    shell:
+        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
+        " --labels {input.labels} --tokens {input.tokens} --backbone {params.backbone} {params.features}"
+        " {params.planted} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"

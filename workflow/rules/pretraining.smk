@@ -1,0 +1,51 @@
+"""Pretraining: Stage 1, label attention as learning to rank (Eq. 2). Trained once for all variants that lean on it.
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/labels.safetensors, <backbone>/tokens.safetensors
+    results/relevance/<dataset>/<backbone>/<measure>.safetensors
+    results/model/<dataset>/<backbone>/...           (random backbone or cached features)
+
+OUTPUTS
+    results/pretraining/<dataset>/<backbone>/<pretraining>/seed<seed>/
+        label_attention.safetensors, backbone.safetensors, history.parquet, provenance.json
+"""
+
+
+rule pretrain:
+    """Stage 1 of one seed; continues from its last epoch where it was interrupted."""
+    input:
+        unpack(corpus_files),
+        unpack(backbone_files),
+        relevance=lambda wildcards: "{}/relevance/{}/{}/{}.safetensors".format(
+            R, wildcards.dataset, wildcards.backbone, SETTINGS.pretrainings[wildcards.pretraining].measure
+        ),
+    output:
+        multiext(R + "/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/", "label_attention.safetensors",
+                 "backbone.safetensors", "history.parquet", "provenance.json"),
+    log:
+        "logs/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.log",
+    benchmark:
+        "benchmarks/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: SETTINGS.compute.threads
+    resources:
+        gpu=1,
+        mem_mb=attempts(16000),
+    params:
+        script=script("pretrain"),
+        settings=lambda wildcards: section(
+            backbone=SETTINGS.backbones[wildcards.backbone],
+            pretraining=SETTINGS.pretrainings[wildcards.pretraining],
+            compute=SETTINGS.compute,
+        ),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        backbone=backbone_source,
+        features=features_option,
+        out=subpath(output[0], parent=True),
+        rooms=digest("model", "pretraining"),
+    shell:
+        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
+        " --labels {input.labels} --tokens {input.tokens} --relevance {input.relevance}"
+        " --backbone {params.backbone} {params.features} --out {params.out}"
+        " --provenance {params.out}/provenance.json > {log} 2>&1"

@@ -1,0 +1,36 @@
+"""Relevance: how informative a token is for a label, from the training split only.
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/labels.safetensors, <backbone>/tokens.safetensors, <backbone>/vocabulary.parquet
+
+OUTPUTS
+    results/relevance/<dataset>/<backbone>/<measure>.{parquet,safetensors}
+"""
+
+
+rule relevance:
+    """Contingency of tokens and labels, the measure, and the top k tokens of each label (appendix B.1)."""
+    input:
+        unpack(corpus_files),
+        vocabulary=R + "/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        names=R + "/corpus/{dataset}/labels.parquet",
+    output:
+        parquet=R + "/relevance/{dataset}/{backbone}/{measure}.parquet",
+        arrays=R + "/relevance/{dataset}/{backbone}/{measure}.safetensors",
+        provenance=R + "/relevance/{dataset}/{backbone}/{measure}.provenance.json",
+    log:
+        "logs/relevance/{dataset}/{backbone}/{measure}.log",
+    benchmark:
+        "benchmarks/relevance/{dataset}/{backbone}/{measure}.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(4000),
+    params:
+        script=script("relevance"),
+        settings=lambda wildcards: section(relevance=SETTINGS.relevance),
+        rooms=digest("relevance"),
+    shell:
+        "{params.script} --settings {params.settings} --measure {wildcards.measure} --labels {input.labels}"
+        " --tokens {input.tokens} --parquet {output.parquet} --arrays {output.arrays}"
+        " --provenance {output.provenance} > {log} 2>&1"

@@ -1,0 +1,90 @@
+"""Statistics: intervals and tests from scores alone; no model is needed to redo them.
+
+REQUIRED INPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val,test}.scores.parquet   of an experiment's systems
+
+OUTPUTS
+    results/statistics/<experiment>/{intervals,wilcoxon,randomization}.parquet
+"""
+
+
+def experiment_labels(wildcards):
+    return f"{R}/corpus/{SETTINGS.experiments[wildcards.experiment].dataset}/labels.parquet"
+
+
+def statistics_params(wildcards):
+    return section(
+        evaluation=SETTINGS.evaluation,
+        statistics=SETTINGS.statistics,
+        systems=system_map(wildcards.experiment),
+        reference=SETTINGS.experiments[wildcards.experiment].reference,
+    )
+
+
+rule bootstrap:
+    """Paired bootstrap over documents: the paper's interval, and one that is right for label-macro metrics."""
+    input:
+        scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
+        labels=experiment_labels,
+    output:
+        intervals=R + "/statistics/{experiment}/intervals.parquet",
+    log:
+        "logs/statistics/{experiment}/bootstrap.log",
+    benchmark:
+        "benchmarks/statistics/{experiment}/bootstrap.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("bootstrap"),
+        settings=statistics_params,
+        rooms=digest("statistics", "evaluation", "f1.py"),
+    shell:
+        "{params.script} --settings {params.settings} --labels {input.labels} --out {output.intervals} > {log} 2>&1"
+
+
+rule wilcoxon:
+    """Signed-rank tests as appendix F has them."""
+    input:
+        scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
+        labels=experiment_labels,
+    output:
+        tests=R + "/statistics/{experiment}/wilcoxon.parquet",
+    log:
+        "logs/statistics/{experiment}/wilcoxon.log",
+    benchmark:
+        "benchmarks/statistics/{experiment}/wilcoxon.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("wilcoxon"),
+        settings=statistics_params,
+        rooms=digest("statistics", "evaluation", "f1.py"),
+    shell:
+        "{params.script} --settings {params.settings} --labels {input.labels} --out {output.tests} > {log} 2>&1"
+
+
+rule randomization:
+    """Approximate randomisation: the outputs of two systems swapped document by document."""
+    input:
+        scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
+        labels=experiment_labels,
+    output:
+        tests=R + "/statistics/{experiment}/randomization.parquet",
+    log:
+        "logs/statistics/{experiment}/randomization.log",
+    benchmark:
+        "benchmarks/statistics/{experiment}/randomization.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("randomization"),
+        settings=statistics_params,
+        rooms=digest("statistics", "evaluation", "f1.py"),
+    shell:
+        "{params.script} --settings {params.settings} --labels {input.labels} --out {output.tests} > {log} 2>&1"

@@ -1,0 +1,35 @@
+"""Attention of a few documents."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from plant.commandline import job
+from plant.evaluation.attention import write_attention
+from plant.model.assemble import load_weights, prepare
+from plant.pretraining.lists import load_top_tokens
+from plant.settings import Evaluation
+
+
+def main(args: Namespace) -> dict[str, object]:
+    settings = Evaluation.model_validate(args.settings["evaluation"])
+    data, classifier, facts = prepare(args)
+    load_weights(classifier, args.weights, head=True)
+    write_attention(
+        classifier,
+        data,
+        load_top_tokens(args.relevance, data, k=None),
+        corpus=Path(args.corpus),
+        vocabulary=args.vocabulary,
+        out=args.attention,
+        documents=settings.attention_documents,
+    )
+    return facts
+
+
+if __name__ == "__main__":
+    job(
+        main,
+        inputs=("tokens", "vocabulary", "relevance", "weights", "features?"),
+        outputs=("attention",),
+        texts=("backbone", "corpus"),
+    )

@@ -1,0 +1,22 @@
+"""Paired bootstrap of an experiment's systems."""
+
+from argparse import Namespace
+
+from plant.commandline import job
+from plant.settings import Evaluation, Statistics
+from plant.statistics.compare import write_intervals
+
+
+def main(args: Namespace) -> None:
+    write_intervals(
+        args.out,
+        args.settings["systems"],
+        reference=args.settings["reference"],
+        labels_parquet=args.labels,
+        evaluation=Evaluation.model_validate(args.settings["evaluation"]),
+        settings=Statistics.model_validate(args.settings["statistics"]),
+    )
+
+
+if __name__ == "__main__":
+    job(main, inputs=("labels",), outputs=("out",))

@@ -1,0 +1,20 @@
+"""Figures of one experiment."""
+
+from argparse import Namespace
+
+from pydantic import TypeAdapter
+
+from plant.commandline import job
+from plant.paper.figures import write_figures
+from plant.paper.inputs import Inputs
+from plant.settings import Settings
+
+
+def main(args: Namespace) -> None:
+    paths = TypeAdapter(Inputs).validate_python(args.settings["paths"])
+    settings = Settings.model_validate(args.settings["config"])
+    write_figures(paths, args.out, settings=settings, experiment=args.settings["experiment"])
+
+
+if __name__ == "__main__":
+    job(main, outputs=("out",))

@@ -1,0 +1,15 @@
+"""Make a small transformer with random weights beside its tokenizer."""
+
+from argparse import Namespace
+
+from plant.commandline import job
+from plant.model.backbone import make_random_backbone
+from plant.settings import parse_backbone
+
+
+def main(args: Namespace) -> None:
+    make_random_backbone(parse_backbone(args.settings["backbone"]), args.tokenizer, args.backbone)
+
+
+if __name__ == "__main__":
+    job(main, inputs=("tokenizer",), outputs=("backbone",))

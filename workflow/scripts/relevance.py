@@ -1,0 +1,22 @@
+"""Contingency, measure and top k tokens of each label."""
+
+from argparse import Namespace
+
+from plant.commandline import job
+from plant.relevance.table import write_relevance
+from plant.settings import Relevance
+
+
+def main(args: Namespace) -> None:
+    write_relevance(
+        args.labels.parent,
+        args.tokens.parent,
+        args.measure,
+        Relevance.model_validate(args.settings["relevance"]),
+        parquet=args.parquet,
+        arrays=args.arrays,
+    )
+
+
+if __name__ == "__main__":
+    job(main, inputs=("labels", "tokens"), outputs=("parquet", "arrays"), texts=("measure",))

@@ -1,0 +1,14 @@
+"""Train the tokenizer of a random backbone on the training split."""
+
+from argparse import Namespace
+
+from plant.commandline import job
+from plant.corpus.tokens import train_tokenizer
+
+
+def main(args: Namespace) -> None:
+    train_tokenizer(args.train, vocabulary=args.settings["vocabulary"], out=args.tokenizer)
+
+
+if __name__ == "__main__":
+    job(main, inputs=("train",), outputs=("tokenizer",))

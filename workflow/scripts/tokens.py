@@ -1,0 +1,15 @@
+"""Tokenise every document of a corpus."""
+
+from argparse import Namespace
+
+from plant.commandline import job
+from plant.corpus.tokens import tokenize_corpus
+from plant.settings import parse_backbone
+
+
+def main(args: Namespace) -> None:
+    tokenize_corpus(args.corpus, parse_backbone(args.settings["backbone"]), tokenizer=args.tokenizer, out=args.out)
+
+
+if __name__ == "__main__":
+    job(main, inputs=("corpus", "tokenizer?"), outputs=("out",))
