@@ -68,7 +68,7 @@ check: setup  ## lint, format, types, import direction, and that generated files
 	lint-imports --no-logo
 	@generated=$$(mktemp -d); trap 'rm -r $$generated' EXIT; python -m plant.reference $$generated; \
 	for file in README.md schema.yaml; do cmp -s $$generated/$$file config/$$file || { \
-	    echo "make: config/$$file is not what src/plant/settings.py says; run make schema" >&2; exit 1; \
+	    echo "make: config/$$file is not what src/plant/settings/ says; run make schema" >&2; exit 1; \
 	}; done
 
 format: setup  ## put the code in the house's format
@@ -76,7 +76,7 @@ format: setup  ## put the code in the house's format
 	ruff format .
 	snakefmt Snakefile workflow
 
-schema: setup  ## write config/schema.yaml and config/README.md from src/plant/settings.py
+schema: setup  ## write config/schema.yaml and config/README.md from src/plant/settings/
 	python -m plant.reference
 
 lock: setup  ## write the locks of envs/ from envs/*.in (UPGRADE=1: newest versions)

@@ -1,6 +1,7 @@
 """Checkpoints of a training run: safetensors and JSON, replaced in one step, never pickle."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,3 +69,9 @@ def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[
     if state["digest"] != digest:
         return None
     return state, load_tensors(folder / state["tensors"])
+
+
+def discard_checkpoint(folder: Path) -> None:
+    """Remove the checkpoint of a run whose results are written."""
+    if folder.is_dir():
+        shutil.rmtree(folder)

@@ -16,13 +16,16 @@ BAD_INPUT = 2  # exit status of an InputError
 
 
 def job(
-    main: Callable[[argparse.Namespace], Mapping[str, Any] | None], *, inputs: Sequence[str] = (),
-    outputs: Sequence[str] = (), texts: Sequence[str] = (),
+    main: Callable[[argparse.Namespace], Mapping[str, Any] | None],
+    *,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    texts: Sequence[str] = (),
 ) -> None:
     """Parse the arguments of a rule's script, run it, and write its provenance.
 
-    Every script takes `--settings` (a JSON file with the sections of the config that it uses), `--provenance` (the sidecar's
-    path), `--seed`, and one option for each name below. A name that ends with `?` may be left out; one that ends
+    Every script takes `--settings` (a JSON file with the sections of the config that it uses), `--provenance` (the
+    sidecar's path), `--seed`, and one option for each name below. A name that ends with `?` may be left out; one that ends
     with `*` takes several paths.
 
     Args:
@@ -40,11 +43,18 @@ def job(
     try:
         extra = dict(main(args) or {})
         if args.provenance is not None:
-            read = [getattr(args, name.rstrip("?*")) for name in inputs]
-            paths = [path for value in read for path in (value if isinstance(value, list) else [value]) if path]
+            paths: list[Path] = []
+            for name in inputs:
+                value = getattr(args, name.rstrip("?*"))
+                paths += value if isinstance(value, list) else [value] if value else []
             write_provenance(
-                args.provenance, settings=args.settings, inputs=[*paths, *extra.pop("inputs", ())], seed=args.seed,
-                started=started, device=str(extra.pop("device", "cpu")), extra=extra,
+                args.provenance,
+                settings=args.settings,
+                inputs=[*paths, *extra.pop("inputs", ())],
+                seed=args.seed,
+                started=started,
+                device=str(extra.pop("device", "cpu")),
+                extra=extra,
             )
     except InputError as error:
         logging.getLogger("plant").error("error: %s", error)
@@ -53,7 +63,7 @@ def job(
 
 def _parser(inputs: Sequence[str], outputs: Sequence[str], texts: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--settings", type=read_json, required=True)
+    parser.add_argument("--settings", type=lambda path: read_json(Path(path)), required=True)
     parser.add_argument("--provenance", type=Path)
     parser.add_argument("--seed", type=int)
     for name in texts:

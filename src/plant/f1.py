@@ -131,7 +131,7 @@ def _search(blocks: Iterable[_Entries], positives: np.ndarray, objective: Object
 
 def _cut(levels: np.ndarray, values: np.ndarray) -> Threshold:
     """The best cut below one of the `levels` (descending), half-way to the next level."""
-    if not levels.size or values.max() <= 0:  # no true label has a score: predict nothing
+    if not levels.size or values.max() <= 0:  # no true label has a score: every threshold is as good
         return Threshold(float(levels[0]) if levels.size else 0.0, 0.0)
     best = int(np.argmax(values))
     below = levels[best + 1] if best + 1 < levels.size else levels[best] - 1.0

@@ -29,7 +29,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
         yield partial
         if partial.is_dir() and target.exists():
             shutil.rmtree(target)
-        os.replace(partial, target)
+        partial.replace(target)
     finally:
         if partial.is_dir():
             shutil.rmtree(partial)
@@ -47,9 +47,7 @@ def read_json(source: Path) -> Any:
     return json.loads(require_file(source).read_text(encoding="utf-8"))
 
 
-def write_arrays(
-    target: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None
-) -> None:
+def write_arrays(target: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:
     """Write named arrays as one safetensors file, atomically."""
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with atomic_path(target) as partial:
@@ -68,7 +66,9 @@ def read_arrays(source: Path) -> dict[str, np.ndarray]:
             return {name: handle.get_tensor(name) for name in handle.keys()}
     except SafetensorError as error:
         raise InputError(
-            str(path), expected="a safetensors file", got=f"an unreadable one ({error})",
+            str(path),
+            expected="a safetensors file",
+            got=f"an unreadable one ({error})",
             fix="Delete it and run again: the rule that makes it will write it anew.",
         ) from error
 
@@ -94,7 +94,9 @@ def require_file(source: Path) -> Path:
     path = Path(source)
     if not path.is_file():
         raise InputError(
-            str(path), expected="a file", got="a folder" if path.is_dir() else "nothing there",
+            str(path),
+            expected="a file",
+            got="a folder" if path.is_dir() else "nothing there",
             fix="Check the path in the config.",
         )
     return path

@@ -37,7 +37,7 @@ UNITS = {
 _HEAD = """\
 # The config, key by key
 
-Generated from `src/plant/settings.py` by `python -m plant.reference`; do not edit by hand. A key that is not listed
+Generated from `src/plant/settings/` by `python -m plant.reference`; do not edit by hand. A key that is not listed
 here is an error, and so is a value out of range: the message names the key and the nearest known one.
 
 Sections are read in the order of the pipeline. `datasets`, `backbones`, `pretrainings`, `finetunings`, `variants` and
@@ -65,7 +65,7 @@ class Key:
 def render_schema() -> str:
     """The settings as JSON schema (draft 2020-12) in YAML, for `snakemake.utils.validate` and editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
-    head = "# Generated from src/plant/settings.py by `python -m plant.reference`; do not edit by hand.\n"
+    head = "# Generated from src/plant/settings/ by `python -m plant.reference`; do not edit by hand.\n"
     return head + yaml.safe_dump(schema, sort_keys=False, allow_unicode=True, width=110)
 
 
@@ -78,11 +78,14 @@ def render_config_reference() -> str:
     return "\n".join(parts)
 
 
-def all_keys() -> tuple[Key, ...]:
-    """Every key of every section, each form of a section's entries with its own."""
+def all_keys() -> tuple[tuple[str, Key], ...]:
+    """(section, key) of every key, each form of a section's entries with its own."""
     schema = Settings.model_json_schema()
     return tuple(
-        key for name, node in schema["properties"].items() for _, keys in _forms(schema, name, node) for key in keys
+        (name, key)
+        for name, node in schema["properties"].items()
+        for _, keys in _forms(schema, name, node)
+        for key in keys
     )
 
 

@@ -1,4 +1,4 @@
-"""Stage 2 as a whole: two-pass mining is exact, it learns, groups train when they should, features equal live states."""
+"""Stage 2 as a whole: mining is exact, it learns, groups train when they should, features equal live states."""
 
 import numpy as np
 import pytest

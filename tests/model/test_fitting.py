@@ -1,5 +1,6 @@
 """The loop: exact resume, early stopping, accumulation, a diverging loss."""
 
+import itertools
 import math
 
 import pytest
@@ -96,9 +97,12 @@ def test_accumulated_steps_equal_one_large_batch(tmp_path):
         torch.manual_seed(0)
         model = nn.Linear(3, 1)
         x, y = torch.randn(4, 3), torch.randn(4, 1)
-        task = Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch, b=batches: b,
-                    lambda batch, _, m=model: (m(x[batch]) - y[batch]).square().mean(), lambda: {"value": 0.0},
-                    "value")  # fmt: skip
+
+        def loss(batch, _, m=model, x=x, y=y):
+            return (m(x[batch]) - y[batch]).square().mean()
+
+        groups = [Group("all", list(model.parameters()), 0.1)]
+        task = Task("test", groups, lambda epoch, b=batches: b, loss, lambda: {"value": 0.0}, "value")
         settings = Optimisation(epochs=1, accumulation=accumulation)
         fit(model, task, settings, seed=0, checkpoint=tmp_path / str(accumulation), digest="d")
         updated.append([p.detach().clone() for p in model.parameters()])
@@ -110,4 +114,4 @@ def test_cosine_falls_from_one_to_zero():
     values = [cosine(update, 50) for update in range(51)]
     assert values[0] == 1
     assert values[-1] == pytest.approx(0, abs=1e-12)
-    assert all(a > b for a, b in zip(values, values[1:], strict=False))
+    assert all(a > b for a, b in itertools.pairwise(values))

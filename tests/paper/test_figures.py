@@ -120,6 +120,11 @@ def test_stage_figure_has_one_point_a_seed(toy):
     points = [line for line in figure.axes[0].get_lines() if line.get_linestyle() == "None"]
     assert [len(line.get_xdata()) for line in points] == [3, 3]  # PLANT and shuffled relevance
     assert "nDCG@100" in texts(figure)
+    best = [  # of the epoch that Stage 2 started from
+        pl.read_parquet(folder / "history.parquet").get_column("ndcg_val").max()
+        for folder in toy.inputs.pretrainings["mig"]
+    ]
+    assert list(points[1].get_xdata()) == pytest.approx(best)
 
 
 def test_experiment_without_stage_1_gets_a_sentence_instead_of_an_empty_plot(toy):
@@ -154,6 +159,13 @@ def test_attention_pairs_planted_and_random_over_the_same_tokens(toy):
         for panel in reading.panels:
             assert len(panel.weights) == len(reading.pieces) == len(reading.relevant)
             assert panel.weights.sum() == pytest.approx(1)
+
+
+def test_underlined_are_the_most_relevant_tokens_in_every_place(toy):
+    (reading,) = readings(read_attention(toy.inputs), find_roles(toy.settings, toy.experiment), documents=1)
+    marked = {piece for piece, relevant in zip(reading.pieces, reading.relevant, strict=True) if relevant}
+    assert marked == {" fever", " cough", " chest"}
+    assert sum(reading.relevant) == sum(piece in marked for piece in reading.pieces)
 
 
 def test_excerpt_is_the_window_with_most_weight_of_both_panels(toy):

@@ -230,7 +230,10 @@ def test_cost_table_gives_mean_time_and_largest_memory_a_stage(toy):
 def test_corpus_table_has_one_column_a_split(toy):
     table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("corpus")]
     assert table.columns == ("Statistic", "train", "val", "test", "all")
-    assert {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}["documents"] == ["1,050"] * 3 + ["–"]
+    rows = {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}
+    assert rows["documents"] == ["1,050"] * 3 + ["–"]
+    assert rows["labels per document: median"] == ["6 (4–8)"] * 3 + ["–"]
+    assert next(iter(rows)) == "documents"
 
 
 def test_missing_system_is_one_clear_error(toy):

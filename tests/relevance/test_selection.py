@@ -60,8 +60,8 @@ def test_a_label_on_every_document_gets_zeros():
 
 
 def test_ties_across_the_edge_of_the_tokens_that_never_occur_with_the_label_go_by_token_id():
-    # pmi gives 0 to all of them, however frequent: the frequent token 7 must not be preferred to 0.
-    documents = [([4], True)] + [([7], False)] * 3 + [([0, 5], False)]
+    # pmi gives 0 to all of them, however frequent: the frequent tokens 7 and 8 must not be preferred to 0.
+    documents = [([4], True)] + [([7, 8], False)] * 3 + [([0], False)]
     label, among = prepare(documents)
     assert top_tokens(label, among, measure="pmi", k=2).token.tolist() == [4, 0]
 

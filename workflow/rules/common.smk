@@ -11,12 +11,15 @@ import sys
 from pathlib import Path
 
 # Nodes and un-activated shells find the environment that runs Snakemake, and the package beside this file.
-os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
-os.environ["PYTHONPATH"] = str(Path(workflow.basedir) / "src")
+os.environ.update(
+    PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]),
+    PYTHONPATH=str(Path(workflow.basedir) / "src"),
+)
 sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from plant import settings as plant_settings
 from plant.errors import InputError
+from plant.evaluation.names import find
 from plant.files import atomic_path
 from plant.paper import FIGURES, TABLE_FORMATS, TABLES
 from plant.paper.systems import cut_settings, find_roles
@@ -24,15 +27,23 @@ from plant.provenance import digest
 
 try:
     SETTINGS = plant_settings.load(config)
+    for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
+        find(metric, SETTINGS.evaluation)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
 R = SETTINGS.results
+SCORES = ["val.scores.parquet", "test.scores.parquet"]
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 
 
 def one_of(names):
     return "|".join(re.escape(name) for name in names) or "(?!)"
+
+
+# `<results>` in a rule's paths
+pathvars:
+    results=R,
 
 
 wildcard_constraints:
@@ -52,7 +63,9 @@ def section(**parts):
 
     The name is a parameter of the job: a change of these settings reruns the job, a change elsewhere does not.
     """
-    plain = {name: part.model_dump(mode="json") if hasattr(part, "model_dump") else part for name, part in parts.items()}
+    plain = {
+        name: part.model_dump(mode="json") if hasattr(part, "model_dump") else part for name, part in parts.items()
+    }
     text = json.dumps(plain, sort_keys=True, indent=1)
     target = Path(R) / "settings" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     if not target.is_file():
@@ -94,7 +107,9 @@ def systems(experiment):
 
 def score_files(experiment, *files):
     return [
-        f"{folder}/{file}" for system in systems(experiment) for folder in score_folders(experiment, system)
+        f"{folder}/{file}"
+        for system in systems(experiment)
+        for folder in score_folders(experiment, system)
         for file in files
     ]
 
@@ -209,3 +224,34 @@ def paper_settings(wildcards):
     """The config cut down to one experiment, and the paths of its results."""
     name = wildcards.experiment
     return section(config=cut_settings(SETTINGS, name), paths=paper_paths(name), experiment=name)
+
+
+def raw_files(wildcards):
+    settings = SETTINGS.datasets[wildcards.dataset]
+    return f"{R}/corpus/{wildcards.dataset}/raw" if getattr(settings, "generate", None) else []
+
+
+def tokenizer_source(wildcards):
+    if SETTINGS.backbones[wildcards.backbone].kind == "random":
+        return f"{R}/corpus/{wildcards.dataset}/{wildcards.backbone}/tokenizer"
+    return []
+
+
+def planted_files(wildcards):
+    if wildcards.initial == plant_settings.NO_PRETRAINING:
+        return []
+    folder = f"{R}/pretraining/{wildcards.dataset}/{wildcards.backbone}/{wildcards.initial}/seed{wildcards.seed}"
+    return [f"{folder}/label_attention.safetensors", f"{folder}/backbone.safetensors"]
+
+
+def experiment_labels(wildcards):
+    return f"{R}/corpus/{SETTINGS.experiments[wildcards.experiment].dataset}/labels.parquet"
+
+
+def statistics_params(wildcards):
+    return section(
+        evaluation=SETTINGS.evaluation,
+        statistics=SETTINGS.statistics,
+        systems=system_map(wildcards.experiment),
+        reference=SETTINGS.experiments[wildcards.experiment].reference,
+    )

@@ -12,7 +12,7 @@ OUTPUTS
 rule synthetic_mimic3:
     """A synthetic MIMIC-III in the raw schema, so that the default goes through the real ingestion."""
     output:
-        raw=directory(R + "/corpus/{dataset}/raw"),
+        raw=directory("<results>/corpus/{dataset}/raw"),
     log:
         "logs/corpus/{dataset}/synthetic_mimic3.log",
     benchmark:
@@ -27,18 +27,21 @@ rule synthetic_mimic3:
         "{params.script} --settings {params.settings} --raw {output.raw} > {log} 2>&1"
 
 
-def raw_files(wildcards):
-    settings = SETTINGS.datasets[wildcards.dataset]
-    return f"{R}/corpus/{wildcards.dataset}/raw" if getattr(settings, "generate", None) else []
-
-
 rule corpus:
     """Read, clean, split and check one dataset."""
     input:
         raw=raw_files,
     output:
-        multiext(R + "/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet", "labels.parquet",
-                 "labels.safetensors", "statistics.json", "provenance.json"),
+        multiext(
+            "<results>/corpus/{dataset}/",
+            "train.parquet",
+            "val.parquet",
+            "test.parquet",
+            "labels.parquet",
+            "labels.safetensors",
+            "statistics.json",
+            "provenance.json",
+        ),
     log:
         "logs/corpus/{dataset}/corpus.log",
     benchmark:
@@ -61,9 +64,9 @@ rule corpus:
 rule tokenizer:
     """A byte-level BPE tokenizer for a random backbone, trained on the training split."""
     input:
-        train=R + "/corpus/{dataset}/train.parquet",
+        train="<results>/corpus/{dataset}/train.parquet",
     output:
-        tokenizer=directory(R + "/corpus/{dataset}/{backbone}/tokenizer"),
+        tokenizer=directory("<results>/corpus/{dataset}/{backbone}/tokenizer"),
     log:
         "logs/corpus/{dataset}/{backbone}/tokenizer.log",
     benchmark:
@@ -79,21 +82,15 @@ rule tokenizer:
         " > {log} 2>&1"
 
 
-def tokenizer_source(wildcards):
-    if SETTINGS.backbones[wildcards.backbone].kind == "random":
-        return f"{R}/corpus/{wildcards.dataset}/{wildcards.backbone}/tokenizer"
-    return []
-
-
 rule tokens:
     """Every document as input ids with character spans; special tokens are not stored."""
     input:
-        documents=multiext(R + "/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet"),
+        documents=multiext("<results>/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet"),
         tokenizer=tokenizer_source,
     output:
-        tokens=R + "/corpus/{dataset}/{backbone}/tokens.safetensors",
-        vocabulary=R + "/corpus/{dataset}/{backbone}/vocabulary.parquet",
-        statistics=R + "/corpus/{dataset}/{backbone}/statistics.json",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        statistics="<results>/corpus/{dataset}/{backbone}/statistics.json",
     log:
         "logs/corpus/{dataset}/{backbone}/tokens.log",
     benchmark:

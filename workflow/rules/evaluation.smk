@@ -9,20 +9,22 @@ OUTPUTS
         {val,test}.scores.parquet (and .safetensors for small label sets), metrics.json, per_label.parquet
 """
 
-SCORES = ["val.scores.parquet", "test.scores.parquet"]
-NETWORK = R + "/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/"
-WITHOUT = R + "/evaluation/{dataset}/words/"
-
 
 rule predict:
     """Scores of validation and test documents by a trained model."""
     input:
         unpack(corpus_files),
         unpack(backbone_files),
-        weights=multiext(R + "/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-                         "label_attention.safetensors", "backbone.safetensors", "head.safetensors"),
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
     output:
-        multiext(NETWORK, *SCORES, "provenance.json"),
+        multiext(
+            "<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/", *SCORES, "provenance.json"
+        ),
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.predict.log",
     benchmark:
@@ -46,7 +48,7 @@ rule predict:
         features=features_option,
         weights=lambda wildcards, input: Path(input.weights[0]).parent,
         out=subpath(output[0], parent=True),
-        rooms=digest("model", "evaluation/predict.py", "evaluation/scores.py"),
+        rooms=digest("model", "evaluation/predict.py", "evaluation/scores.py", "evaluation/top.py", "f1.py"),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
         " --tokens {input.tokens} --backbone {params.backbone} {params.features} --weights {params.weights}"
@@ -56,9 +58,11 @@ rule predict:
 rule tfidf_linear:
     """TF-IDF and one linear classifier a label."""
     input:
-        documents=multiext(R + "/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet", "labels.parquet"),
+        documents=multiext(
+            "<results>/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet", "labels.parquet"
+        ),
     output:
-        multiext(WITHOUT + "tfidf_linear/seed0/", *SCORES, "choices.json", "provenance.json"),
+        multiext("<results>/evaluation/{dataset}/words/tfidf_linear/seed0/", *SCORES, "choices.json", "provenance.json"),
     log:
         "logs/evaluation/{dataset}/words/tfidf_linear.log",
     benchmark:
@@ -82,11 +86,11 @@ rule tfidf_linear:
 rule mig_log_odds:
     """Sum of the log-odds of a label's top MIG words."""
     input:
-        labels=R + "/corpus/{dataset}/labels.safetensors",
-        tokens=R + "/corpus/{dataset}/words/tokens.safetensors",
-        relevance=R + "/relevance/{dataset}/words/mig.parquet",
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/words/tokens.safetensors",
+        relevance="<results>/relevance/{dataset}/words/mig.parquet",
     output:
-        multiext(WITHOUT + "mig_log_odds/seed0/", *SCORES, "choices.json", "provenance.json"),
+        multiext("<results>/evaluation/{dataset}/words/mig_log_odds/seed0/", *SCORES, "choices.json", "provenance.json"),
     log:
         "logs/evaluation/{dataset}/words/mig_log_odds.log",
     benchmark:
@@ -109,11 +113,11 @@ rule mig_log_odds:
 rule combined:
     """The z-scored sum of the two baselines, its weight from validation: the bar to beat."""
     input:
-        linear=multiext(WITHOUT + "tfidf_linear/seed0/", *SCORES),
-        log_odds=multiext(WITHOUT + "mig_log_odds/seed0/", *SCORES),
-        labels=R + "/corpus/{dataset}/labels.parquet",
+        linear=multiext("<results>/evaluation/{dataset}/words/tfidf_linear/seed0/", *SCORES),
+        log_odds=multiext("<results>/evaluation/{dataset}/words/mig_log_odds/seed0/", *SCORES),
+        labels="<results>/corpus/{dataset}/labels.parquet",
     output:
-        multiext(WITHOUT + "combined/seed0/", *SCORES, "choices.json", "provenance.json"),
+        multiext("<results>/evaluation/{dataset}/words/combined/seed0/", *SCORES, "choices.json", "provenance.json"),
     log:
         "logs/evaluation/{dataset}/words/combined.log",
     benchmark:
@@ -136,18 +140,18 @@ rule combined:
 rule metrics:
     """Every metric on test, at the natural threshold and at one tuned on validation."""
     input:
-        scores=multiext(R + "/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", *SCORES),
-        labels=R + "/corpus/{dataset}/labels.parquet",
+        scores=multiext("<results>/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", *SCORES),
+        labels="<results>/corpus/{dataset}/labels.parquet",
     output:
-        multiext(R + "/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", "metrics.json", "per_label.parquet"),
+        multiext("<results>/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", "metrics.json", "per_label.parquet"),
     log:
         "logs/evaluation/{dataset}/{backbone}/{system}/seed{seed}.metrics.log",
     benchmark:
         "benchmarks/evaluation/{dataset}/{backbone}/{system}/seed{seed}.metrics.tsv"
-    conda:
-        "../../envs/plant.yaml"
     wildcard_constraints:
         system=r"[^/]+",
+    conda:
+        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -156,8 +160,7 @@ rule metrics:
         scores=lambda wildcards, input: Path(input.scores[0]).parent,
         rooms=digest("evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --scores {params.scores} --labels {input.labels}"
-        " > {log} 2>&1"
+        "{params.script} --settings {params.settings} --scores {params.scores} --labels {input.labels}" " > {log} 2>&1"
 
 
 rule attention:
@@ -165,12 +168,16 @@ rule attention:
     input:
         unpack(corpus_files),
         unpack(backbone_files),
-        vocabulary=R + "/corpus/{dataset}/{backbone}/vocabulary.parquet",
-        relevance=R + "/relevance/{dataset}/{backbone}/mig.safetensors",
-        weights=multiext(R + "/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-                         "label_attention.safetensors", "backbone.safetensors", "head.safetensors"),
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
     output:
-        attention=NETWORK + "attention.parquet",
+        attention="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention.parquet",
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention.log",
     benchmark:

@@ -10,13 +10,6 @@ OUTPUTS
 """
 
 
-def planted_files(wildcards):
-    if wildcards.initial == plant_settings.NO_PRETRAINING:
-        return []
-    folder = f"{R}/pretraining/{wildcards.dataset}/{wildcards.backbone}/{wildcards.initial}/seed{wildcards.seed}"
-    return [f"{folder}/label_attention.safetensors", f"{folder}/backbone.safetensors"]
-
-
 rule finetune:
     """Stage 2 of one seed, from planted or from random attention."""
     input:
@@ -24,9 +17,14 @@ rule finetune:
         unpack(backbone_files),
         planted=planted_files,
     output:
-        multiext(R + "/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-                 "label_attention.safetensors", "backbone.safetensors", "head.safetensors", "history.parquet",
-                 "provenance.json"),
+        multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+            "history.parquet",
+            "provenance.json",
+        ),
     log:
         "logs/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.log",
     benchmark:

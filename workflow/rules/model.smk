@@ -13,9 +13,9 @@ OUTPUTS
 rule random_backbone:
     """A small transformer with random weights beside its tokenizer."""
     input:
-        tokenizer=R + "/corpus/{dataset}/{backbone}/tokenizer",
+        tokenizer="<results>/corpus/{dataset}/{backbone}/tokenizer",
     output:
-        backbone=directory(R + "/model/{dataset}/{backbone}/backbone"),
+        backbone=directory("<results>/model/{dataset}/{backbone}/backbone"),
     log:
         "logs/model/{dataset}/{backbone}/random_backbone.log",
     benchmark:
@@ -25,7 +25,7 @@ rule random_backbone:
     params:
         script=script("random_backbone"),
         settings=lambda wildcards: section(backbone=SETTINGS.backbones[wildcards.backbone]),
-        rooms=digest("model/backbone.py"),
+        rooms=digest("model"),
     shell:
         "{params.script} --settings {params.settings} --tokenizer {input.tokenizer} --backbone {output.backbone}"
         " > {log} 2>&1"
@@ -36,8 +36,8 @@ rule features:
     input:
         unpack(corpus_files),
     output:
-        features=R + "/model/{dataset}/{backbone}/features.safetensors",
-        provenance=R + "/model/{dataset}/{backbone}/features.provenance.json",
+        features="<results>/model/{dataset}/{backbone}/features.safetensors",
+        provenance="<results>/model/{dataset}/{backbone}/features.provenance.json",
     log:
         "logs/model/{dataset}/{backbone}/features.log",
     benchmark:
@@ -50,9 +50,7 @@ rule features:
         mem_mb=attempts(16000),
     params:
         script=script("features"),
-        settings=lambda wildcards: section(
-            backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute
-        ),
+        settings=lambda wildcards: section(backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
         rooms=digest("model"),

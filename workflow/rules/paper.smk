@@ -14,7 +14,7 @@ rule write_tables:
     input:
         paper_files,
     output:
-        [f"{R}/paper/{{experiment}}/tables/{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS],
+        [f"<results>/paper/{{experiment}}/tables/{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS],
     log:
         "logs/paper/{experiment}/tables.log",
     benchmark:
@@ -35,7 +35,7 @@ rule write_figures:
     input:
         paper_files,
     output:
-        [f"{R}/paper/{{experiment}}/figures/{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")],
+        [f"<results>/paper/{{experiment}}/figures/{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")],
     log:
         "logs/paper/{experiment}/figures.log",
     benchmark:
@@ -55,9 +55,9 @@ rule write_report:
     """One HTML file that needs nothing else."""
     input:
         paper_files,
-        figures=[f"{R}/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
+        figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
     output:
-        report=R + "/paper/{experiment}/report.html",
+        report="<results>/paper/{experiment}/report.html",
     log:
         "logs/paper/{experiment}/report.log",
     benchmark:
@@ -79,7 +79,6 @@ for variant in SETTINGS.variants:
     rule:
         name:
             f"ablation_{variant}"
-        localrule: True
         input:
             [
                 f"{folder}/metrics.json"
@@ -87,3 +86,4 @@ for variant in SETTINGS.variants:
                 if variant in settings.variants
                 for folder in score_folders(experiment, variant)
             ],
+        localrule: True

@@ -20,8 +20,13 @@ rule pretrain:
             R, wildcards.dataset, wildcards.backbone, SETTINGS.pretrainings[wildcards.pretraining].measure
         ),
     output:
-        multiext(R + "/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/", "label_attention.safetensors",
-                 "backbone.safetensors", "history.parquet", "provenance.json"),
+        multiext(
+            "<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "history.parquet",
+            "provenance.json",
+        ),
     log:
         "logs/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.log",
     benchmark:

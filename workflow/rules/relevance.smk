@@ -12,12 +12,12 @@ rule relevance:
     """Contingency of tokens and labels, the measure, and the top k tokens of each label (appendix B.1)."""
     input:
         unpack(corpus_files),
-        vocabulary=R + "/corpus/{dataset}/{backbone}/vocabulary.parquet",
-        names=R + "/corpus/{dataset}/labels.parquet",
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        names="<results>/corpus/{dataset}/labels.parquet",
     output:
-        parquet=R + "/relevance/{dataset}/{backbone}/{measure}.parquet",
-        arrays=R + "/relevance/{dataset}/{backbone}/{measure}.safetensors",
-        provenance=R + "/relevance/{dataset}/{backbone}/{measure}.provenance.json",
+        parquet="<results>/relevance/{dataset}/{backbone}/{measure}.parquet",
+        arrays="<results>/relevance/{dataset}/{backbone}/{measure}.safetensors",
+        provenance="<results>/relevance/{dataset}/{backbone}/{measure}.provenance.json",
     log:
         "logs/relevance/{dataset}/{backbone}/{measure}.log",
     benchmark:

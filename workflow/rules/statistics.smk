@@ -8,26 +8,13 @@ OUTPUTS
 """
 
 
-def experiment_labels(wildcards):
-    return f"{R}/corpus/{SETTINGS.experiments[wildcards.experiment].dataset}/labels.parquet"
-
-
-def statistics_params(wildcards):
-    return section(
-        evaluation=SETTINGS.evaluation,
-        statistics=SETTINGS.statistics,
-        systems=system_map(wildcards.experiment),
-        reference=SETTINGS.experiments[wildcards.experiment].reference,
-    )
-
-
 rule bootstrap:
     """Paired bootstrap over documents: the paper's interval, and one that is right for label-macro metrics."""
     input:
         scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
         labels=experiment_labels,
     output:
-        intervals=R + "/statistics/{experiment}/intervals.parquet",
+        intervals="<results>/statistics/{experiment}/intervals.parquet",
     log:
         "logs/statistics/{experiment}/bootstrap.log",
     benchmark:
@@ -50,7 +37,7 @@ rule wilcoxon:
         scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
         labels=experiment_labels,
     output:
-        tests=R + "/statistics/{experiment}/wilcoxon.parquet",
+        tests="<results>/statistics/{experiment}/wilcoxon.parquet",
     log:
         "logs/statistics/{experiment}/wilcoxon.log",
     benchmark:
@@ -73,7 +60,7 @@ rule randomization:
         scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
         labels=experiment_labels,
     output:
-        tests=R + "/statistics/{experiment}/randomization.parquet",
+        tests="<results>/statistics/{experiment}/randomization.parquet",
     log:
         "logs/statistics/{experiment}/randomization.log",
     benchmark:

@@ -4,16 +4,15 @@ from argparse import Namespace
 from pathlib import Path
 
 from plant.commandline import job
-from plant.model.assemble import choose_device, load_training_data
+from plant.model.assemble import choose_device, load_training_data, parse_network
 from plant.model.backbone import load_backbone
 from plant.model.features import write_features
-from plant.settings import parse_backbone
 
 
 def main(args: Namespace) -> dict[str, str]:
     device = choose_device(args.settings["compute"]["device"])
     data = load_training_data(Path(args.corpus), args.tokens.parent)
-    backbone = load_backbone(parse_backbone(args.settings["backbone"]), args.backbone)
+    backbone = load_backbone(parse_network(args.settings["backbone"]), args.backbone)
     write_features(backbone, data.corpus, args.features, device=device)
     return {"device": str(device)}
 

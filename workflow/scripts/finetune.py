@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 
+from plant.checkpoints import discard_checkpoint
 from plant.commandline import job
 from plant.files import write_table
 from plant.finetuning.finetune import finetune
@@ -20,13 +21,9 @@ def main(args: Namespace) -> dict[str, object]:
     )
     save_weights(classifier, args.out, head=True)
     write_table(args.out / "history.parquet", history)
+    discard_checkpoint(args.out / "checkpoint")
     return facts
 
 
 if __name__ == "__main__":
-    job(
-        main,
-        inputs=("labels", "tokens", "planted*", "features?"),
-        outputs=("out",),
-        texts=("backbone", "corpus"),
-    )
+    job(main, inputs=("labels", "tokens", "planted*", "features?"), outputs=("out",), texts=("backbone", "corpus"))

@@ -16,13 +16,7 @@ def main(args: Namespace) -> dict[str, object]:
     load_weights(classifier, args.weights, head=True)
     for split in ("val", "test"):
         predict_split(
-            classifier,
-            data,
-            split,
-            corpus=Path(args.corpus),
-            out=args.out,
-            settings=settings,
-            batch_size=batch_size,
+            classifier, data, split, corpus=Path(args.corpus), out=args.out, settings=settings, batch_size=batch_size
         )
     return facts
 

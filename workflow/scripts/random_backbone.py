@@ -4,11 +4,11 @@ from argparse import Namespace
 
 from plant.commandline import job
 from plant.model.backbone import make_random_backbone
-from plant.settings import parse_backbone
+from plant.settings import Random
 
 
 def main(args: Namespace) -> None:
-    make_random_backbone(parse_backbone(args.settings["backbone"]), args.tokenizer, args.backbone)
+    make_random_backbone(Random.model_validate(args.settings["backbone"]), args.tokenizer, args.backbone)
 
 
 if __name__ == "__main__":

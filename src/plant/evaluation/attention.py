@@ -16,8 +16,14 @@ LABELS = 2  # labels shown a document
 
 
 def write_attention(
-    classifier: LabelClassifier, data: TrainingData, top: TopTokens | None, *, corpus: Path, vocabulary: Path,
-    out: Path, documents: int,
+    classifier: LabelClassifier,
+    data: TrainingData,
+    top: TopTokens | None,
+    *,
+    corpus: Path,
+    vocabulary: Path,
+    out: Path,
+    documents: int,
 ) -> None:
     """Write S of Eq. 1 (after Stage 2) for the rarest true labels of the first test documents.
 
@@ -45,17 +51,19 @@ def write_attention(
         read = data.corpus.tokens(document)
         relevance = None if top is None else top.relevance_of(labels, read)
         for row, label in enumerate(labels):
-            parts.append(
-                pl.DataFrame(
-                    {
-                        "document_id": ids[int(document) - first], "label": data.names[data.trained[label]],
-                        "truth": True, "probability": float(probability[row]), "position": np.arange(len(read)),
-                        "token": tokens.gather(read), "weight": weights[row],
-                        "relevance": None if relevance is None else np.where(relevance[row] < 0, np.nan, relevance[row]),
-                    },
-                    schema_overrides={"relevance": pl.Float32},
-                ).with_columns(pl.col("relevance").fill_nan(None))
-            )  # fmt: skip
+            read_as = None if relevance is None else np.where(relevance[row] < 0, np.nan, relevance[row])
+            table = {
+                "document_id": ids[int(document) - first],
+                "label": data.names[data.trained[label]],
+                "truth": True,
+                "probability": float(probability[row]),
+                "position": np.arange(len(read)),
+                "token": tokens.gather(read),
+                "weight": weights[row],
+                "relevance": read_as,
+            }
+            frame = pl.DataFrame(table, schema_overrides={"relevance": pl.Float32})
+            parts.append(frame.with_columns(pl.col("relevance").fill_nan(None)))
     write_with(out, (pl.concat(parts) if parts else _empty()).write_parquet)
 
 

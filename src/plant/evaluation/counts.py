@@ -58,7 +58,7 @@ def macro_f1_all(counts: Counts) -> np.ndarray:
 def macro_f1_caml(counts: Counts) -> np.ndarray:
     """Harmonic mean of macro-precision and macro-recall over all labels (Mullenbach et al. 2018)."""
     precision, recall = macro_precision_all(counts), macro_recall_all(counts)
-    return _ratio(2 * precision * recall, precision + recall)
+    return np.where(np.isnan(precision), np.nan, _ratio(2 * precision * recall, precision + recall))
 
 
 def macro_precision_all(counts: Counts) -> np.ndarray:

@@ -63,8 +63,8 @@ def rank(scores: Scores, k: int, members: np.ndarray | None = None) -> Ranking:
 
 
 def precision_at(ranking: Ranking, k: int) -> Terms:
-    """P@k = 1/k sum_i 1[y_i in Y] (appendix E); at most mean(min(k, |Y|)) / k, always divided by k."""
-    return Terms(ranking.hits[:, :k].sum(axis=1) / k, np.ones(ranking.true.size))
+    """P@k = 1/k sum_i 1[y_i in Y] (appendix E), at most min(k, |Y|) / k; no document without a true label counts."""
+    return Terms(ranking.hits[:, :k].sum(axis=1) / k, (ranking.true > 0).astype(float))
 
 
 def recall_at(ranking: Ranking, k: int) -> Terms:

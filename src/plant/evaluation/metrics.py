@@ -90,7 +90,7 @@ def _report(run: Run) -> dict[str, Any]:
             "value": run.tuned.value, "maximises": run.tuned.objective, "chosen_on": "val",
             "value_on_val": run.tuned.on_validation, "natural": run.scores.natural_threshold,
         },
-        "documents": run.truth.shape[0],
+        "documents": {"test": run.truth.shape[0]},
         "label_groups": {
             name: {"labels": int(members.sum()), "with_test_positive": int((members & present).sum())}
             for name, members in {"all": np.ones_like(present), **run.labels.groups}.items()

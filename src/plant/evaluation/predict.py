@@ -1,6 +1,8 @@
 """Scores of a trained classifier for the documents of a split."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,7 +18,13 @@ PART = 512  # documents whose scores are dense at the same time where the label 
 
 
 def predict_split(
-    classifier: LabelClassifier, data: TrainingData, split: str, *, corpus: Path, out: Path, settings: Evaluation,
+    classifier: LabelClassifier,
+    data: TrainingData,
+    split: str,
+    *,
+    corpus: Path,
+    out: Path,
+    settings: Evaluation,
     batch_size: int,
 ) -> None:
     """Write the scores of one split by the scores contract.
@@ -38,13 +46,13 @@ def predict_split(
     documents = data.corpus.documents(split)
     dense = n_labels <= settings.dense_limit
     truth = _truth(table["labels"], data.names)
-    rows: list[np.ndarray] | list[sparse.csr_array] = []
+    rows: list[Any] = []  # dense parts, or sparse ones
     for start in range(0, table.height, PART):
         part = documents[(documents >= first + start) & (documents < first + start + PART)]
         scores = np.full((min(PART, table.height - start), n_labels), -np.inf, dtype=np.float32)
         logits = predict_logits(classifier, data.corpus, part, batch_size=batch_size)
         scores[np.ix_(part - first - start, data.trained)] = logits
-        rows.append(scores if dense else _known(scores, truth[start : start + PART], settings.top))  # type: ignore
+        rows.append(scores if dense else _known(scores, truth[start : start + PART], settings.top))
     write_scores(
         out, split, document_ids=table["document_id"].to_list(), label_names=list(data.names),
         truth=truth, natural_threshold=0.0, settings=settings,
@@ -52,7 +60,7 @@ def predict_split(
     )  # fmt: skip
 
 
-def _truth(labels: pl.Series, names: list[str]) -> sparse.csr_array:
+def _truth(labels: pl.Series, names: Sequence[str]) -> sparse.csr_array:
     """Truth (N, |L|) over the full label list."""
     position = {name: index for index, name in enumerate(names)}
     rows = labels.to_list()

@@ -163,7 +163,7 @@ def require_memory(shape: tuple[int, int], *, settings: settings.Evaluation, whe
         raise InputError(
             where,
             expected=f"dense scores of at most evaluation.memory_gb = {settings.memory_gb:g} GB",
-            got=f"{needed:.1f} GB for {shape[0]} documents x {shape[1]} labels",
+            got=f"{needed:.3g} GB for {shape[0]} documents x {shape[1]} labels",
             fix="Raise evaluation.memory_gb, keep fewer labels, or pass only a shortlist as a sparse array.",
         )
 

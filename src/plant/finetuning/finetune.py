@@ -39,8 +39,7 @@ def batch_loss(classifier: LabelClassifier, corpus: Corpus, batch: np.ndarray, s
         chosen, inside = hard_labels(logits.detach(), truth, m)
         selected = torch.zeros_like(truth).scatter_(1, chosen, inside)
     losses = focal_loss(
-        logits, truth, gamma=settings.gamma, epsilon=settings.epsilon, n_labels=classifier.n_labels,
-        selected=selected,
+        logits, truth, gamma=settings.gamma, epsilon=settings.epsilon, n_labels=classifier.n_labels, selected=selected
     )
     return losses.mean()
 
@@ -101,7 +100,10 @@ def finetune(
         return {"macro_f1": best.objective, "threshold": best.value}
 
     task = Task(
-        name="Stage 2", groups=parameter_groups(classifier, settings), validate=validate, monitor="macro_f1",
+        name="Stage 2",
+        groups=parameter_groups(classifier, settings),
+        validate=validate,
+        monitor="macro_f1",
         loss=lambda batch, _: batch_loss(classifier, corpus, batch, settings),
         batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
     )

@@ -66,7 +66,9 @@ def load_training_data(corpus: Path, tokens: Path, features: Path | None = None)
     states = None if features is None else read_features(features)
     if states is not None and len(states) != texts.offsets[-1]:
         raise InputError(
-            str(features), expected=f"features of {texts.offsets[-1]} tokens", got=str(len(states)),
+            str(features),
+            expected=f"features of {texts.offsets[-1]} tokens",
+            got=str(len(states)),
             fix="Delete the features and run again.",
         )
     data = Corpus(texts.input_ids, texts.offsets, indptr, new_id[labels.indices[kept]], splits, states)
@@ -97,10 +99,26 @@ def build_classifier(
     backbone = None if features is not None else load_backbone(settings, folder)
     hidden = features.shape[1] if features is not None else backbone.hidden_size  # type: ignore[union-attr]
     classifier = LabelClassifier(
-        backbone, n_labels=len(data.trained), hidden_size=hidden, heads=settings.attention_heads,
-        pool_size=settings.pool_size, mask_padding=settings.mask_padding,
+        backbone,
+        n_labels=len(data.trained),
+        hidden_size=hidden,
+        heads=settings.attention_heads,
+        pool_size=settings.pool_size,
+        mask_padding=settings.mask_padding,
     )
     return classifier.to(device)
+
+
+def parse_network(section: Mapping[str, Any]) -> NetworkBackbone:
+    """The settings of a backbone that has a network.
+
+    Raises:
+        InputError: it is of kind `words`.
+    """
+    settings = plant_settings.parse_backbone(section)
+    if isinstance(settings, plant_settings.Words):
+        raise InputError("backbone", expected="a network", got="kind: words", fix="Name another backbone.")
+    return settings
 
 
 def prepare(args: argparse.Namespace) -> tuple[TrainingData, LabelClassifier, dict[str, Any]]:
@@ -116,9 +134,7 @@ def prepare(args: argparse.Namespace) -> tuple[TrainingData, LabelClassifier, di
     compute = plant_settings.Compute.model_validate(args.settings["compute"])
     torch.set_num_threads(compute.threads)
     device = choose_device(compute.device)
-    settings = plant_settings.parse_backbone(args.settings["backbone"])
-    if isinstance(settings, plant_settings.Words):
-        raise InputError("backbone", expected="a network", got="kind: words", fix="Name another backbone.")
+    settings = parse_network(args.settings["backbone"])
     data = load_training_data(Path(args.corpus), args.tokens.parent, args.features)
     classifier = build_classifier(settings, args.backbone, data, seed=args.seed, device=device)
     trainable = sum(p.numel() for p in classifier.parameters() if p.requires_grad)
@@ -128,9 +144,11 @@ def prepare(args: argparse.Namespace) -> tuple[TrainingData, LabelClassifier, di
 def save_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> None:
     """Write the label attention, the trained part of the backbone and, after Stage 2, the head."""
     save_tensors(folder / ATTENTION, classifier.attention.state_dict())
-    trained = {} if classifier.backbone is None else {
-        name: p for name, p in classifier.backbone.named_parameters() if p.requires_grad
-    }
+    trained = (
+        {}
+        if classifier.backbone is None
+        else {name: p for name, p in classifier.backbone.named_parameters() if p.requires_grad}
+    )
     save_tensors(folder / BACKBONE, trained)
     if head:
         save_tensors(folder / HEAD, classifier.head.state_dict())
@@ -152,12 +170,16 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
             unexpected = module.load_state_dict(load_tensors(folder / name), strict=strict).unexpected_keys
         except RuntimeError as error:
             raise InputError(
-                str(folder / name), expected="weights that fit the configured model",
-                got=str(error).splitlines()[-1].strip(), fix="Delete the run's folder and run again.",
+                str(folder / name),
+                expected="weights that fit the configured model",
+                got=str(error).splitlines()[-1].strip(),
+                fix="Delete the run's folder and run again.",
             ) from error
         if unexpected:
             raise InputError(
-                str(folder / name), expected="weights of this backbone", got=f"unknown names {unexpected[:3]}",
+                str(folder / name),
+                expected="weights of this backbone",
+                got=f"unknown names {unexpected[:3]}",
                 fix="Delete the run's folder and run again.",
             )
 

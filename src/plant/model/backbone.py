@@ -43,7 +43,12 @@ class Backbone(nn.Module):
     """
 
     def __init__(
-        self, model: nn.Module, *, chunk_tokens: int, prefix: tuple[int, ...] = (), suffix: tuple[int, ...] = (),
+        self,
+        model: nn.Module,
+        *,
+        chunk_tokens: int,
+        prefix: tuple[int, ...] = (),
+        suffix: tuple[int, ...] = (),
         precision: str = "fp32",
     ) -> None:
         super().__init__()
@@ -149,7 +154,9 @@ def _load_model(settings: plant_settings.Pretrained | plant_settings.Random, fol
         from transformers import BitsAndBytesConfig
 
         options["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+            load_in_4bit=True,
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
             bnb_4bit_compute_dtype=DTYPES[settings.precision],
         )
     elif settings.adapter != "full" and settings.precision != "fp32":
@@ -160,8 +167,10 @@ def _load_model(settings: plant_settings.Pretrained | plant_settings.Random, fol
         return AutoModel.from_pretrained(folder, **options)
     except OSError as error:
         raise InputError(
-            f"backbone {folder}", expected="a Hugging Face model (config.json and safetensors weights) by folder or hub id",
-            got=str(error).splitlines()[0], fix="Check `path`; offline machines need a local folder.",
+            f"backbone {folder}",
+            expected="a Hugging Face model (config.json, safetensors) by folder or hub id",
+            got=str(error).splitlines()[0],
+            fix="Check `path`; offline machines need a local folder.",
         ) from error
 
 
@@ -178,8 +187,10 @@ def special_tokens(
         tokenizer = AutoTokenizer.from_pretrained(str(folder), **options)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"backbone {folder}", expected="a tokenizer beside the model (tokenizer.json)",
-            got=str(error).splitlines()[0], fix="Save the model's tokenizer into the folder.",
+            f"backbone {folder}",
+            expected="a tokenizer beside the model (tokenizer.json)",
+            got=str(error).splitlines()[0],
+            fix="Save the model's tokenizer into the folder.",
         ) from error
     bare = tokenizer("a", add_special_tokens=False)["input_ids"]
     dressed = tokenizer("a")["input_ids"]
@@ -198,7 +209,8 @@ def _adapt(model: Any, settings: plant_settings.Pretrained | plant_settings.Rand
     unmatched = [t for t in targets or () if not any(name == t or name.endswith("." + t) for name in names)]
     if not targets or unmatched:
         raise InputError(
-            f"backbone of type {kind!r}", expected="LoRA targets that name modules of the model",
+            f"backbone of type {kind!r}",
+            expected="LoRA targets that name modules of the model",
             got=f"{unmatched} that match nothing" if targets else "a model type without a known list",
             fix="Set `lora.targets` to the names of its query, key, value and output projections.",
         )

@@ -36,7 +36,13 @@ class LabelClassifier(nn.Module):
     """
 
     def __init__(
-        self, backbone: nn.Module | None, *, n_labels: int, hidden_size: int, heads: int, pool_size: int,
+        self,
+        backbone: nn.Module | None,
+        *,
+        n_labels: int,
+        hidden_size: int,
+        heads: int,
+        pool_size: int,
         mask_padding: bool = True,
     ) -> None:
         super().__init__()

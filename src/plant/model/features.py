@@ -51,7 +51,9 @@ def read_features(source: Path) -> np.ndarray:
         entry = json.loads(handle.read(length)).get("features")
     if entry is None or entry["dtype"] != "F16":
         raise InputError(
-            str(path), expected="one fp16 array named `features`", got="another safetensors file",
+            str(path),
+            expected="one fp16 array named `features`",
+            got="another safetensors file",
             fix="Delete it and run again.",
         )
     shape = tuple(entry["shape"])

@@ -72,7 +72,13 @@ class Run:
 
 
 def fit(
-    model: nn.Module, task: Task, settings: Optimisation, *, seed: int, checkpoint: Path, digest: str,
+    model: nn.Module,
+    task: Task,
+    settings: Optimisation,
+    *,
+    seed: int,
+    checkpoint: Path,
+    digest: str,
     fp16_scaler: bool = False,
 ) -> list[dict[str, float]]:
     """Train, keep the epoch with the best monitored value, and leave its weights in `model`.
@@ -127,8 +133,13 @@ def fit(
 
 
 def _one_epoch(
-    task: Task, run: Run, optimiser: torch.optim.AdamW, scaler: Any, settings: Optimisation,
-    trained: dict[str, nn.Parameter], updates: int,
+    task: Task,
+    run: Run,
+    optimiser: torch.optim.AdamW,
+    scaler: Any,
+    settings: Optimisation,
+    trained: dict[str, nn.Parameter],
+    updates: int,
 ) -> None:
     batches = task.batches(run.epoch)
     bar = tqdm(batches, desc=f"{task.name} {run.epoch}/{settings.epochs}", delay=10, mininterval=10, leave=False)
@@ -140,7 +151,9 @@ def _one_epoch(
         value = loss.item()
         if not math.isfinite(value):
             raise TrainingDiverged(
-                f"{task.name}, epoch {run.epoch}, step {number}", expected="a finite loss", got=str(value),
+                f"{task.name}, epoch {run.epoch}, step {number}",
+                expected="a finite loss",
+                got=str(value),
                 fix="Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept.",
             )
         scaler.scale(loss / size).backward()
@@ -166,9 +179,7 @@ def cosine(update: int, updates: int) -> float:
 
 
 def _optimiser(groups: list[Group], settings: Optimisation) -> torch.optim.AdamW:
-    entries = [
-        {"params": group.parameters, "lr": group.learning_rate, "rate": group.learning_rate} for group in groups
-    ]
+    entries = [{"params": group.parameters, "lr": group.learning_rate, "rate": group.learning_rate} for group in groups]
     return torch.optim.AdamW(entries, weight_decay=settings.weight_decay)
 
 
@@ -181,8 +192,13 @@ def _out_of_patience(run: Run, settings: Optimisation) -> bool:
 
 
 def _save(
-    folder: Path, digest: str, run: Run, trained: dict[str, nn.Parameter], best: dict[str, Tensor],
-    optimiser: torch.optim.AdamW, scaler: Any,
+    folder: Path,
+    digest: str,
+    run: Run,
+    trained: dict[str, nn.Parameter],
+    best: dict[str, Tensor],
+    optimiser: torch.optim.AdamW,
+    scaler: Any,
 ) -> None:
     tensors: dict[str, Tensor] = {f"model/{name}": p for name, p in trained.items()}
     tensors |= {f"best/{name}": value for name, value in best.items()}
@@ -197,8 +213,10 @@ def _save(
 
 
 def _restore(
-    found: tuple[dict[str, Any], dict[str, Tensor]], trained: dict[str, nn.Parameter],
-    optimiser: torch.optim.AdamW, scaler: Any,
+    found: tuple[dict[str, Any], dict[str, Tensor]],
+    trained: dict[str, nn.Parameter],
+    optimiser: torch.optim.AdamW,
+    scaler: Any,
 ) -> tuple[Run, dict[str, Tensor]]:
     state, tensors = found
     device = next(iter(trained.values())).device

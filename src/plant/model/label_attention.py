@@ -37,8 +37,10 @@ class LabelAttention(nn.Module):
         super().__init__()
         if hidden_size % heads:
             raise InputError(
-                "label attention", expected=f"a number of heads that divides the hidden size {hidden_size}",
-                got=f"{heads} heads", fix="Change attention_heads of the backbone in the config.",
+                "label attention",
+                expected=f"a number of heads that divides the hidden size {hidden_size}",
+                got=f"{heads} heads",
+                fix="Change attention_heads of the backbone in the config.",
             )
         self.heads = heads
         self.embeddings = nn.Parameter(torch.empty(n_labels, hidden_size))

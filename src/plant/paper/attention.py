@@ -13,6 +13,8 @@ from plant.settings import Experiment, Settings
 
 EXCERPT = 70
 """Tokens that the printed figure shows of a document."""
+UNDERLINED = 5
+"""Different tokens that are marked as the most relevant ones of a document."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Reading:
     pieces: tuple[str, ...]
     """The text token by token; a piece that starts a word starts with a space."""
     relevant: np.ndarray
-    """bool (n,), tokens of T_l."""
+    """bool (n,), the document's `UNDERLINED` tokens of highest relevance r_lj."""
     panels: tuple[Panel, ...]
 
     @property
@@ -92,12 +94,21 @@ def _reading(document: str, label: str, systems: Sequence[System], parts: Sequen
         document=document,
         label=label,
         pieces=spaced(parts[0].get_column("token").to_list()),
-        relevant=relevance.is_not_null().to_numpy(),
+        relevant=_most_relevant(parts[0].get_column("token"), relevance),
         panels=tuple(
             Panel(system, float(part.item(0, "probability")), part.get_column("weight").to_numpy())
             for system, part in zip(systems, parts, strict=True)
         ),
     )
+
+
+def _most_relevant(tokens: pl.Series, relevance: pl.Series) -> np.ndarray:
+    """bool (n,): every occurrence of the few tokens of highest relevance above 0; ties go by first occurrence."""
+    table = pl.DataFrame({"token": tokens, "relevance": relevance}).filter(pl.col("relevance") > 0)
+    best = table.unique("token", keep="first", maintain_order=True).sort(
+        "relevance", descending=True, maintain_order=True
+    )
+    return tokens.is_in(best.head(UNDERLINED).get_column("token").implode()).to_numpy()
 
 
 def spaced(tokens: Sequence[str]) -> tuple[str, ...]:

@@ -156,6 +156,8 @@ def _certainty(settings: Settings, experiment: Experiment, roles: Roles) -> str:
         f"Decided where the interval excludes 0 and the randomisation test has p < {settings.statistics.alpha:g}.",
         "The best baseline is chosen on the same test documents, which favours the baseline.",
     ]
+    if seeds == 1:
+        parts.append("With one seed a difference between two networks may be training noise.")
     if roles.planted and roles.control:
         ours, theirs = (total_epochs(settings, system) for system in (roles.planted, roles.control))
         parts.append(

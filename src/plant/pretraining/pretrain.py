@@ -48,7 +48,8 @@ class Ranking:
         ids = np.zeros(positions.shape[:2], dtype=np.int64)
         for row, part in enumerate(labels):
             ids[row, : len(part)] = part
-        return tuple(torch.from_numpy(part).to(self.device) for part in (ids, positions, values))  # type: ignore
+        moved = [torch.from_numpy(part).to(self.device) for part in (ids, positions, values)]
+        return moved[0], moved[1], moved[2]
 
     def scores(self, batch: np.ndarray, labels: Tensor, positions: Tensor) -> Tensor:
         """s_lj at the listed positions, (B, m, t), by choice C01."""
@@ -64,9 +65,7 @@ class Ranking:
         """The batch's loss: mean over its lists, or sum over a document's lists and mean over documents (C06)."""
         random = generator(self.seed, "stage 1 labels", epoch, int(batch[0]))
         labels = [
-            labels_of_document(
-                self.corpus.labels(document), self.classifier.n_labels, self.settings.negatives, random
-            )
+            labels_of_document(self.corpus.labels(document), self.classifier.n_labels, self.settings.negatives, random)
             for document in batch
         ]
         ids, positions, relevance = self.lists(batch, labels)
@@ -74,9 +73,7 @@ class Ranking:
         if self.settings.objective == "mse":
             losses = mse_loss(scores, relevance)
         else:
-            losses = pairwise_loss(
-                scores, relevance, k=self.k, sigma=self.settings.sigma, gain=self.settings.gain
-            )
+            losses = pairwise_loss(scores, relevance, k=self.k, sigma=self.settings.sigma, gain=self.settings.gain)
         if self.settings.reduction == "sum":
             return losses.sum() / len(batch)
         return losses.sum() / (relevance >= 0).any(-1).sum().clamp_min(1)
@@ -112,8 +109,14 @@ class Ranking:
 
 
 def pretrain(
-    classifier: LabelClassifier, corpus: Corpus, top: TopTokens, settings: Pretraining, *, seed: int,
-    checkpoint: Path, digest: str,
+    classifier: LabelClassifier,
+    corpus: Corpus,
+    top: TopTokens,
+    settings: Pretraining,
+    *,
+    seed: int,
+    checkpoint: Path,
+    digest: str,
 ) -> list[dict[str, float]]:
     """Run Stage 1; the classifier keeps the weights of the epoch with the best validation nDCG@k.
 
@@ -151,7 +154,11 @@ def pretrain(
         adapter = [p for p in classifier.backbone.parameters() if p.requires_grad]
         groups += [Group("backbone", adapter, settings.learning_rate)] if adapter else []
     task = Task(
-        name="Stage 1", groups=groups, loss=ranking.loss, validate=validate, monitor="ndcg_val",
+        name="Stage 1",
+        groups=groups,
+        loss=ranking.loss,
+        validate=validate,
+        monitor="ndcg_val",
         batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
     )
     history = fit(classifier, task, settings, seed=seed, checkpoint=checkpoint, digest=digest)

@@ -8,7 +8,9 @@ is swapped with probability 1/2, in all seeds together, and
 
 What is swapped: the predicted sets for precision, recall and F1; the ranking of its labels for @k metrics; and for
 AUC and AP the rank of the document among all documents in each label's list, because two systems' scores need not
-have a common scale (ranks leave each system's own AUC and AP as they are).
+have a common scale (ranks leave each system's own AUC and AP as they are). Simulated with equally good systems, one on
+a scale 5 times the other's, 250 trials: at .05 the test of mAP and macro-AUC rejects in 6% and 4% by ranks, and in 2%
+and 0% by raw scores, which also lose most of their power.
 Systems with different numbers of seeds S and S' are paired seed by seed, cyclically, over lcm(S, S') pairs.
 """
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from plant.paper.figures.style import PAGE, Mark, marks, new_figure, sentence
-from plant.paper.systems import System
+from plant.paper.figures.style import PAGE, new_figure, sentence
+from plant.paper.systems import KIND_COLOURS, System
 from plant.paper.wording import metric_title
 
 _COLUMNS = 4
@@ -37,7 +37,7 @@ def interval_figure(
     grid = figure.subplots(lines, min(_COLUMNS, len(shown)), squeeze=False, sharey=True)
     for place, axes in enumerate(grid.flat):
         if place < len(shown):
-            _panel(axes, results.filter(metric=shown[place]), shown[place], others, marks(systems))
+            _panel(axes, results.filter(metric=shown[place]), shown[place], others)
         else:
             axes.set_axis_off()
     level = f"{100 * confidence:g}%"
@@ -48,7 +48,7 @@ def interval_figure(
     return figure
 
 
-def _panel(axes: Axes, results: pl.DataFrame, metric: str, systems: Sequence[System], look: Mapping[str, Mark]) -> None:
+def _panel(axes: Axes, results: pl.DataFrame, metric: str, systems: Sequence[System]) -> None:
     rows = {row["system"]: row for row in results.iter_rows(named=True)}
     axes.axvline(0, color="black", linewidth=0.8)
     for place, system in enumerate(systems):
@@ -56,10 +56,10 @@ def _panel(axes: Axes, results: pl.DataFrame, metric: str, systems: Sequence[Sys
         if row is None or row["diff_low"] is None or row["diff_high"] is None:
             continue
         low, high, value = (100 * row[name] for name in ("diff_low", "diff_high", "difference"))
-        mark = look[system.name]
-        axes.plot([low, high], [place, place], color=mark.colour, linewidth=1.4, solid_capstyle="butt")
-        face = mark.colour if row["our_arrow"] else "white"
-        axes.plot(value, place, mark.marker, color=mark.colour, markerfacecolor=face, markersize=4.5)
+        colour = KIND_COLOURS[system.kind]
+        axes.plot([low, high], [place, place], color=colour, linewidth=1.4, solid_capstyle="butt")
+        face = colour if row["our_arrow"] else "white"
+        axes.plot(value, place, "o", color=colour, markerfacecolor=face, markersize=4.5)
     axes.set_title(metric_title(metric))
     axes.set_yticks(range(len(systems)), [system.title for system in systems])
     axes.set_ylim(len(systems) - 0.5, -0.5)

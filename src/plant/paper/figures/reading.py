@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from plant.paper.attention import Panel, Reading
+from plant.paper.attention import UNDERLINED, Panel, Reading
 from plant.paper.figures.style import PAGE, new_figure, sentence
 from plant.paper.systems import KIND_COLOURS
 
@@ -40,7 +40,7 @@ def attention_figure(readings: Sequence[Reading], *, reason: str = "No attention
     figure.set_layout_engine("none")
     figure.text(
         _MARGIN / PAGE, 0.06 / whole, "Shade: attention weight after Stage 2, linear from 0 to the largest of the row. "
-        "Underlined: among the label's top k by relevance ($T_l$).", fontsize=5.6, color="#333333",
+        f"Underlined: the document's {UNDERLINED} most relevant tokens ($r_{{lj}}$).", fontsize=5.6, color="#333333",
     )  # fmt: skip
     top = whole
     for reading, layout, height in zip(readings, layouts, heights, strict=True):
@@ -59,13 +59,15 @@ def _panel(
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
     part = reading.excerpt()
-    inside = float(panel.weights[part].sum())
     axes.text(
         0, 4, f"{panel.system.title}", fontsize=7.5, fontweight="bold", va="top", color=KIND_COLOURS[panel.system.kind]
     )
+    cut = (
+        f", {100 * float(panel.weights[part].sum()):.0f}% shown" if part.stop - part.start < len(panel.weights) else ""
+    )
     axes.text(
         0, 14, f"document {reading.document}, label {reading.label}: probability {panel.probability:.2f}; largest "
-        f"weight {panel.weights.max():.3f}, {100 * inside:.0f}% here", fontsize=5.6, va="top", color="#333333",
+        f"weight {panel.weights.max():.2f}{cut}", fontsize=5.6, va="top", color="#333333",
     )  # fmt: skip
     step = 0.602 * _POINTS
     pieces = reading.pieces[part]

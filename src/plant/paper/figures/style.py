@@ -48,7 +48,6 @@ _STYLE: dict[str, Any] = {
     "lines.markersize": 4,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
-    "svg.hashsalt": "plant",
 }
 
 

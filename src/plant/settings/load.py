@@ -1,0 +1,156 @@
+"""The whole config, checked: one error that names every fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from plant.errors import InputError, nearest
+from plant.settings.base import BASELINES, NO_PRETRAINING, Frozen, Name
+from plant.settings.corpus import Dataset
+from plant.settings.model import Backbone, Words
+from plant.settings.recipes import Finetuning, Pretraining, Relevance, Variant
+from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Paper, Statistics
+
+
+class Settings(Frozen):
+    """The whole config."""
+
+    results: str = "results"
+    """Folder of all outputs."""
+    datasets: dict[Name, Dataset]
+    backbones: dict[Name, Backbone]
+    relevance: Relevance = Relevance()
+    pretrainings: dict[Name, Pretraining] = Field(default_factory=dict)
+    finetunings: dict[Name, Finetuning]
+    variants: dict[Name, Variant]
+    baselines: BaselineSettings = BaselineSettings()
+    evaluation: Evaluation = Evaluation()
+    statistics: Statistics = Statistics()
+    paper: Paper = Paper()
+    compute: Compute = Compute()
+    experiments: dict[Name, Experiment]
+
+
+def load(config: Mapping[str, Any], *, where: str = "config") -> Settings:
+    """Check a config and return it as settings.
+
+    Raises:
+        InputError: one error that lists every fault: unknown keys (with the nearest known one), values
+            out of range, and names that no section declares.
+    """
+    try:
+        settings = Settings.model_validate(dict(config))
+    except ValidationError as error:
+        faults = [_describe(fault) for fault in error.errors()]
+    else:
+        faults = list(_dangling(settings))
+        if not faults:
+            return settings
+    raise InputError(
+        where,
+        expected="a config that config/README.md describes",
+        got=f"{len(faults)} fault(s)",
+        fix="Correct:\n  " + "\n  ".join(faults),
+    )
+
+
+def _describe(fault: Mapping[str, Any]) -> str:
+    path = ".".join(str(part) for place, part in enumerate(fault["loc"]) if not _is_tag(fault["loc"], place))
+    if fault["type"] == "extra_forbidden":
+        return f"{path}: unknown key. {nearest(str(fault['loc'][-1]), _known_keys(fault['loc']))}"
+    if fault["type"] == "missing":
+        return f"{path}: missing"
+    got = fault.get("input")
+    return f"{path}: {fault['msg']}" + (f" (got {got!r})" if not isinstance(got, Mapping) else "")
+
+
+def _is_tag(location: tuple[Any, ...], place: int) -> bool:
+    """True for the part of an error's location that names a source or kind, which is no key of the config."""
+    return place == 2 and location[0] in ("datasets", "backbones") and len(location) > 3
+
+
+def _known_keys(location: tuple[Any, ...]) -> list[str]:
+    """Field names of the model that holds the last part of an error's location."""
+    schema = Settings.model_json_schema()
+    node: Any = schema
+    for part in location[:-1]:
+        node = _child(schema, node, str(part))
+    return sorted(_resolve(schema, node).get("properties", {}))
+
+
+def _child(schema: dict[str, Any], node: dict[str, Any], part: str) -> dict[str, Any]:
+    node = _resolve(schema, node)
+    if part in node.get("properties", {}):
+        return node["properties"][part]
+    mapping = node.get("discriminator", {}).get("mapping", {})
+    if part in mapping:
+        return {"$ref": mapping[part]}
+    inner = node.get("additionalProperties", node.get("items", {}))
+    return inner if isinstance(inner, dict) else next(iter(node.get("patternProperties", {}).values()), {})
+
+
+def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in node:
+        node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    if not node.get("properties") and "patternProperties" in node:
+        return {"additionalProperties": next(iter(node["patternProperties"].values()))}
+    options = [option for option in node.get("anyOf", ()) if option.get("type") != "null"]
+    return _resolve(schema, options[0]) if len(options) == 1 else node
+
+
+def _dangling(settings: Settings) -> Iterator[str]:
+    """Names that are used but not declared, and combinations that cannot work."""
+
+    def check(path: str, name: str, known: Mapping[str, Any], extra: tuple[str, ...] = ()) -> Iterator[str]:
+        if name not in known and name not in extra:
+            yield f"{path}: unknown name {name!r}. {nearest(name, [*known, *extra])}"
+
+    if not settings.experiments:
+        yield "experiments: at least one is needed"
+    if list(settings.evaluation.frequency_groups) != sorted(set(settings.evaluation.frequency_groups)):
+        yield "evaluation.frequency_groups: lower ends must rise"
+    if NO_PRETRAINING in settings.pretrainings:
+        yield f"pretrainings.{NO_PRETRAINING}: this name is reserved for random initialisation"
+    for name, recipe in settings.variants.items():
+        yield from check(f"variants.{name}.pretraining", recipe.pretraining, settings.pretrainings, (NO_PRETRAINING,))
+        yield from check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
+        if name in BASELINES:
+            yield f"variants.{name}: this name belongs to a baseline"
+    for name, pretraining in settings.pretrainings.items():
+        if pretraining.k > settings.relevance.k:
+            yield f"pretrainings.{name}.k: {pretraining.k} is more than relevance.k = {settings.relevance.k}"
+    for name, experiment in settings.experiments.items():
+        path = f"experiments.{name}"
+        yield from check(f"{path}.dataset", experiment.dataset, settings.datasets)
+        yield from check(f"{path}.backbone", experiment.backbone, settings.backbones)
+        for variant in experiment.variants:
+            yield from check(f"{path}.variants", variant, settings.variants)
+        systems = dict.fromkeys([*experiment.variants, *experiment.baselines])
+        yield from check(f"{path}.reference", experiment.reference, systems)
+        if isinstance(settings.backbones.get(experiment.backbone), Words) and experiment.variants:
+            yield f"{path}.backbone: {experiment.backbone!r} has no network; variants need one"
+        if experiment.baselines and "words" not in settings.backbones:
+            yield f"{path}.baselines: they need a backbone named 'words' of kind: words"
+        if "combined" in experiment.baselines and not {"tfidf_linear", "mig_log_odds"} <= set(experiment.baselines):
+            yield f"{path}.baselines: 'combined' needs 'tfidf_linear' and 'mig_log_odds' beside it"
+        for key in ("variants", "baselines", "seeds"):
+            values = getattr(experiment, key)
+            if len(set(values)) < len(values):
+                yield f"{path}.{key}: each may be named once, got {list(values)}"
+        if experiment.variants and not experiment.seeds:
+            yield f"{path}.seeds: at least one is needed"
+        if not experiment.variants and not experiment.baselines:
+            yield f"{path}: no variants and no baselines"
+
+
+def parse_dataset(section: Mapping[str, Any]) -> Dataset:
+    """One entry of `datasets`, as a rule hands it to its script."""
+    return TypeAdapter(Dataset).validate_python(dict(section))
+
+
+def parse_backbone(section: Mapping[str, Any]) -> Backbone:
+    """One entry of `backbones`, as a rule hands it to its script."""
+    return TypeAdapter(Backbone).validate_python(dict(section))

@@ -1,0 +1,94 @@
+"""Sections `relevance`, `pretrainings`, `finetunings` and `variants`: how a system is trained."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plant.settings.base import NO_PRETRAINING, Count, Frozen, Measure, Name, Positive, Rate
+
+
+class Relevance(Frozen):
+    """What is kept of every relevance table. From the training split only."""
+
+    k: Positive = 1000
+    """Tokens kept a label. The paper tests 500, 1000, 2000 (section 2)."""
+    sign: Literal["both", "positive"] = "both"
+    """positive: only tokens that are more frequent with the label (choice C02)."""
+    min_documents: Positive = 1
+    """Tokens in fewer training documents never count."""
+    seed: int = 0
+    """For the measures `random` and `shuffled`."""
+
+
+class Optimisation(Frozen):
+    """AdamW with a cosine schedule (appendix A)."""
+
+    epochs: Positive = 10
+    """At most; with the default patience training may stop earlier (appendix A; choice C16)."""
+    patience: Positive | None = 2
+    """Epochs without a better validation value before stopping. None: all epochs run, the best
+    is kept (choice C16)."""
+    batch_size: Positive = 8
+    """Documents a step on one device (appendix A)."""
+    accumulation: Positive = 4
+    """Steps whose gradients are added before an update (appendix A)."""
+    learning_rate: Rate = 2e-5
+    """Of the backbone or its adapter (appendix A)."""
+    head_learning_rate: Rate = 2e-5
+    """Of label embeddings, attention and head (choice C08: at 2e-5 a small model's head hardly moves)."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    """Of AdamW (appendix A)."""
+    clip: Rate = 1.0
+    """Largest gradient norm (appendix A)."""
+
+
+class Pretraining(Optimisation):
+    """A Stage 1 recipe (Eq. 2)."""
+
+    measure: Measure = "mig"
+    """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; random and shuffled are
+    controls."""
+    objective: Literal["pairwise", "mse"] = "pairwise"
+    """pairwise: Eq. 2; mse: ablation 7."""
+    k: Positive = 1000
+    """T_l: the k most relevant tokens of a label, met with the document (choice C03)."""
+    ndcg_k: Positive | None = None
+    """Truncation of nDCG. None: k (choice C07)."""
+    sigma: Rate = 1.0
+    """Slope of the pairwise logistic (choice C01)."""
+    scores: Literal["logits", "probabilities"] = "logits"
+    """s_lj before or after the softmax over tokens, averaged over heads (choice C01)."""
+    gain: Literal["exponential", "linear"] = "exponential"
+    """2^r - 1 or r (choice C04)."""
+    negatives: Count | None = 8
+    """Labels absent from the document that enter Stage 1 beside its positives. None: all labels (choice C05)."""
+    reduction: Literal["mean", "sum"] = "mean"
+    """Over the label lists of a batch (choice C06)."""
+
+
+class Finetuning(Optimisation):
+    """A Stage 2 recipe (Eq. 3)."""
+
+    gamma: Annotated[float, Field(ge=0)] = 2.0
+    """Focusing (Eq. 3); 0 with epsilon 0 and no mining is BCE."""
+    epsilon: Annotated[float, Field(ge=0, lt=0.5)] = 0.1
+    """Label smoothing: targets are 1 - epsilon and epsilon (appendix A; choice C17)."""
+    hard_negatives: Positive | None = 1000
+    """m, the negatives of highest predicted probability in the loss (section 2; choice C13). None: all labels."""
+    attention_rate: Annotated[float, Field(ge=0)] = 1.0
+    """Multiplies the learning rate of the planted parts (E, W_Q, W_K): 1 free, 0 frozen (reviewers' question)."""
+    backbone_from_epoch: Positive = 1
+    """Gradual unfreezing: the backbone trains from this epoch on (choice C15)."""
+
+
+class Variant(Frozen):
+    """A pair of recipes under the name that the tables use."""
+
+    pretraining: Name = NO_PRETRAINING
+    """Stage 1 recipe; `none` is random initialisation."""
+    finetuning: Name
+    """Stage 2 recipe."""
+    title: str | None = None
+    """How tables and figures print it. None: the name."""

@@ -1,0 +1,120 @@
+"""Sections `baselines`, `evaluation`, `statistics`, `paper`, `compute` and `experiments`: what is measured."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plant.settings.base import Baseline, Count, Fraction, Frozen, Name, Positive, Rate
+
+
+class Evaluation(Frozen):
+    at: tuple[Positive, ...] = (1, 3, 5, 8, 15)
+    """k of P@k, R@k, nDCG@k, PSP@k, RP@k."""
+    top: Positive = 100
+    """Scores kept a document in scores.parquet (beside every true label)."""
+    dense_limit: Positive = 10_000
+    """Up to this many labels all scores are kept (fp16) and AUC and AP are exact."""
+    memory_gb: Rate = 4.0
+    """Dense scores that need more than this are refused with an error."""
+    tune_for: Literal["macro_f1_present", "micro_f1"] = "macro_f1_present"
+    """What the global threshold maximises on the validation split (choice C12)."""
+    rare_below: Positive = 10
+    """A label with fewer training documents than this (and at least one) is rare (choice C14)."""
+    frequency_groups: tuple[Positive, ...] = (1, 11, 51, 101, 501)
+    """Lower ends of the label-frequency groups, by training documents."""
+    propensity: tuple[float, float] = (0.55, 1.5)
+    """A and B of the propensity-scored metrics (.6, 2.6 for Amazon; .5, .4 for Wikipedia)."""
+    attention_documents: Count = 3
+    """Documents whose attention is shown (never for credentialed data unless `show_credentialed`)."""
+    show_credentialed: bool = False
+    """Show attention over credentialed text in figures and report. Never publish such a report."""
+
+
+class Statistics(Frozen):
+    resamples: Positive = 1000
+    """B of the paired bootstrap (appendix F; choice C11) and of the approximate randomisation."""
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    """Level of all intervals (appendix F: .95)."""
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    """Level of the Wilcoxon test behind the arrows (appendix F: .05)."""
+    interval: Literal["half_sampling", "bootstrap"] = "half_sampling"
+    """Where the standard error of our own interval (value +- z * error) comes from: random halves of the documents,
+    or the bootstrap resamples (choice C11). The paper's percentile interval always stands beside it."""
+    metrics: tuple[str, ...] = (
+        "macro_auc",
+        "macro_f1_present",
+        "rare_f1",
+        "rare_ap",
+        "map",
+        "micro_f1",
+        "p@5",
+        "ndcg@5",
+    )
+    """Metrics that get intervals and tests, by their names in metrics.json (at the tuned threshold)."""
+    seed: int = 0
+    """Of resamples and swaps."""
+
+
+class Paper(Frozen):
+    metrics: tuple[str, ...] = (
+        "macro_auc",
+        "micro_f1",
+        "macro_f1_present",
+        "rare_f1",
+        "rare_ap",
+        "map",
+        "p@5",
+        "ndcg@5",
+    )
+    """Columns of the ablation table. Those that are not in statistics.metrics have no interval."""
+    headline: tuple[str, ...] = ("macro_f1_present", "rare_ap")
+    """Metrics that answer "does it help?" on top of the report; the first one decides the sentence."""
+
+
+class Experiment(Frozen):
+    """What is run and compared."""
+
+    dataset: Name
+    """Name of a dataset."""
+    backbone: Name
+    """Name of a backbone."""
+    variants: tuple[Name, ...]
+    """Names of the systems with a network."""
+    baselines: tuple[Baseline, ...] = ()
+    """Systems without a network; they read the backbone `words`."""
+    reference: Name
+    """Every row is compared with this variant (Table 6)."""
+    seeds: tuple[Count, ...] = (0, 1, 2)
+    """One training run each."""
+
+
+class BaselineSettings(Frozen):
+    """Choices for the baselines; each list is tried on validation."""
+
+    svm_c: tuple[Rate, ...] = (1.0, 10.0)
+    """C of the linear SVM."""
+    choice_labels: Positive = 1000
+    """C is chosen on at most this many labels (drawn by the seed); the others are fitted once."""
+    ngrams: Positive = 2
+    """Longest word n-gram."""
+    min_documents: Positive = 2
+    """N-grams in fewer training documents are dropped (1 costs P@5 3 points on CodiEsp)."""
+    max_features: Positive = 200_000
+    """Most frequent n-grams kept."""
+    max_negatives: Positive | None = 5000
+    """Negative documents a label that the linear model is fitted on. None: all."""
+    log_odds_k: tuple[Positive, ...] = (1, 2, 3, 5, 10, 20)
+    """MIG words a label's score is summed over."""
+    smoothing: Rate = 0.5
+    """Added to each of the four counts of a log-odds."""
+    weights: tuple[Fraction, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    """Weights of the linear score in the z-scored sum."""
+
+
+class Compute(Frozen):
+    threads: Positive = 1
+    """CPU threads of a training job; fixed, so that results do not depend on --cores."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: cuda where there is one."""

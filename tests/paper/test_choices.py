@@ -1,0 +1,62 @@
+"""The pages of docs/choices: their form, and that what they name exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from plant.errors import InputError
+from plant.paper.choices import Choice, first_paragraph, read_choices
+from plant.reference import all_keys
+
+ROOT = Path(__file__).parents[2]
+PAGES = read_choices(ROOT / "docs" / "choices")
+
+
+def test_every_page_has_a_number_of_its_own_and_nothing_empty():
+    numbers = [page.number for page in PAGES]
+    assert len(numbers) >= 18
+    assert len(set(numbers)) == len(numbers)
+    assert all(text for page in PAGES for text in page.sections.values())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.number)
+def test_config_keys_of_the_page_exist(page: Choice):
+    known = {f"{section}.{key.path}" for section, key in all_keys()}
+    for key in re.findall(r"`([a-z_]+\.[^`]+)`", page.sections["Config key"]):
+        assert key.replace(".<name>", "") in known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.number)
+def test_tests_of_the_page_exist(page: Choice):
+    named = re.findall(r"`(tests/[^`:]+\.py)::(\w+)`", page.sections["Test"])
+    assert named, "a page names the tests that hold it"
+    for file, function in named:
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.number)
+def test_page_says_where_the_paper_says_it(page: Choice):
+    assert re.search(r"section \d|appendix [A-G]|Eq\. \d|Table \d", page.sections["Paper says"], re.IGNORECASE)
+
+
+def test_page_of_another_form_is_one_clear_error(tmp_path):
+    (tmp_path / "C01-x.md").write_text("# C01: X\n\n## Chosen\n\nthis\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"C01-x\.md: expected .*Paper says.* got the headings Chosen"):
+        read_choices(tmp_path)
+
+
+def test_markdown_of_a_page_is_escaped_before_it_is_set():
+    assert str(first_paragraph("`a` is **b** <i>\n\nnext")) == "<code>a</code> is <strong>b</strong> &lt;i&gt;"
+
+
+def test_every_figure_and_table_of_the_paper_is_in_scope_md():
+    scope = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1].strip() for line in scope.splitlines() if line.startswith(("| Table", "| Figure"))]
+    expected = [f"Table {n}" for n in range(1, 13)]
+    expected += ["Figure 1", "Figure 2a", "Figure 2b", "Figure 3, left", "Figure 3, right", "Figure 4", "Figure 5"]
+    assert rows == expected

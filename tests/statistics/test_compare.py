@@ -1,0 +1,177 @@
+"""From score folders to the three tables."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant.errors import InputError
+from plant.evaluation.metrics import evaluate
+from plant.settings import Evaluation, Statistics
+from plant.statistics.compare import compare, write_intervals, write_randomization, write_wilcoxon
+from plant.statistics.significance import arrow
+from plant.statistics.systems import mean_values, open_comparison
+
+SYSTEMS = {"weak": (0.5, (0, 1)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
+SETTINGS = Statistics(resamples=60, metrics=("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3"))
+
+
+def tables(folders, labels, settings=SETTINGS, evaluation=None):
+    found = compare(
+        folders, reference="plant", labels_parquet=labels, evaluation=evaluation or Evaluation(), settings=settings
+    )
+    return [pl.from_arrow(table) for table in (found.intervals, found.wilcoxon, found.randomization)]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, write_systems):
+    """Folders and corpus of SYSTEMS."""
+    return write_systems(tmp_path_factory.mktemp("systems"), SYSTEMS)
+
+
+@pytest.fixture(scope="module")
+def found(written):
+    """The three tables of SYSTEMS."""
+    return tables(*written)
+
+
+def test_values_are_seed_means_of_metrics_json_and_differences_are_row_minus_reference(written, found) -> None:
+    folders, labels = written
+    intervals, _, randomization = found
+    reports = {name: [evaluate(folder, labels, Evaluation()) for folder in folders[name]] for name in folders}
+    for row in intervals.iter_rows(named=True):
+        seeds = [report[row["metric"]] for report in reports[row["system"]]]
+        assert row["n_seeds"] == len(seeds)
+        if None in seeds:
+            assert row["value"] is None
+            continue
+        assert row["value"] == pytest.approx(np.mean(seeds))
+        spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
+        assert row["seed_sd"] == (None if spread is None else pytest.approx(spread))
+        reference = intervals.row(
+            by_predicate=(pl.col("system") == "plant") & (pl.col("metric") == row["metric"]), named=True
+        )
+        expected = None if row["system"] == "plant" else pytest.approx(row["value"] - reference["value"])
+        assert row["difference"] == expected
+    joined = randomization.join(intervals, on=["system", "metric"])
+    assert (joined["difference"] - joined["difference_right"]).abs().max() < 1e-9
+
+
+def test_intervals_hold_their_estimates_and_the_paper_s_are_the_percentiles(found) -> None:
+    intervals = found[0].drop_nulls("value")
+    assert (intervals["low"] <= intervals["value"]).all()
+    assert (intervals["value"] <= intervals["high"]).all()
+    others = intervals.filter(pl.col("system") != "plant")
+    assert (others["diff_low"] <= others["difference"]).all()
+    assert (others["difference"] <= others["diff_high"]).all()
+    assert (others["paper_low"] <= others["paper_gain"]).all()
+    assert (others["paper_gain"] <= others["paper_high"]).all()
+
+
+def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written) -> None:
+    folders, labels = written
+    arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
+    comparison = open_comparison(folders, **arguments)
+    weights = np.random.default_rng(0).poisson(1, size=(30, 20)).astype(np.float32)
+    together = mean_values(comparison, [weights], ("micro_f1",))
+    alone = [
+        mean_values(open_comparison({"plant": [folder]}, **arguments), [weights], ("micro_f1",))["plant", "micro_f1"]
+        for folder in folders["plant"]
+    ]
+    assert together["plant", "micro_f1"][1][0] == pytest.approx(
+        np.mean([resampled[0] for _, resampled in alone], axis=0)
+    )
+    assert np.array_equal(together["plant", "micro_f1"][1][0], together["same", "micro_f1"][1][0])
+
+
+def test_identical_systems_have_no_difference_no_significance_and_no_arrow(found) -> None:
+    intervals, wilcoxon, randomization = (table.filter(pl.col("system") == "same") for table in found)
+    defined = intervals.drop_nulls("value")
+    for column in ("difference", "paper_gain", "paper_low", "paper_high", "diff_low", "diff_high"):
+        assert defined[column].to_list() == [0.0] * defined.height
+    assert wilcoxon.drop_nulls("p")["p"].to_list() == [1.0] * defined.height
+    assert randomization.drop_nulls("p")["p"].to_list() == [1.0] * defined.height
+    assert arrow(1.0, 0.0, 0.0, alpha=0.05) == ""
+
+
+def test_a_much_weaker_system_gets_a_down_arrow_by_both_procedures(tmp_path: Path, write_systems) -> None:
+    written = write_systems(tmp_path, {"weak": (-3.0, (0, 1)), "plant": (4.0, (10, 11))})
+    intervals, wilcoxon, randomization = tables(*written)
+    both = intervals.join(wilcoxon, on=["system", "metric"]).join(randomization, on=["system", "metric"], suffix="_ar")
+    row = both.row(by_predicate=pl.col("metric") == "micro_f1", named=True)
+    assert arrow(row["p"], row["paper_low"], row["paper_high"], alpha=0.05) == "down"
+    assert arrow(row["p_ar"], row["diff_low"], row["diff_high"], alpha=0.05) == "down"
+
+
+def test_wilcoxon_says_what_it_was_computed_from(found) -> None:
+    wilcoxon = found[1]
+    assert wilcoxon["paper_procedure"].all()
+    levels = dict(wilcoxon.select("metric", "level").unique().iter_rows())
+    assert levels == {metric: "document" if metric == "p@5" else "resamples" for metric in SETTINGS.metrics}
+    assert (wilcoxon["anti_conservative"] == (wilcoxon["level"] == "resamples")).all()
+    assert wilcoxon.filter(pl.col("level") == "document")["n"].max() <= 30
+    assert set(wilcoxon["system"]) == {"weak", "same", "base"}
+
+
+def test_the_same_seed_gives_the_same_tables_and_another_seed_other_intervals(written, found) -> None:
+    assert all(a.equals(b) for a, b in zip(found, tables(*written), strict=True))
+    other = tables(*written, SETTINGS.model_copy(update={"seed": 1}))
+    assert not found[0]["paper_low"].equals(other[0]["paper_low"])
+    assert found[0]["value"].equals(other[0]["value"])
+
+
+def test_the_error_of_our_interval_can_come_from_the_bootstrap(written, found) -> None:
+    assert SETTINGS.interval == "half_sampling"
+    halves, bootstrap = found[0], tables(*written, SETTINGS.model_copy(update={"interval": "bootstrap"}))[0]
+    assert halves["value"].equals(bootstrap["value"])
+    assert halves["paper_low"].equals(bootstrap["paper_low"])
+    assert not halves["low"].equals(bootstrap["low"])
+
+
+def test_kept_scores_are_enough_for_all_but_auc(tmp_path: Path, write_systems) -> None:
+    folders, labels = write_systems(tmp_path, SYSTEMS, settings=Evaluation(dense_limit=5, top=6, at=(1, 3, 5)))
+    for table in tables(folders, labels, evaluation=Evaluation(at=(1, 3, 5))):
+        column = "value" if "value" in table.columns else "p"
+        auc = pl.col("metric") == "macro_auc"
+        assert table.filter(auc)[column].null_count() == table.filter(auc).height
+        assert table.filter(~auc & (pl.col("metric") != "psp@3"))[column].null_count() == 0
+
+
+def test_each_table_can_be_written_alone(written, found, tmp_path: Path) -> None:
+    folders, labels = written
+    arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
+    writers = (write_intervals, write_wilcoxon, write_randomization)
+    for write, expected in zip(writers, found, strict=True):
+        write(tmp_path / "out" / "table.parquet", folders, **arguments)
+        assert pl.read_parquet(tmp_path / "out" / "table.parquet").equals(expected)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["table.parquet"]
+
+
+def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_systems) -> None:
+    folders, labels = written
+    others, _ = write_systems(tmp_path, {"older": (1.0, (77,))}, test=98)
+    arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
+    for write in (write_intervals, write_wilcoxon, write_randomization):
+        with pytest.raises(InputError, match="the same test documents"):
+            write(tmp_path / "never.parquet", {**folders, **others}, **arguments)
+    assert not (tmp_path / "never.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reference": "plnt"}, "Did you mean 'plant'"),
+        ({"settings": Statistics(metrics=("micro_f2",))}, "Did you mean 'micro_f1'"),
+        ({"systems": {"plant": []}}, "a score folder of 'plant'"),
+        ({"systems": {"plant": [Path("nowhere")]}}, "expected a file"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(written, change, message: str) -> None:
+    folders, labels = written
+    arguments = {
+        "systems": folders, "reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(),
+        "settings": SETTINGS,
+    } | change  # fmt: skip
+    with pytest.raises(InputError, match=message):
+        compare(arguments.pop("systems"), **arguments)

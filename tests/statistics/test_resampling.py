@@ -1,0 +1,91 @@
+"""Resamples and intervals against closed forms."""
+
+import numpy as np
+import pytest
+from sklearn.utils import resample
+
+from plant import seeds
+from plant.evaluation.values import metric_values
+from plant.settings import Statistics
+from plant.statistics.coverage import take
+from plant.statistics.resampling import (
+    bootstrap_error,
+    centred_interval,
+    draw_bootstrap,
+    draw_halves,
+    half_sampling_error,
+    percentile_interval,
+)
+
+METRICS = Statistics().metrics
+
+
+def test_every_resample_has_as_many_documents_and_every_half_has_half() -> None:
+    rng = np.random.default_rng(0)
+    bootstrap, halves = draw_bootstrap(31, 50, rng), draw_halves(31, 50, rng)
+    assert (bootstrap.sum(axis=0) == 31).all()
+    assert (halves.sum(axis=0) == 15).all()
+    assert set(np.unique(halves)) == {0, 1}
+    assert len({tuple(column) for column in bootstrap.T}) == 50
+
+
+def test_counts_of_a_document_are_binomial() -> None:
+    weights = draw_bootstrap(40, 20_000, np.random.default_rng(1))
+    # Binomial(40, 1/40): mean 1, variance 1 - 1/40, never drawn with (1 - 1/40)^40
+    assert weights.mean() == pytest.approx(1)
+    assert weights.var() == pytest.approx(1 - 1 / 40, abs=0.01)
+    assert (weights == 0).mean() == pytest.approx((1 - 1 / 40) ** 40, abs=0.005)
+
+
+def test_weighted_metrics_are_the_metrics_of_an_explicit_resample(run) -> None:
+    """Each resample once more with scikit-learn's `resample`, as documents that are really repeated."""
+    system = run(seed=3)
+    drawn = [resample(np.arange(30), random_state=seed) for seed in range(15)]
+    weights = np.stack([np.bincount(rows, minlength=30) for rows in drawn], axis=1).astype(np.float32)
+    weighted = metric_values(system, METRICS, weights)
+    for column, rows in enumerate(drawn):
+        plain = metric_values(take(system, rows), METRICS)
+        for metric in METRICS:
+            assert weighted[metric][column] == pytest.approx(plain[metric][0], nan_ok=True), metric
+
+
+def test_weights_of_ones_are_the_plain_metric(run) -> None:
+    system = run(seed=4)
+    plain, ones = metric_values(system, METRICS), metric_values(system, METRICS, np.ones((30, 20), dtype=np.float32))
+    for metric in METRICS:
+        assert ones[metric] == pytest.approx(np.repeat(plain[metric], 20))
+
+
+def test_the_same_seed_gives_the_same_resamples_and_another_seed_others() -> None:
+    first, again, other = (draw_bootstrap(20, 5, seeds.generator(seed, "bootstrap")) for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_the_percentile_interval_is_that_of_the_definition() -> None:
+    assert percentile_interval(np.arange(1001) / 1000, 0.95) == pytest.approx((0.025, 0.975))
+    assert percentile_interval(np.array([np.nan, 1.0, 1.0]), 0.95) == (1.0, 1.0)
+    assert np.isnan(percentile_interval(np.array([np.nan]), 0.95)).all()
+
+
+def test_the_centred_interval_holds_its_estimate_and_stays_in_its_limits() -> None:
+    assert centred_interval(0.5, 0.1, 0.95, limits=(0, 1)) == pytest.approx((0.5 - 0.1959964, 0.5 + 0.1959964))
+    assert centred_interval(0.99, 0.1, 0.95, limits=(0, 1)).high == 1
+    assert centred_interval(-0.99, 0.1, 0.95, limits=(-1, 1)).low == -1
+    assert np.isnan(centred_interval(0.5, np.nan, 0.95, limits=(0, 1))).all()
+
+
+@pytest.mark.parametrize("documents", [60, 61])
+def test_both_errors_of_a_mean_are_its_standard_error(documents: int) -> None:
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=documents)
+    bootstrap = values @ draw_bootstrap(documents, 40_000, rng) / documents
+    halves = values @ draw_halves(documents, 40_000, rng) / (documents // 2)
+    assert bootstrap_error(bootstrap) == pytest.approx(values.std(ddof=0) / np.sqrt(documents), rel=0.02)
+    assert half_sampling_error(halves, documents) == pytest.approx(values.std(ddof=1) / np.sqrt(documents), rel=0.02)
+
+
+def test_an_error_needs_two_documents_and_two_defined_values() -> None:
+    assert np.isnan(half_sampling_error(np.array([0.1, 0.2]), 1))
+    assert np.isnan(half_sampling_error(np.array([0.1, np.nan]), 9))
+    assert np.isnan(bootstrap_error(np.array([np.nan, 0.3])))
