@@ -25,8 +25,8 @@ def job(
     """Parse the arguments of a rule's script, run it, and write its provenance.
 
     Every script takes `--settings` (a JSON file with the sections of the config that it uses), `--provenance` (the
-    sidecar's path), `--seed`, and one option for each name below. A name that ends with `?` may be left out; one that ends
-    with `*` takes several paths.
+    sidecar's path), `--seed`, and one option for each name below. A name that ends with `?` may be left out; one that
+    ends with `*` takes several paths.
 
     Args:
         main: does the work; what it returns is added to the provenance (`device` names the device; `inputs` names
