@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from plant.errors import InputError
 from plant.files import read_json
 from plant.provenance import write_provenance
 
+OTHERS = 0o077  # what group and others may do
 BAD_INPUT = 2  # exit status of an InputError
 
 
@@ -35,22 +37,22 @@ def job(
         outputs: names of paths that are written.
         texts: names of arguments that are plain text.
 
-    An InputError is printed without a traceback; the exit status is 2.
+    An InputError is printed without a traceback; the exit status is 2. What is made from files that only their
+    owner can read (credentialed data) can only be read by its owner.
     """
     started = time.time()
     args = _parser(inputs, outputs, texts).parse_args()
+    read = _paths(args, inputs)
+    if any(path.exists() and not path.stat().st_mode & OTHERS for path in read):
+        os.umask(OTHERS)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     try:
         extra = dict(main(args) or {})
         if args.provenance is not None:
-            paths: list[Path] = []
-            for name in inputs:
-                value = getattr(args, name.rstrip("?*"))
-                paths += value if isinstance(value, list) else [value] if value else []
             write_provenance(
                 args.provenance,
                 settings=args.settings,
-                inputs=[*paths, *extra.pop("inputs", ())],
+                inputs=[*read, *extra.pop("inputs", ())],
                 seed=args.seed,
                 started=started,
                 device=str(extra.pop("device", "cpu")),
@@ -59,6 +61,15 @@ def job(
     except InputError as error:
         logging.getLogger("plant").error("error: %s", error)
         sys.exit(BAD_INPUT)
+
+
+def _paths(args: argparse.Namespace, names: Sequence[str]) -> list[Path]:
+    """The paths behind some arguments; one that was left out has none."""
+    paths: list[Path] = []
+    for name in names:
+        value = getattr(args, name.rstrip("?*"))
+        paths += value if isinstance(value, list) else [value] if value else []
+    return paths
 
 
 def _parser(inputs: Sequence[str], outputs: Sequence[str], texts: Sequence[str]) -> argparse.ArgumentParser:

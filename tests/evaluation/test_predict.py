@@ -1,0 +1,140 @@
+"""Scores, attention and cached features of a trained classifier, through files: against the model called by hand."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from torch import nn
+
+from plant.evaluation.attention import write_attention
+from plant.evaluation.predict import predict_split
+from plant.evaluation.scores import read_scores
+from plant.files import write_arrays
+from plant.finetuning.finetune import predict_logits
+from plant.model.assemble import load_training_data, load_weights, save_weights
+from plant.model.classifier import LabelClassifier
+from plant.model.features import read_features, write_features
+from plant.pretraining.lists import TopTokens
+from plant.settings import Evaluation
+
+NAMES = ("a", "b", "never", "z")  # "never" has no training document
+DOCUMENTS = {
+    "train": [([11, 12, 13], ["a"]), ([14, 11], ["a", "z"]), ([15, 16, 17, 18], ["b"])],
+    "val": [([11, 19], ["a"]), ([15], ["b", "never"])],
+    "test": [([16, 17], ["b"]), ([11, 12, 20], ["a", "never"]), ([], ["z"])],
+}
+
+
+class Embedding(nn.Module):
+    hidden_size = 8
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(30, 8)
+
+    def forward(self, input_ids, mask):
+        return self.table(input_ids) * mask[..., None]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A corpus with its tokens, written by the contracts."""
+    rows, ids, indices = [], [], []
+    for split, documents in DOCUMENTS.items():
+        table = [{"document_id": f"{split}{i}", "group_id": "g", "text": "", "labels": labels}
+                 for i, (_, labels) in enumerate(documents)]  # fmt: skip
+        pl.DataFrame(table).write_parquet(tmp_path / f"{split}.parquet")
+        rows += documents
+    for tokens, labels in rows:
+        ids.append(tokens)
+        indices.append([NAMES.index(label) for label in labels])
+    counts = np.zeros((3, 4), dtype=np.int64)
+    pl.DataFrame({"label": NAMES, "description": [None] * 4, "n_train": [2, 1, 0, 1], "n_val": [1, 1, 1, 0],
+                  "n_test": [1, 1, 1, 1]}).write_parquet(tmp_path / "labels.parquet")  # fmt: skip
+    ends = np.cumsum([0, *map(len, indices)])
+    write_arrays(tmp_path / "labels.safetensors", {
+        "indptr": ends.astype(np.int64), "indices": np.concatenate(indices).astype(np.int32),
+        "split_sizes": np.array([3, 2, 3]), "counts": counts})  # fmt: skip
+    flat = np.concatenate([np.array(tokens, dtype=np.int32) for tokens in ids])
+    write_arrays(tmp_path / "tokens.safetensors", {
+        "input_ids": flat, "offsets": np.cumsum([0, *map(len, ids)]).astype(np.int64),
+        "starts": np.zeros_like(flat), "ends": np.ones_like(flat)})  # fmt: skip
+    pl.DataFrame({"token_id": range(30), "token": [f"t{i}" for i in range(30)], "special": [False] * 30}).write_parquet(
+        tmp_path / "vocabulary.parquet"
+    )
+    return tmp_path
+
+
+def make(data):
+    torch.manual_seed(0)
+    return LabelClassifier(Embedding(), n_labels=len(data.trained), hidden_size=8, heads=2, pool_size=4)
+
+
+def test_only_labels_with_a_training_document_are_trained(folder):
+    data = load_training_data(folder, folder)
+    assert [data.names[label] for label in data.trained] == ["a", "b", "z"]
+    assert data.corpus.labels(4).tolist() == [1]  # b and never
+    assert data.corpus.documents("test").tolist() == [5, 6]  # the last has no token
+
+
+@pytest.mark.parametrize("dense_limit", [10_000, 2], ids=["dense", "top K"])
+def test_scores_are_the_logits_and_nothing_for_labels_or_documents_without_any(folder, tmp_path, dense_limit):
+    data = load_training_data(folder, folder)
+    model, settings = make(data), Evaluation(dense_limit=dense_limit, top=2)
+    predict_split(model, data, "test", corpus=folder, out=tmp_path / "out", settings=settings, batch_size=2)
+    scores = read_scores(tmp_path / "out", "test")
+    logits = predict_logits(model, data.corpus, np.array([5, 6]), batch_size=1)
+    expected = np.full((3, 4), -np.inf)
+    expected[np.ix_([0, 1], [0, 1, 3])] = logits
+    assert scores.document_ids == ("test0", "test1", "test2")
+    assert scores.truth.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]]
+    if dense_limit == 10_000:
+        np.testing.assert_allclose(scores.dense, expected, rtol=2e-3)
+    else:
+        assert scores.dense is None
+        kept = scores.kept.tocoo()
+        finite = np.isfinite(kept.data)
+        np.testing.assert_allclose(kept.data[finite], expected[kept.row[finite], kept.col[finite]], rtol=2e-3)
+        for row in range(2):  # the best two and every true label
+            best = set(np.argsort(-expected[row])[:2].tolist()) | set(scores.truth[[row]].indices.tolist())
+            assert set(kept.col[kept.row == row].tolist()) == best
+
+
+def test_weights_saved_and_loaded_give_the_same_logits(folder, tmp_path):
+    data = load_training_data(folder, folder)
+    model = make(data)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1)
+    save_weights(model, tmp_path, head=True)
+    again = make(data)
+    load_weights(again, tmp_path, head=True)
+    documents = data.corpus.documents("val")
+    np.testing.assert_array_equal(
+        predict_logits(model, data.corpus, documents, batch_size=2),
+        predict_logits(again, data.corpus, documents, batch_size=2),
+    )
+
+
+def test_attention_rows_are_distributions_over_the_tokens_read(folder, tmp_path):
+    data = load_training_data(folder, folder)
+    top = TopTokens.from_csr(np.array([0, 2, 2, 2]), np.array([11, 20]), np.array([1, 0.5]), k=9, vocabulary=30)
+    write_attention(make(data), data, top, corpus=folder, vocabulary=folder / "vocabulary.parquet",
+                    out=tmp_path / "attention.parquet", documents=2)  # fmt: skip
+    table = pl.read_parquet(tmp_path / "attention.parquet")
+    shown = table.filter((pl.col("document_id") == "test1") & (pl.col("label") == "a"))
+    assert shown["token"].to_list() == ["t11", "t12", "t20"]
+    assert shown["relevance"].to_list() == [1.0, None, 0.5]
+    sums = table.group_by("document_id", "label").agg(pl.col("weight").sum())["weight"]
+    np.testing.assert_allclose(sums.to_numpy(), 1, rtol=1e-5)
+
+
+def test_features_on_disk_are_the_states_of_every_token_in_order(folder, tmp_path):
+    data = load_training_data(folder, folder)
+    backbone = Embedding()
+    write_features(backbone, data.corpus, tmp_path / "features.safetensors", device=torch.device("cpu"))
+    features = read_features(tmp_path / "features.safetensors")
+    expected = backbone.table.weight.detach().numpy()[data.corpus.input_ids].astype(np.float16)
+    np.testing.assert_array_equal(features, expected)
+    with_features = load_training_data(folder, folder, tmp_path / "features.safetensors")
+    assert with_features.corpus.features.shape == (len(data.corpus.input_ids), 8)
