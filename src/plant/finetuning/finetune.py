@@ -107,4 +107,12 @@ def finetune(
         loss=lambda batch, _: batch_loss(classifier, corpus, batch, settings),
         batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
     )
-    return fit(classifier, task, settings, seed=seed, checkpoint=checkpoint, digest=digest)
+    return fit(
+        classifier,
+        task,
+        settings,
+        seed=seed,
+        checkpoint=checkpoint,
+        digest=digest,
+        fp16_scaler=classifier.needs_loss_scaling,
+    )

@@ -55,6 +55,13 @@ class LabelClassifier(nn.Module):
     def n_labels(self) -> int:
         return self.attention.embeddings.shape[0]
 
+    @property
+    def needs_loss_scaling(self) -> bool:
+        """True where gradients pass through fp16 on a GPU: small ones would round to zero."""
+        if self.backbone is None or self.attention.embeddings.device.type != "cuda":
+            return False
+        return getattr(self.backbone, "precision", "fp32") == "fp16"
+
     def hidden_states(self, documents: Documents) -> Tensor:
         """H (B, n, h)."""
         if documents.features is not None:

@@ -161,6 +161,14 @@ def pretrain(
         monitor="ndcg_val",
         batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
     )
-    history = fit(classifier, task, settings, seed=seed, checkpoint=checkpoint, digest=digest)
+    history = fit(
+        classifier,
+        task,
+        settings,
+        seed=seed,
+        checkpoint=checkpoint,
+        digest=digest,
+        fp16_scaler=classifier.needs_loss_scaling,
+    )
     classifier.requires_grad_(True)
     return history
