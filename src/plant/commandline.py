@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plant.errors import InputError
+from plant.errors import InputError, Interrupted
 from plant.files import read_json
 from plant.provenance import write_provenance
 
 OTHERS = 0o077  # what group and others may do
 BAD_INPUT = 2  # exit status of an InputError
+TRY_AGAIN = 75  # exit status of a run that was interrupted and can go on (EX_TEMPFAIL)
 
 
 def job(
@@ -37,7 +38,8 @@ def job(
         outputs: names of paths that are written.
         texts: names of arguments that are plain text.
 
-    An InputError is printed without a traceback; the exit status is 2. What is made from files that only their
+    An InputError is printed without a traceback; the exit status is 2. A run that SIGTERM interrupted ends with 75
+    and goes on where it stood when it is started again. What is made from files that only their
     owner can read (credentialed data) can only be read by its owner.
     """
     started = time.time()
@@ -61,6 +63,9 @@ def job(
     except InputError as error:
         logging.getLogger("plant").error("error: %s", error)
         sys.exit(BAD_INPUT)
+    except Interrupted as stopped:
+        logging.getLogger("plant").warning("interrupted in %s; the same command continues from there", stopped)
+        sys.exit(TRY_AGAIN)
 
 
 def _paths(args: argparse.Namespace, names: Sequence[str]) -> list[Path]:

@@ -22,6 +22,10 @@ def _rebuild(where: str, expected: str, got: str, fix: str) -> InputError:
     return InputError(where, expected=expected, got=got, fix=fix)
 
 
+class Interrupted(Exception):
+    """The process was asked to end, and has written what it needs to go on later. Says where it stood."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A sentence that points from a misspelt name to the nearest known one.
 

@@ -1,12 +1,16 @@
 """The loop: exact resume, early stopping, accumulation, a diverging loss."""
 
 import itertools
+import json
 import math
+import os
+import signal
 
 import pytest
 import torch
 from torch import nn
 
+from plant.errors import Interrupted
 from plant.model.fitting import Group, Task, TrainingDiverged, cosine, fit
 from plant.settings import Optimisation
 
@@ -23,8 +27,8 @@ class Noisy(nn.Module):
         return self.linear(self.dropout(x)).squeeze(-1)
 
 
-def run(tmp_path, *, epochs=4, stop_in=None, values=None, **options):
-    """Train on 10 fixed batches; `stop_in` raises in that epoch, as a killed job would end."""
+def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, values=None, **options):
+    """Train on 10 fixed batches. In epoch `stop_in` it is killed, in epoch `terminate_in` it is asked to end."""
     model, measured = Noisy(), []
     torch.manual_seed(9)
     data, target = torch.randn(10, 3, 4), torch.randn(10, 3)
@@ -32,6 +36,8 @@ def run(tmp_path, *, epochs=4, stop_in=None, values=None, **options):
     def loss(batch, epoch):
         if epoch == stop_in and batch == 6:
             raise KeyboardInterrupt
+        if epoch == terminate_in and batch == 6:
+            os.kill(os.getpid(), signal.SIGTERM)
         return (model(data[batch]) - target[batch]).square().mean()
 
     def validate():
@@ -50,6 +56,30 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path):
     whole, history = run(tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "part", stop_in=3)
+    resumed, again = run(tmp_path / "part")
+    assert again == history
+    for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("stop_in", [1, 2, 4])
+def test_sigterm_saves_at_the_next_update_and_the_resumed_run_has_the_same_bits(tmp_path, stop_in):
+    whole, history = run(tmp_path / "whole")
+    with pytest.raises(Interrupted, match=f"epoch {stop_in}, step 9"):  # asked in step 7, the update follows step 9
+        run(tmp_path / "part", terminate_in=stop_in)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    resumed, again = run(tmp_path / "part")
+    assert again == history
+    for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_a_long_epoch_is_saved_on_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr("plant.model.fitting.CHECKPOINT_SECONDS", -1.0)
+    whole, history = run(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "part", stop_in=2)
+    assert json.loads((tmp_path / "part/state.json").read_text(encoding="utf-8"))["step"] == 6
     resumed, again = run(tmp_path / "part")
     assert again == history
     for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):

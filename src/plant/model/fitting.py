@@ -6,10 +6,13 @@ of the update, and dropout on a generator state that checkpoints carry. So a res
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,10 +20,11 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from plant.checkpoints import load_checkpoint, save_checkpoint
-from plant.errors import InputError
+from plant.errors import InputError, Interrupted
 from plant.settings import Optimisation
 
 log = logging.getLogger("plant")
+CHECKPOINT_SECONDS = 900  # a state at least this often, at the next update
 
 
 class TrainingDiverged(InputError):
@@ -83,90 +87,187 @@ def fit(
 ) -> list[dict[str, float]]:
     """Train, keep the epoch with the best monitored value, and leave its weights in `model`.
 
+    The state is written after each epoch, every quarter of an hour within one, and when the process is asked to
+    end (SIGTERM: preemption, a time limit); a later call with the same `digest` goes on from there and ends with
+    the bits of an uninterrupted run (on one device type).
+
     Args:
         model: parameters that require a gradient are trained and checkpointed.
         task: the stage.
         settings: epochs, patience, rates.
         seed: of the run.
-        checkpoint: folder for the last state; a run that finds one of the same `digest` continues from it.
-        digest: of everything that the run depends on.
+        checkpoint: folder for the last state.
+        digest: of everything that the run depends on; a checkpoint made under another one is not used.
         fp16_scaler: scale the loss (fp16 autocast on a GPU).
 
     Returns:
-        One row an epoch: epoch, loss, learning_rate, and what `task.validate` returned.
+        One row an epoch: epoch, loss, and what `task.validate` returned.
 
     Raises:
         TrainingDiverged: the loss is NaN or infinite; names epoch and step.
+        Interrupted: the process was asked to end; the state is written.
     """
-    device = next(model.parameters()).device
-    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    optimiser = _optimiser(task.groups, settings)
-    scaler = torch.amp.GradScaler(device.type, enabled=fp16_scaler)
     torch.manual_seed(seed)
-    run, best = Run(), {name: p.detach().clone() for name, p in trained.items()}
-    found = load_checkpoint(checkpoint, digest=digest)
-    if found is not None:
-        run, best = _restore(found, trained, optimiser, scaler)
-        log.info("%s: resumed after epoch %d", task.name, run.epoch - 1)
-    updates = _updates_per_epoch(task, settings) * settings.epochs
-    while run.epoch <= settings.epochs and not _out_of_patience(run, settings):
+    fitting = _Fitting(model, task, settings, checkpoint, digest, fp16_scaler)
+    fitting.resume()
+    with termination() as asked:
+        while not fitting.finished:
+            fitting.epoch(asked)
+    fitting.keep_best()
+    return fitting.run.history
+
+
+class _Fitting:
+    """One run: what is trained, and everything that changes while it is."""
+
+    def __init__(
+        self, model: nn.Module, task: Task, settings: Optimisation, checkpoint: Path, digest: str, fp16_scaler: bool
+    ) -> None:
+        self.model, self.task, self.settings = model, task, settings
+        self.checkpoint, self.digest = checkpoint, digest
+        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.best = self._copy()
+        self.run = Run()
+        entries = [{"params": g.parameters, "lr": g.learning_rate, "rate": g.learning_rate} for g in task.groups]
+        self.optimiser = torch.optim.AdamW(entries, weight_decay=settings.weight_decay)
+        device = next(model.parameters()).device
+        self.scaler = torch.amp.GradScaler(device.type, enabled=fp16_scaler)
+        self.updates = -(-len(task.batches(1)) // settings.accumulation) * settings.epochs
+        self.saved = time.monotonic()
+
+    @property
+    def finished(self) -> bool:
+        """All epochs have run, or patience is out."""
+        past, patience = self.run.epoch - 1, self.settings.patience
+        waited = patience is not None and past > 0 and past - self.run.best_epoch >= patience
+        return past >= self.settings.epochs or waited
+
+    def epoch(self, asked: threading.Event) -> None:
+        """Train the current epoch (or what is left of it), measure, and save."""
+        run, task = self.run, self.task
         for group in task.groups:
             for parameter in group.parameters:
                 parameter.requires_grad_(run.epoch >= group.from_epoch and group.learning_rate > 0)
-        model.train()
-        _one_epoch(task, run, optimiser, scaler, settings, trained, updates)
-        model.eval()
+        self.model.train()
+        self._steps(asked)
+        self.model.eval()
         row = {"epoch": run.epoch, "loss": run.loss_sum / run.step, **task.validate()}
         run.history.append(row)
         if row[task.monitor] > run.best:
-            run.best, run.best_epoch = row[task.monitor], run.epoch
-            best = {name: p.detach().clone() for name, p in trained.items()}
+            run.best, run.best_epoch, self.best = row[task.monitor], run.epoch, self._copy()
         shown = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name != "epoch")
-        log.info("%s epoch %d/%d  %s", task.name, run.epoch, settings.epochs, shown)
+        log.info("%s epoch %d/%d  %s", task.name, run.epoch, self.settings.epochs, shown)
         run.epoch, run.step, run.loss_sum = run.epoch + 1, 0, 0.0
-        _save(checkpoint, digest, run, trained, best, optimiser, scaler)
-    with torch.no_grad():
-        for name, parameter in trained.items():
-            parameter.copy_(best[name])
-    log.info("%s: epoch %d is the best, %s %.4f", task.name, run.best_epoch, task.monitor, run.best)
-    return run.history
+        self.save()
+
+    def _steps(self, asked: threading.Event) -> None:
+        run, task, accumulation = self.run, self.task, self.settings.accumulation
+        batches = task.batches(run.epoch)
+        title = f"{task.name} {run.epoch}/{self.settings.epochs}"
+        left = tqdm(batches[run.step :], title, len(batches), False, initial=run.step, delay=10, mininterval=10)
+        for batch in left:
+            number = run.step + 1
+            # the last, shorter group of an epoch is averaged over its own length
+            whole = len(batches) - len(batches) % accumulation
+            size = accumulation if number <= whole else len(batches) % accumulation
+            loss = task.loss(batch, run.epoch)
+            value = loss.item()
+            if not math.isfinite(value):
+                raise TrainingDiverged(
+                    f"{task.name}, epoch {run.epoch}, step {number}",
+                    expected="a finite loss",
+                    got=str(value),
+                    fix="Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept.",
+                )
+            self.scaler.scale(loss / size).backward()
+            run.step, run.loss_sum = number, run.loss_sum + value
+            if number % accumulation == 0 or number == len(batches):
+                self._update()
+                self._save_if_due(asked)
+
+    def _update(self) -> None:
+        for entry in self.optimiser.param_groups:
+            entry["lr"] = entry["rate"] * cosine(self.run.updates, self.updates)
+        self.scaler.unscale_(self.optimiser)
+        nn.utils.clip_grad_norm_(self.trained.values(), self.settings.clip)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.run.updates += 1
+
+    def _save_if_due(self, asked: threading.Event) -> None:
+        if asked.is_set() or time.monotonic() - self.saved > CHECKPOINT_SECONDS:
+            self.save()
+        if asked.is_set():
+            raise Interrupted(f"{self.task.name}, epoch {self.run.epoch}, step {self.run.step}")
+
+    def keep_best(self) -> None:
+        """Put the weights of the best epoch into the model."""
+        with torch.no_grad():
+            for name, parameter in self.trained.items():
+                parameter.copy_(self.best[name])
+        log.info(
+            "%s: epoch %d is the best, %s %.4f", self.task.name, self.run.best_epoch, self.task.monitor, self.run.best
+        )
+
+    def _copy(self) -> dict[str, Tensor]:
+        return {name: p.detach().clone() for name, p in self.trained.items()}
+
+    def save(self) -> None:
+        """Write everything that `resume` needs."""
+        tensors: dict[str, Tensor] = {f"model/{name}": p for name, p in self.trained.items()}
+        tensors |= {f"best/{name}": value for name, value in self.best.items()}
+        for index, state in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser/{index}/{key}": value for key, value in state.items()}
+        tensors["rng/cpu"] = torch.get_rng_state()
+        if torch.cuda.is_available():
+            tensors["rng/cuda"] = torch.cuda.get_rng_state()
+        best = None if math.isinf(self.run.best) else self.run.best  # JSON knows no infinity
+        state = {**vars(self.run), "best": best, "digest": self.digest, "scaler": self.scaler.state_dict()}
+        save_checkpoint(self.checkpoint, state=state, tensors=tensors)
+        self.saved = time.monotonic()
+
+    def resume(self) -> None:
+        """Go on from the checkpoint, if there is one of this digest."""
+        found = load_checkpoint(self.checkpoint, digest=self.digest)
+        if found is None:
+            return
+        state, tensors = found
+        with torch.no_grad():
+            for name, parameter in self.trained.items():
+                parameter.copy_(tensors[f"model/{name}"])
+                self.best[name].copy_(tensors[f"best/{name}"])
+        slots: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith("optimiser/"):
+                _, index, key = name.split("/")
+                slots.setdefault(int(index), {})[key] = value
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": slots, "param_groups": groups})
+        self.scaler.load_state_dict(state["scaler"])
+        torch.set_rng_state(tensors["rng/cpu"])
+        if "rng/cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["rng/cuda"])
+        self.run = Run(**{name: state[name] for name in vars(self.run)})
+        self.run.best = -math.inf if self.run.best is None else self.run.best
+        log.info("%s: resumed in epoch %d after step %d", self.task.name, self.run.epoch, self.run.step)
 
 
-def _one_epoch(
-    task: Task,
-    run: Run,
-    optimiser: torch.optim.AdamW,
-    scaler: Any,
-    settings: Optimisation,
-    trained: dict[str, nn.Parameter],
-    updates: int,
-) -> None:
-    batches = task.batches(run.epoch)
-    bar = tqdm(batches, desc=f"{task.name} {run.epoch}/{settings.epochs}", delay=10, mininterval=10, leave=False)
-    for number, batch in enumerate(bar, start=1):
-        # the last, shorter group of an epoch is averaged over its own length
-        last_group = len(batches) - len(batches) % settings.accumulation
-        size = settings.accumulation if number <= last_group else len(batches) % settings.accumulation
-        loss = task.loss(batch, run.epoch)
-        value = loss.item()
-        if not math.isfinite(value):
-            raise TrainingDiverged(
-                f"{task.name}, epoch {run.epoch}, step {number}",
-                expected="a finite loss",
-                got=str(value),
-                fix="Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept.",
-            )
-        scaler.scale(loss / size).backward()
-        run.step, run.loss_sum = number, run.loss_sum + value
-        if number % settings.accumulation == 0 or number == len(batches):
-            for entry in optimiser.param_groups:
-                entry["lr"] = entry["rate"] * cosine(run.updates, updates)
-            scaler.unscale_(optimiser)
-            nn.utils.clip_grad_norm_(trained.values(), settings.clip)
-            scaler.step(optimiser)
-            scaler.update()
-            optimiser.zero_grad(set_to_none=True)
-            run.updates += 1
+@contextmanager
+def termination() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets, in place of ending the process at once.
+
+    Signals reach the main thread only; in another one the event is never set.
+    """
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def cosine(update: int, updates: int) -> float:
@@ -176,64 +277,3 @@ def cosine(update: int, updates: int) -> float:
     (1.0, 0.5)
     """
     return 0.5 * (1 + math.cos(math.pi * min(update, updates) / max(1, updates)))
-
-
-def _optimiser(groups: list[Group], settings: Optimisation) -> torch.optim.AdamW:
-    entries = [{"params": group.parameters, "lr": group.learning_rate, "rate": group.learning_rate} for group in groups]
-    return torch.optim.AdamW(entries, weight_decay=settings.weight_decay)
-
-
-def _updates_per_epoch(task: Task, settings: Optimisation) -> int:
-    return -(-len(task.batches(1)) // settings.accumulation)
-
-
-def _out_of_patience(run: Run, settings: Optimisation) -> bool:
-    return settings.patience is not None and run.epoch - 1 - run.best_epoch >= settings.patience and run.epoch > 1
-
-
-def _save(
-    folder: Path,
-    digest: str,
-    run: Run,
-    trained: dict[str, nn.Parameter],
-    best: dict[str, Tensor],
-    optimiser: torch.optim.AdamW,
-    scaler: Any,
-) -> None:
-    tensors: dict[str, Tensor] = {f"model/{name}": p for name, p in trained.items()}
-    tensors |= {f"best/{name}": value for name, value in best.items()}
-    for index, state in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser/{index}/{key}": value for key, value in state.items()}
-    tensors["rng/cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors["rng/cuda"] = torch.cuda.get_rng_state()
-    finite_best = None if math.isinf(run.best) else run.best
-    state = {**vars(run), "best": finite_best, "digest": digest, "scaler": scaler.state_dict()}
-    save_checkpoint(folder, state=state, tensors=tensors)
-
-
-def _restore(
-    found: tuple[dict[str, Any], dict[str, Tensor]],
-    trained: dict[str, nn.Parameter],
-    optimiser: torch.optim.AdamW,
-    scaler: Any,
-) -> tuple[Run, dict[str, Tensor]]:
-    state, tensors = found
-    device = next(iter(trained.values())).device
-    with torch.no_grad():
-        for name, parameter in trained.items():
-            parameter.copy_(tensors[f"model/{name}"])
-    slots: dict[int, dict[str, Tensor]] = {}
-    for name, value in tensors.items():
-        if name.startswith("optimiser/"):
-            _, index, key = name.split("/")
-            slots.setdefault(int(index), {})[key] = value
-    optimiser.load_state_dict({"state": slots, "param_groups": optimiser.state_dict()["param_groups"]})
-    scaler.load_state_dict(state["scaler"])
-    torch.set_rng_state(tensors["rng/cpu"])
-    if "rng/cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["rng/cuda"])
-    best = {name: tensors[f"best/{name}"].to(device) for name in trained}
-    run = Run(**{name: state[name] for name in vars(Run())})
-    run.best = -math.inf if run.best is None else run.best
-    return run, best

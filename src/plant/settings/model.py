@@ -31,24 +31,15 @@ class _Tokens(Frozen):
     hidden states (choice C09); pieces never become documents."""
 
 
-class _Heads(Frozen):
+class _Network(_Tokens):
+    """What every backbone with a network has."""
+
     attention_heads: Positive = 8
     """Heads of the label attention (appendix A)."""
     pool_size: Positive = 128
     """p of the adaptive average pooling (appendix A)."""
     mask_padding: bool = True
     """False reproduces the field's fault: scores depend on the batch's padding."""
-
-
-class Pretrained(_Tokens, _Heads):
-    """A Hugging Face model by hub id or local folder."""
-
-    kind: Literal["pretrained"]
-    """Form of the backbone."""
-    path: str
-    """Hub id or folder."""
-    revision: str | None = None
-    """Branch, tag or commit of a hub id. None: its newest."""
     adapter: Literal["frozen", "lora", "full"] = "lora"
     """What of the backbone is trained: nothing, LoRA matrices, or all of it."""
     lora: Lora = Lora()
@@ -63,11 +54,9 @@ class Pretrained(_Tokens, _Heads):
     """Only with a frozen adapter: hidden states are computed once and kept on disk as fp16."""
     bidirectional: bool = False
     """Turn a causal model's mask off (measured variant, not in the paper)."""
-    trust_remote_code: bool = False
-    """Let transformers run code from the hub."""
 
     @model_validator(mode="after")
-    def _frozen_cache(self) -> Pretrained:
+    def _goes_together(self) -> _Network:
         if self.cache_features and self.adapter != "frozen":
             raise ValueError("cache_features needs adapter: frozen (features of a trained backbone change)")
         if self.quantization == "nf4" and self.adapter == "full":
@@ -75,19 +64,27 @@ class Pretrained(_Tokens, _Heads):
         return self
 
 
-class Random(_Tokens, _Heads):
+class Pretrained(_Network):
+    """A Hugging Face model by hub id or local folder."""
+
+    kind: Literal["pretrained"]
+    """Form of the backbone."""
+    path: str
+    """Hub id or folder."""
+    revision: str | None = None
+    """Branch, tag or commit of a hub id. None: its newest."""
+    trust_remote_code: bool = False
+    """Let transformers run code from the hub."""
+
+
+class Random(_Network):
     """A small, randomly initialised transformer with a tokenizer trained on the training split."""
 
     kind: Literal["random"]
+    adapter: Literal["frozen", "lora", "full"] = "full"
+    """What of the backbone is trained: nothing, LoRA matrices, or all of it."""
     architecture: Literal["llama", "mistral", "phi3", "deepseek_v3", "bert"] = "llama"
     """Which transformer is built."""
-    adapter: Literal["frozen", "lora", "full"] = "full"
-    lora: Lora = Lora()
-    quantization: Literal["none", "nf4"] = "none"
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    gradient_checkpointing: bool = False
-    cache_features: bool = False
-    bidirectional: bool = False
     hidden_size: Positive = 64
     """h of the backbone."""
     layers: Positive = 2
