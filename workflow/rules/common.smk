@@ -198,6 +198,11 @@ def paper_paths(experiment):
         "pretrainings": stage_folders(experiment, "pretraining"),
         "finetunings": stage_folders(experiment, "finetuning"),
         "attention": attention_files(experiment),
+        "stages": {
+            "corpus": [f"{R}/corpus/{settings.dataset}"],
+            "relevance": [f"{R}/relevance/{settings.dataset}/{settings.backbone}"],
+            "backbone": [f"{R}/model/{settings.dataset}/{settings.backbone}"],
+        },
     }
 
 

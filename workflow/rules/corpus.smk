@@ -91,6 +91,7 @@ rule tokens:
         tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
         statistics="<results>/corpus/{dataset}/{backbone}/statistics.json",
+        provenance="<results>/corpus/{dataset}/{backbone}/provenance.json",
     log:
         "logs/corpus/{dataset}/{backbone}/tokens.log",
     benchmark:
@@ -106,4 +107,4 @@ rule tokens:
         rooms=digest("corpus"),
     shell:
         "{params.script} --settings {params.settings} --corpus {params.corpus} {params.tokenizer}"
-        " --out {params.out} > {log} 2>&1"
+        " --documents {input.documents} --out {params.out} --provenance {output.provenance} > {log} 2>&1"

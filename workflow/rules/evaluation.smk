@@ -143,7 +143,12 @@ rule metrics:
         scores=multiext("<results>/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", *SCORES),
         labels="<results>/corpus/{dataset}/labels.parquet",
     output:
-        multiext("<results>/evaluation/{dataset}/{backbone}/{system}/seed{seed}/", "metrics.json", "per_label.parquet"),
+        multiext(
+            "<results>/evaluation/{dataset}/{backbone}/{system}/seed{seed}/",
+            "metrics.json",
+            "per_label.parquet",
+            "metrics.provenance.json",
+        ),
     log:
         "logs/evaluation/{dataset}/{backbone}/{system}/seed{seed}.metrics.log",
     benchmark:
@@ -157,10 +162,11 @@ rule metrics:
     params:
         script=script("metrics"),
         settings=section(evaluation=SETTINGS.evaluation),
-        scores=lambda wildcards, input: Path(input.scores[0]).parent,
+        out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --scores {params.scores} --labels {input.labels}" " > {log} 2>&1"
+        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
+        " --out {params.out} --provenance {params.out}/metrics.provenance.json > {log} 2>&1"
 
 
 rule attention:

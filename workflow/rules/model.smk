@@ -16,6 +16,7 @@ rule random_backbone:
         tokenizer="<results>/corpus/{dataset}/{backbone}/tokenizer",
     output:
         backbone=directory("<results>/model/{dataset}/{backbone}/backbone"),
+        provenance="<results>/model/{dataset}/{backbone}/backbone.provenance.json",
     log:
         "logs/model/{dataset}/{backbone}/random_backbone.log",
     benchmark:
@@ -28,7 +29,7 @@ rule random_backbone:
         rooms=digest("model"),
     shell:
         "{params.script} --settings {params.settings} --tokenizer {input.tokenizer} --backbone {output.backbone}"
-        " > {log} 2>&1"
+        " --provenance {output.provenance} > {log} 2>&1"
 
 
 rule features:

@@ -15,6 +15,7 @@ rule bootstrap:
         labels=experiment_labels,
     output:
         intervals="<results>/statistics/{experiment}/intervals.parquet",
+        provenance="<results>/statistics/{experiment}/intervals.provenance.json",
     log:
         "logs/statistics/{experiment}/bootstrap.log",
     benchmark:
@@ -28,7 +29,8 @@ rule bootstrap:
         settings=statistics_params,
         rooms=digest("statistics", "evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --labels {input.labels} --out {output.intervals} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
+        " --out {output.intervals} --provenance {output.provenance} > {log} 2>&1"
 
 
 rule wilcoxon:
@@ -38,6 +40,7 @@ rule wilcoxon:
         labels=experiment_labels,
     output:
         tests="<results>/statistics/{experiment}/wilcoxon.parquet",
+        provenance="<results>/statistics/{experiment}/wilcoxon.provenance.json",
     log:
         "logs/statistics/{experiment}/wilcoxon.log",
     benchmark:
@@ -51,7 +54,8 @@ rule wilcoxon:
         settings=statistics_params,
         rooms=digest("statistics", "evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --labels {input.labels} --out {output.tests} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
+        " --out {output.tests} --provenance {output.provenance} > {log} 2>&1"
 
 
 rule randomization:
@@ -61,6 +65,7 @@ rule randomization:
         labels=experiment_labels,
     output:
         tests="<results>/statistics/{experiment}/randomization.parquet",
+        provenance="<results>/statistics/{experiment}/randomization.provenance.json",
     log:
         "logs/statistics/{experiment}/randomization.log",
     benchmark:
@@ -74,4 +79,5 @@ rule randomization:
         settings=statistics_params,
         rooms=digest("statistics", "evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --labels {input.labels} --out {output.tests} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
+        " --out {output.tests} --provenance {output.provenance} > {log} 2>&1"

@@ -1,4 +1,4 @@
-"""Metrics of one system and seed."""
+"""Metrics of one system and seed; they lie beside its scores."""
 
 from argparse import Namespace
 
@@ -8,8 +8,8 @@ from plant.settings import Evaluation
 
 
 def main(args: Namespace) -> None:
-    write_metrics(args.scores, args.labels, Evaluation.model_validate(args.settings["evaluation"]))
+    write_metrics(args.out, args.labels, Evaluation.model_validate(args.settings["evaluation"]))
 
 
 if __name__ == "__main__":
-    job(main, inputs=("scores", "labels"))
+    job(main, inputs=("scores*", "labels"), outputs=("out",))

@@ -19,4 +19,4 @@ def main(args: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("labels",), outputs=("out",))
+    job(main, inputs=("scores*", "labels"), outputs=("out",))

@@ -1,6 +1,7 @@
 """Tokenise every document of a corpus."""
 
 from argparse import Namespace
+from pathlib import Path
 
 from plant.commandline import job
 from plant.corpus.tokens import tokenize_corpus
@@ -8,8 +9,10 @@ from plant.settings import parse_backbone
 
 
 def main(args: Namespace) -> None:
-    tokenize_corpus(args.corpus, parse_backbone(args.settings["backbone"]), tokenizer=args.tokenizer, out=args.out)
+    tokenize_corpus(
+        Path(args.corpus), parse_backbone(args.settings["backbone"]), tokenizer=args.tokenizer, out=args.out
+    )
 
 
 if __name__ == "__main__":
-    job(main, inputs=("corpus", "tokenizer?"), outputs=("out",))
+    job(main, inputs=("documents*", "tokenizer?"), outputs=("out",), texts=("corpus",))
