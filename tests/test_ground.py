@@ -308,6 +308,11 @@ DANGLING = [
     ("pretrainings.none", {}, "this name is reserved for random initialisation"),
     ("pretrainings.plant.k", 2000, "2000 is more than relevance.k = 1000"),
     ("backbones", {"tiny": {"kind": "random"}}, "they need a backbone named 'words'"),
+    ("evaluation.top", 10, "at least the largest of evaluation.at = 15 must be kept"),
+    ("evaluation.frequency_groups", [11, 1], "lower ends must rise"),
+    ("experiments", {}, "at least one is needed"),
+    ("experiments.demo.seeds", [], "at least one is needed"),
+    ("experiments.demo.seeds", [1, 1], "each may be named once"),
 ]
 
 

@@ -110,6 +110,8 @@ def _dangling(settings: Settings) -> Iterator[str]:
 
     if not settings.experiments:
         yield "experiments: at least one is needed"
+    if settings.evaluation.top < max(settings.evaluation.at):
+        yield f"evaluation.top: at least the largest of evaluation.at = {max(settings.evaluation.at)} must be kept"
     if list(settings.evaluation.frequency_groups) != sorted(set(settings.evaluation.frequency_groups)):
         yield "evaluation.frequency_groups: lower ends must rise"
     if NO_PRETRAINING in settings.pretrainings:
