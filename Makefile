@@ -14,7 +14,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo test test-slow check format schema lock clean
+.PHONY: help setup demo test test-slow check format schema audit lock clean
 
 help:  ## this list
 	@echo "make <target>:"
@@ -78,6 +78,9 @@ format: setup  ## put the code in the house's format
 
 schema: setup  ## write config/schema.yaml and config/README.md from src/plant/settings/
 	python -m plant.reference
+
+audit: setup  ## write docs/audit.md: the paper checked against itself
+	python -m plant.paper.audit
 
 lock: setup  ## write the locks of envs/ from envs/*.in (UPGRADE=1: newest versions)
 	python envs/lock.py

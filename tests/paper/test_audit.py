@@ -1,0 +1,99 @@
+"""The audit: every failed check is explained once, every explanation is needed, and the committed page is current."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant.errors import InputError
+from plant.paper.audit import (
+    EXPLANATIONS,
+    SEVERITIES,
+    UNEXPLAINED,
+    audit,
+    load_explanations,
+    to_frame,
+    to_page,
+    write_audit,
+)
+from plant.paper.values import TRANSCRIPTION, load_values
+
+ROOT = Path(__file__).parents[2]
+ENTRIES = load_explanations()
+VALUES = load_values()
+RESULT = audit(VALUES, ENTRIES)
+FAILED = {check.key for check in RESULT.checks if not check.holds}
+
+
+def test_the_committed_page_is_the_one_that_the_numbers_give() -> None:
+    committed = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert committed == to_page(RESULT), "write it again: python -m plant.paper.audit"
+
+
+def test_every_failed_check_is_explained_exactly_once() -> None:
+    explained = [check.key for finding in RESULT.findings for check in finding.checks]
+    assert sorted(explained) == sorted(FAILED)
+    assert UNEXPLAINED not in {finding.id for finding in RESULT.findings}
+
+
+def test_every_explanation_has_something_to_explain() -> None:
+    assert {finding.id for finding in RESULT.findings} == {entry.id for entry in ENTRIES}
+    for entry in ENTRIES:
+        assert entry.checks or entry.cells, entry.id
+        for pattern in entry.checks:
+            assert any(fnmatchcase(key, pattern) for key in FAILED), f"{entry.id}: {pattern} explains nothing"
+
+
+def test_every_finding_names_its_cells() -> None:
+    assert all(finding.cells and finding.text and finding.severity in SEVERITIES for finding in RESULT.findings)
+
+
+def test_the_page_counts_what_was_checked_and_what_holds() -> None:
+    page = to_page(RESULT)
+    held = sum(check.holds for check in RESULT.checks)
+    assert f"**{len(RESULT.checks):,} relations were" in page and f"{held:,} hold.**" in page
+    assert all(f"### {finding.id}: {finding.title}" in page for finding in RESULT.findings)
+
+
+def test_a_corrupted_value_becomes_a_finding_of_its_own(tmp_path: Path) -> None:
+    text = TRANSCRIPTION.read_text(encoding="utf-8")
+    source = tmp_path / "values.yaml"
+    source.write_text(text.replace("[88.12, 75.00, 62.22]", "[88.12, 79.00, 62.22]", 1), encoding="utf-8")
+    result = audit(load_values(source), ENTRIES)
+    first = result.findings[0]
+    assert first.id == UNEXPLAINED
+    assert "gain:T5/eurlex4k/PLANT (Ours)/p@3" in {check.key for check in first.checks}
+
+
+def test_two_entries_for_one_check_are_refused() -> None:
+    twice = (*ENTRIES, ENTRIES[0].model_copy(update={"id": "A99"}))
+    with pytest.raises(InputError, match="A01 and A99"):
+        audit(VALUES, twice)
+
+
+def test_an_entry_about_a_cell_that_does_not_exist_is_refused() -> None:
+    lost = ENTRIES[0].model_copy(update={"cells": ("T99/x/y/z",)})
+    with pytest.raises(InputError, match="T99/x/y/z"):
+        audit(VALUES, (lost,))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"), [("id: A02", "id: A01", "twice A01"), ("severity: rounding", "severity: mild", "form")]
+)
+def test_explanations_of_another_form_are_one_clear_error(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    source = tmp_path / "audit.yaml"
+    source.write_text(EXPLANATIONS.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError, match=expected):
+        load_explanations(source)
+
+
+def test_page_and_table_are_written_for_the_workflow(tmp_path: Path) -> None:
+    page, table = tmp_path / "audit.md", tmp_path / "audit.csv"
+    write_audit(page, table, values=TRANSCRIPTION, explanations=EXPLANATIONS)
+    assert page.read_text(encoding="utf-8") == to_page(RESULT)
+    frame = pl.read_csv(table)
+    assert frame.columns == to_frame(RESULT).columns
+    assert frame.height == len(FAILED) + sum(not finding.checks for finding in RESULT.findings)

@@ -1,0 +1,34 @@
+"""Audit: the paper's printed numbers against one another. Needs no data and no result of this pipeline.
+
+REQUIRED INPUTS
+    src/plant/paper/values.yaml (the transcription), src/plant/paper/audit.yaml (findings in words)
+
+OUTPUTS
+    results/paper/audit.md, results/paper/audit.csv
+"""
+
+
+localrules:
+    audit,
+
+
+rule audit:
+    """Relations that the paper's numbers must satisfy, and what fails, as a page and a table."""
+    input:
+        values=Path(workflow.basedir) / "src" / "plant" / "paper" / "values.yaml",
+        explanations=Path(workflow.basedir) / "src" / "plant" / "paper" / "audit.yaml",
+    output:
+        page="<results>/paper/audit.md",
+        table="<results>/paper/audit.csv",
+    log:
+        "logs/paper/audit.log",
+    benchmark:
+        "benchmarks/paper/audit.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("audit"),
+        settings=section(),
+        rooms=digest("paper"),
+    shell:
+        "{params.script} --settings {params.settings} --values {input.values} --explanations {input.explanations} --page {output.page} --table {output.table} > {log} 2>&1"
