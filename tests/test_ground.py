@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,21 @@ def test_any_array_is_read_back_bit_for_bit(tmp_path_factory: pytest.TempPathFac
         assert back[name].dtype == expected.dtype
         assert back[name].shape == expected.shape
         assert back[name].tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_arrays_and_tensors_have_the_mode_that_the_umask_asks_for(tmp_path: Path, mask: int) -> None:
+    import torch
+
+    from plant.checkpoints import save_tensors
+
+    before = os.umask(mask)
+    try:
+        write_arrays(tmp_path / "a", {"x": np.zeros(2)})
+        save_tensors(tmp_path / "b", {"x": torch.zeros(2)})
+    finally:
+        os.umask(before)
+    assert {(tmp_path / name).stat().st_mode & 0o777 for name in "ab"} == {0o666 & ~mask}
 
 
 def test_the_metadata_of_arrays_is_kept(tmp_path: Path) -> None:

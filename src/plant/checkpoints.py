@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from plant.errors import InputError
-from plant.files import atomic_path, read_json, write_json
+from plant.files import atomic_path, read_json, usual_mode, write_json
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +22,7 @@ def save_tensors(target: Path, tensors: Mapping[str, "Tensor"]) -> None:
     """Write tensors as one safetensors file, atomically; shared storage is written out once a name."""
     with atomic_path(target) as partial:
         save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, partial)
+        usual_mode(partial)
 
 
 def load_tensors(source: Path) -> dict[str, "Tensor"]:

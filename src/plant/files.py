@@ -52,6 +52,14 @@ def write_arrays(target: Path, arrays: Mapping[str, np.ndarray], metadata: Mappi
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with atomic_path(target) as partial:
         save_file(contiguous, partial, metadata=dict(metadata or {}))
+        usual_mode(partial)
+
+
+def usual_mode(path: Path) -> None:
+    """Give a file the mode that `open` would have given it: safetensors makes every file its owner's alone."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
 
 
 def read_arrays(source: Path) -> dict[str, np.ndarray]:

@@ -105,7 +105,7 @@ class BaselineSettings(Frozen):
     """Most frequent n-grams kept."""
     max_negatives: Positive | None = 5000
     """Negative documents a label that the linear model is fitted on. None: all."""
-    log_odds_k: tuple[Positive, ...] = (1, 2, 3, 5, 10, 20)
+    log_odds_k: tuple[Positive, ...] = (1, 2, 3, 5, 10, 20, 50)
     """MIG words a label's score is summed over."""
     smoothing: Rate = 0.5
     """Added to each of the four counts of a log-odds."""
