@@ -129,7 +129,7 @@ def test_arrays_and_tensors_have_the_mode_that_the_umask_asks_for(tmp_path: Path
 
     before = os.umask(mask)
     try:
-        write_arrays(tmp_path / "a", {"x": np.zeros(2)})
+        files.write_arrays(tmp_path / "a", {"x": np.zeros(2)})
         save_tensors(tmp_path / "b", {"x": torch.zeros(2)})
     finally:
         os.umask(before)
