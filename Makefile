@@ -14,7 +14,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo test test-slow check format schema audit lock clean
+.PHONY: help setup demo test test-slow test-slurm check format schema audit lock clean
 
 help:  ## this list
 	@echo "make <target>:"
@@ -58,6 +58,9 @@ test: check  ## everything below `check`, then the tests
 
 test-slow: setup  ## the tests that take minutes
 	@pytest -m slow
+
+test-slurm: setup  ## the pipeline on a private Slurm (skips where Slurm is not installed)
+	@pytest -m slurm -rs tests/slurm
 
 check: setup  ## lint, format, types, import direction, and that generated files are in step
 	ruff check .

@@ -48,6 +48,7 @@ def job(
     if any(path.exists() and not path.stat().st_mode & OTHERS for path in read):
         os.umask(OTHERS)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    logging.getLogger("plant").info("%s started", Path(sys.argv[0]).stem)  # a killed job leaves no empty log
     try:
         extra = dict(main(args) or {})
         if args.provenance is not None:

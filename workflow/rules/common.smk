@@ -34,7 +34,9 @@ except InputError as error:
 
 R = SETTINGS.results
 SCORES = ["val.scores.parquet", "test.scores.parquet"]
-SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
+# relative, so that a repository that has moved reruns nothing
+HERE = Path(os.path.relpath(workflow.basedir))
+SCRIPTS = HERE / "workflow" / "scripts"
 
 
 def one_of(names):

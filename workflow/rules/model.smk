@@ -45,7 +45,7 @@ rule features:
         "benchmarks/model/{dataset}/{backbone}/features.tsv"
     conda:
         "../../envs/plant.yaml"
-    threads: workflow.cores
+    threads: 8
     resources:
         gpu=1,
         mem_mb=attempts(16000),

@@ -68,7 +68,7 @@ rule write_report:
         script=script("report"),
         settings=paper_settings,
         figures=lambda wildcards, input: Path(input.figures[0]).parent,
-        choices=Path(workflow.basedir) / "docs" / "choices",
+        choices=HERE / "docs" / "choices",
         rooms=digest("paper"),
     shell:
         "{params.script} --settings {params.settings} --figures {params.figures} --choices {params.choices} --report {output.report} > {log} 2>&1"

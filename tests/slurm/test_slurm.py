@@ -1,0 +1,165 @@
+"""The pipeline on a real scheduler: one node, two fake GPUs, the committed profile, every job through sbatch."""
+
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slurm
+
+# Polling for the impatient: on a real cluster the profile's own numbers hold.
+QUICK = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "15")
+PREPARED = ("results/corpus/small/tiny/tokens.safetensors", "results/model/small/tiny/backbone")
+RELEVANCE = "results/relevance/small/tiny/mig.parquet"
+MOVED = ("--rerun-triggers", "mtime")  # results that came from a folder with another name count as made here
+WITNESS = """\
+import os, pathlib
+seen = " ".join([os.environ["SLURM_JOB_PARTITION"], os.environ.get("CUDA_VISIBLE_DEVICES", "none")])
+pathlib.Path("logs", f"seen.{pathlib.Path(__file__).stem}.{os.environ['SLURM_JOB_ID']}").write_text(seen)
+"""
+GPU_SCRIPTS = ("pretrain", "finetune", "predict", "attention")
+CPU_SCRIPTS = ("corpus", "tokens", "relevance", "tfidf_linear", "bootstrap", "wilcoxon", "tables", "report")
+
+
+def text(run: subprocess.CompletedProcess) -> str:
+    return run.stdout + run.stderr
+
+
+def wait_until(condition, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s in vain"
+        time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def finished(slurm, tmp_path_factory):
+    """A clone in which `snakemake --profile slurm all` has run, and what it said."""
+    clone = slurm.clone(tmp_path_factory.mktemp("run") / "clone")
+    for script in (*GPU_SCRIPTS, *CPU_SCRIPTS):
+        clone.first(script, WITNESS)
+    run = clone.snakemake("all", *QUICK)
+    assert run.returncode == 0, text(run)[-5000:]
+    return clone, text(run)
+
+
+@pytest.fixture(scope="module")
+def prepared(slurm, tmp_path_factory):
+    """A clone that has made corpus, tokens and backbone, without the scheduler."""
+    clone = slurm.clone(tmp_path_factory.mktemp("prepared") / "clone")
+    subprocess.run(["snakemake", "--cores", "2", *PREPARED], cwd=clone.folder, env=clone.env, check=True)
+    return clone
+
+
+@pytest.fixture
+def half_done(prepared, slurm, tmp_path):
+    """A fresh clone with these results."""
+    clone = slurm.clone(tmp_path / "clone")
+    for folder in ("results", ".snakemake"):
+        shutil.copytree(prepared.folder / folder, clone.folder / folder, symlinks=True)
+    return clone
+
+
+def test_the_miniature_runs_through_the_scheduler_and_small_jobs_share_one(finished, slurm) -> None:
+    clone, said = finished
+    assert (clone.folder / "results/paper/small/report.html").stat().st_size > 100_000
+    assert re.search(r"(\d+) of \1 steps \(100%\) done", said)
+    jobs = slurm.jobs(clone)
+    assert {job.state for job in jobs} == {"COMPLETED"}
+    comments = [job.comment for job in jobs]
+    assert comments.count("rule_evaluate_metrics_predict") == 2
+    assert comments.count("rule_paper_write_figures_write_report_write_tables") == 1
+    steps = int(re.search(r"^total +(\d+)", said, re.MULTILINE)[1])
+    assert len(jobs) == steps - 1 - 2 - 2  # `all` is no job; two predictions and three papers share
+
+
+@pytest.mark.parametrize("script", GPU_SCRIPTS)
+def test_gpu_rules_land_on_the_gpu_partition_and_see_their_device(finished, script: str) -> None:
+    seen = [path.read_text("utf-8") for path in (finished[0].folder / "logs").glob(f"seen.{script}.*")]
+    assert seen
+    assert set(seen) <= {"gpu 0", "gpu 1"}
+
+
+@pytest.mark.parametrize("script", CPU_SCRIPTS)
+def test_cpu_rules_land_on_the_cpu_partition_without_a_device(finished, script: str) -> None:
+    seen = [path.read_text("utf-8") for path in (finished[0].folder / "logs").glob(f"seen.{script}.*")]
+    assert set(seen) == {"cpu none"}
+
+
+def test_an_ablation_target_reruns_alone(finished, slurm) -> None:
+    clone, _ = finished
+    before = len(slurm.jobs(clone))
+    config = clone.config()
+    config["finetunings"]["focal_long"]["gamma"] = 1.0
+    clone.write_config(config)
+    run = clone.snakemake("ablation_random_init", *QUICK)
+    assert run.returncode == 0, text(run)[-5000:]
+    new = [job.comment for job in slurm.jobs(clone)[before:]]
+    assert new == ["rule_finetune_wildcards_small_tiny_none_focal_long_0", "rule_evaluate_metrics_predict"]
+
+
+def test_a_failed_job_shows_its_log_and_is_retried_with_more_memory(half_done, slurm) -> None:
+    half_done.first(
+        "relevance",
+        "import pathlib, sys\n"
+        "if not pathlib.Path('failed').exists():\n"
+        "    pathlib.Path('failed').touch()\n"
+        "    sys.exit('the first attempt fails')",
+    )
+    run = half_done.snakemake(RELEVANCE, *QUICK, *MOVED)
+    assert run.returncode == 0, text(run)[-5000:]
+    assert "the first attempt fails" in text(run)
+    jobs = slurm.jobs(half_done)
+    assert [(job.state, job.memory) for job in jobs] == [("FAILED", "4000M"), ("COMPLETED", "8000M")]
+
+
+def test_a_job_over_its_time_limit_is_reported_as_such(half_done, slurm) -> None:
+    half_done.first("relevance", "import time\ntime.sleep(600)")
+    run = half_done.snakemake(RELEVANCE, *QUICK, *MOVED, "--retries", "0", "--set-resources", "relevance:runtime=1")
+    assert run.returncode != 0
+    assert "SLURM status is: 'TIMEOUT'" in text(run)
+    assert not (half_done.folder / RELEVANCE).exists()
+
+
+def test_a_job_over_its_memory_is_reported_and_gets_more(half_done, slurm) -> None:
+    half_done.first("relevance", "import time\nfill = bytearray(900 * 2**20)\ntime.sleep(20)")
+    more = "relevance:mem_mb=600 + 1400 * (attempt - 1)"
+    run = half_done.snakemake(RELEVANCE, *QUICK, *MOVED, "--set-resources", more)
+    assert run.returncode == 0, text(run)[-5000:]
+    # Without cgroups the status is FAILED, not OUT_OF_MEMORY, and Slurm's own log has the reason.
+    named = re.search(r", (\S+/logs/slurm/rule_relevance/\S+\.log) \(check log", text(run))[1]
+    assert "exceeded memory limit" in Path(named).read_text("utf-8")
+    assert [(job.state, job.memory) for job in slurm.jobs(half_done)] == [("FAILED", "600M"), ("COMPLETED", "2000M")]
+
+
+def test_partitions_that_the_cluster_lacks_end_in_an_error_that_names_them(half_done, slurm) -> None:
+    half_done.write_partitions({"batch": {"max_runtime": "1d"}, "a100": {"max_runtime": "1d", "max_gpu": 4}})
+    run = half_done.snakemake(RELEVANCE, *QUICK, *MOVED, "--retries", "0")
+    assert run.returncode != 0
+    assert "invalid partition specified: batch" in text(run)
+    assert slurm.jobs(half_done) == []
+
+
+def test_a_killed_run_goes_on_where_it_was_and_repeats_nothing(half_done, slurm) -> None:
+    target = "results/finetuning/small/tiny/plant+focal/seed0/head.safetensors"
+    half_done.first("pretrain", "import time\ntime.sleep(20)")
+    with (half_done.folder / "first.log").open("w") as log:
+        first = subprocess.Popen(
+            half_done.command(target, *QUICK, *MOVED), cwd=half_done.folder, env=half_done.env, stdout=log, stderr=log
+        )
+        wait_until(lambda: any("pretrain" in job.comment and job.state == "RUNNING" for job in slurm.jobs(half_done)))
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+    locked = half_done.snakemake(target, *QUICK, *MOVED)
+    assert locked.returncode != 0
+    assert "LockException" in text(locked)
+    wait_until(lambda: all(job.state == "COMPLETED" for job in slurm.jobs(half_done)))  # jobs outlive Snakemake
+    assert half_done.snakemake("--unlock").returncode == 0
+    again = half_done.snakemake(target, *QUICK, *MOVED)
+    assert again.returncode == 0, text(again)[-5000:]
+    rules = [re.match(r"rule_([a-z]+)", job.comment)[1] for job in slurm.jobs(half_done)]
+    assert rules == ["relevance", "pretrain", "finetune"]
