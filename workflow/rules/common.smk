@@ -56,7 +56,6 @@ wildcard_constraints:
     finetuning=one_of(SETTINGS.finetunings),
     measure=one_of(plant_settings.MEASURES),
     experiment=one_of(SETTINGS.experiments),
-    split="val|test",
     seed=r"\d+",
 
 
