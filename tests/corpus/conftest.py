@@ -79,11 +79,10 @@ def demo() -> settings.Mimic3:
 def demo_folder(demo: settings.Mimic3, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpus of `demo`, with its raw files."""
     from plant.corpus.build import build_corpus
-    from plant.corpus.synthetic import write_mimic3
+    from plant.corpus.synthetic import write_raw
 
     out = tmp_path_factory.mktemp("demo")
-    assert demo.generate is not None
-    write_mimic3(demo.generate, out / "raw")
+    write_raw(demo, out / "raw")
     build_corpus(demo, out, raw=out / "raw")
     return out
 

@@ -68,6 +68,58 @@ def test_statistics_count_what_the_tables_hold(demo_folder: Path) -> None:
     assert found["label_cleaning"]["repeated_labels_removed"] > 0
 
 
+def test_statistics_hold_the_rows_of_the_papers_tables_7_and_8(demo_folder: Path) -> None:
+    tables, found = corpus_of(demo_folder), json.loads((demo_folder / "statistics.json").read_text())
+    every = pl.concat([tables[name] for name in ("train", "val", "test")])
+    assert found["all"]["documents"] == len(every)
+    assert found["all"]["groups"] == every["group_id"].n_unique()
+    assert found["all"]["labels_present"] == found["labels"] == len(tables["labels"])
+    for key, values in (
+        ("labels_per_document", [len(own) for own in every["labels"]]),
+        ("words_per_document", [len(text.split()) for text in every["text"]]),
+    ):
+        quartiles = np.percentile(values, [25, 50, 75])
+        assert [found["all"][key][name] for name in ("quartile_1", "median", "quartile_3")] == quartiles.tolist()
+        assert found["all"][key]["mean"] == pytest.approx(np.mean(values), abs=1e-3)
+    train = tables["train"]["labels"].list.len().sum()
+    assert found["splits"]["train"]["documents_per_label"] == pytest.approx(train / found["labels"], abs=1e-3)
+
+
+def test_the_ceiling_of_precision_is_what_a_system_that_knows_the_truth_reaches(demo_folder: Path) -> None:
+    rows = corpus_of(demo_folder)["test"]["labels"].to_list()
+    found = json.loads((demo_folder / "statistics.json").read_text())["ceilings"]
+    assert set(found) == {"p@1", "p@3", "p@5", "p@8", "p@15"}
+    for name, value in found.items():
+        k = int(name[2:])
+        best = [(own + [None] * k)[:k] for own in rows]  # the true labels first, then anything
+        assert value == pytest.approx(np.mean([sum(label is not None for label in own) / k for own in best]))
+
+
+def test_split_and_label_space_have_a_name_and_a_digest_of_what_they_hold(own: Path, tmp_path: Path) -> None:
+    def built(name: str, **more: object) -> dict:
+        build.build_corpus(table_of(own, **more), tmp_path / name)
+        return json.loads((tmp_path / name / "statistics.json").read_text())
+
+    one = built("one", split={"name": "s"}, labels={"name": "l"})
+    assert (one["split"]["name"], one["label_space"]["name"]) == ("s", "l")
+    cut, fewer = built("cut", train_size=4), built("fewer", labels={"top": 2})
+    assert (cut["split"]["name"], cut["label_space"]["name"]) == (None, None)
+    assert cut["split"]["digest"] == one["split"]["digest"] == fewer["split"]["digest"]  # before the draw
+    assert cut["label_space"]["digest"] == one["label_space"]["digest"] != fewer["label_space"]["digest"]
+    pl.read_parquet(own).with_columns(split=pl.Series(["train"] * 7 + ["dev"] * 3 + ["test"] * 2)).write_parquet(own)
+    assert built("other")["split"]["digest"] != one["split"]["digest"]
+
+
+def test_an_ordinary_dataset_restricts_labels_before_and_after_its_split(own: Path, tmp_path: Path) -> None:
+    """l0 is on 3 training documents, l1 on 3, l2 on 2; test has l1 and l2; `common` is the most frequent of all."""
+    labels = {"top": 3, "train_at_most": 3}
+    build.build_corpus(table_of(own, labels=labels), tmp_path / "out")
+    assert corpus_of(tmp_path / "out")["labels"].select("label", "n_train").rows() == [("l0", 3), ("l1", 3)]
+    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    assert found["label_cleaning"]["labels_dropped"] == 2
+    assert found["dropped_documents"]["without_labels_of_the_label_space"] == 4
+
+
 def test_building_twice_gives_the_same_bytes(demo: settings.Mimic3, demo_folder: Path, tmp_path: Path) -> None:
     build.build_corpus(demo, tmp_path, raw=demo_folder / "raw")
     assert {file.name for file in tmp_path.iterdir()} == set(build.FILES)
@@ -164,5 +216,5 @@ def test_a_failure_while_writing_leaves_the_old_corpus_whole(
 
 
 def test_generated_raw_files_must_be_named(demo: settings.Mimic3, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="write_mimic3"):
+    with pytest.raises(InputError, match="write_raw"):
         build.build_corpus(demo, tmp_path)

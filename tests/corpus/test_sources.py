@@ -147,6 +147,26 @@ def test_eurlex_archive_equals_its_folder(eurlex: Path, tmp_path: Path, packing:
     assert titles == {"20": "rice"}
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_some_systems_leave_beside_the_real_files_is_not_read(
+    codiesp: Path, eurlex: Path, tmp_path: Path, packed: bool
+) -> None:
+    """The published zips hold __MACOSX/.../._name for every name, in bytes that are no text."""
+    for root in (codiesp, eurlex):
+        for file in [file for file in root.rglob("*") if file.is_file()]:
+            litter = root / "__MACOSX" / file.relative_to(root).with_name(f"._{file.name}")
+            litter.parent.mkdir(parents=True, exist_ok=True)
+            litter.write_bytes(b"\x00\x05\x16\x07\xff")
+    path = codiesp
+    if packed:
+        path = tmp_path / "codiesp.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            for file in codiesp.rglob("*"):
+                archive.write(file, file.relative_to(codiesp))
+    assert len(read(source="codiesp", path=str(path))[0]) == 6
+    assert len(read(source="eurlex57k", path=str(eurlex))[0]) == 6
+
+
 # --- XMC ----------------------------------------------------------------------------------------
 
 TRUTH = {"train": [("first text", ["a b", "c"]), ("second", ["c"])], "test": [("third\u2028text", ["d"])]}
@@ -263,6 +283,10 @@ def test_codiesp_has_its_published_counts(open_data: Path, tmp_path: Path) -> No
     both = dataset.model_copy(update={"code_types": "both", "language": "es"})
     build.build_corpus(both, tmp_path)
     assert statistics(tmp_path)["labels"] == 3427
+    build.build_corpus(dataset.model_copy(update={"code_types": "P"}), tmp_path)
+    found = statistics(tmp_path)
+    assert (documents(found), found["labels"]) == ((435, 222, 224), 870)
+    assert found["dropped_documents"]["without_labels"] == 119
 
 
 def test_us_bills_have_their_known_counts(open_data: Path, tmp_path: Path) -> None:
@@ -290,7 +314,9 @@ from pathlib import Path
 from plant import settings
 from plant.corpus.build import build_corpus
 build_corpus(settings.Mimic3(source="mimic3", path=sys.argv[1], code_types="diagnoses"), Path(sys.argv[2]))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+status = Path("/proc/self/status")  # since the program began; ru_maxrss counts what its parent had at the fork, too
+peak = [line.split()[1] for line in status.read_text().splitlines() if "VmHWM" in line] if status.exists() else []
+print(int(peak[0] if peak else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) // 1024)
 """
 
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from plant import seeds
 from plant.corpus.documents import canonical
-from plant.corpus.splits import assign, cut_train, published
+from plant.corpus.splits import assign, published
 from plant.corpus.stratification import stratify
-from plant.errors import InputError
 from plant.settings import Split
 
 CORPORA = st.lists(
@@ -159,21 +158,6 @@ def test_a_published_table_of_integer_ids_is_read(tmp_path: Path, ending: str) -
     path = tmp_path / f"split.{ending}"
     (table.write_ipc if ending == "feather" else table.write_parquet)(path)
     assert published(Split(table=str(path))) == {"1": "train", "2": "val", "3": "test"}
-
-
-@settings(deadline=None)
-@given(st.integers(1, 19), st.integers(0, 3))
-def test_a_smaller_training_split_is_part_of_a_larger_one(size: int, seed: int) -> None:
-    frame = frame_of([(i, ["a"]) for i in range(25)], ["train"] * 20 + ["val"] * 3 + ["test"] * 2)
-    small, large = cut_train(frame, size, seed=seed), cut_train(frame, size + 1, seed=seed)
-    assert (small["split"] == "train").sum() == size
-    assert set(small["document_id"]) < set(large["document_id"])
-    assert small.filter(pl.col("split") != "train").equals(frame.filter(pl.col("split") != "train"))
-
-
-def test_more_training_documents_than_there_are_is_an_error() -> None:
-    with pytest.raises(InputError, match="at most the 2"):
-        cut_train(frame_of([(0, ["a"]), (1, ["a"])], ["train", "train"]), 3, seed=0)
 
 
 SIZES = {"caml/{}_full_hadm_ids.csv": (47_723, 1_631, 3_372), "caml/{}_50_hadm_ids.csv": (8_066, 1_573, 1_729)}

@@ -1,6 +1,7 @@
-"""The generator knows the truth: what it wrote must come back through the ingestion, and nothing else."""
+"""MIMIC-III: the generator knows the truth, and what it wrote must come back through the ingestion."""
 
 import gzip
+import hashlib
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from plant import settings
 from plant.corpus.simulation import NEGATION, OTHER_WORD, Simulation, simulate
-from plant.corpus.synthetic import CODE_COLUMNS, NOTE_COLUMNS, write_mimic3
+from plant.corpus.synthetic.mimic3 import CODE_COLUMNS, NOTE_COLUMNS, write
 
 FILES = [
     f"{name}.csv.gz"
@@ -52,10 +53,19 @@ def test_every_admission_comes_back_with_its_patient_text_and_codes(truth: Simul
 def test_the_same_settings_give_the_same_bytes_and_another_seed_gives_others(tmp_path: Path) -> None:
     generate = settings.Generate(admissions=30, codes=20, words=100)
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        write_mimic3(generate.model_copy(update={"seed": seed}), tmp_path / name)
+        write(generate.model_copy(update={"seed": seed}), tmp_path / name)
     read = {name: [(tmp_path / name / file).read_bytes() for file in FILES] for name in "abc"}
     assert read["a"] == read["b"]
     assert all(one != other for one, other in zip(read["a"], read["c"], strict=True))
+
+
+def test_the_default_corpus_is_what_it_was_when_its_numbers_were_published(tmp_path: Path) -> None:
+    """The digest of the files' contents, taken before other raw forms were written from the same simulation."""
+    write(settings.Generate(admissions=1200, codes=150, words_per_note=60), tmp_path)
+    state = hashlib.sha256()
+    for file in sorted(tmp_path.iterdir()):
+        state.update(file.name.encode() + gzip.decompress(file.read_bytes()))
+    assert state.hexdigest() == "771e5a3079cf233b1933a4e8f9d39de523cae937bed9eb4e551756bfcdc10d24"
 
 
 def test_the_files_have_the_raw_headers(demo_folder: Path) -> None:

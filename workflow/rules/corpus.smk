@@ -1,7 +1,9 @@
 """Corpus: from raw files to documents, labels, splits and tokens.
 
 REQUIRED INPUTS
-    the dataset's raw files (config: datasets.<name>.path), or a generator for the synthetic MIMIC-III
+    the dataset's raw files (config: datasets.<name>.path); or a generator of stand-ins in the same form (generate);
+    or another dataset that it is a part of (source: subset)
+    what the config's `downloads` names is fetched from its public home where it is missing
 
 OUTPUTS
     results/corpus/<dataset>/{train,val,test,labels}.parquet, labels.safetensors, statistics.json
@@ -9,19 +11,46 @@ OUTPUTS
 """
 
 
-rule synthetic_mimic3:
-    """A synthetic MIMIC-III in the raw schema, so that the default goes through the real ingestion."""
+rule fetch:
+    """A public file from its home, checked. What is there already (put there by hand, say) is left alone."""
     output:
-        raw=directory("<results>/corpus/{dataset}/raw"),
+        update("{place}"),
     log:
-        "logs/corpus/{dataset}/synthetic_mimic3.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/synthetic_mimic3.tsv"
+        "logs/downloads/{place}.log",
+    wildcard_constraints:
+        place=one_of(path for path in DOWNLOADS if path not in ARCHIVES),
+    localrule: True
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("synthetic_mimic3"),
-        settings=lambda wildcards: section(generate=SETTINGS.datasets[wildcards.dataset].generate),
+        script=script("fetch"),
+        settings=lambda wildcards: section(download=DOWNLOADS[wildcards.place]),
+    shell:
+        "{params.script} --settings {params.settings} --target {output} > {log} 2>&1"
+
+
+use rule fetch as fetch_archive with:
+    output:
+        update(directory("{place}")),
+    wildcard_constraints:
+        place=one_of(ARCHIVES),
+
+
+rule synthetic:
+    """A stand-in in the dataset's raw form, so that it goes through the real ingestion."""
+    output:
+        raw=directory("<results>/corpus/{dataset}/raw"),
+    log:
+        "logs/corpus/{dataset}/synthetic.log",
+    benchmark:
+        "benchmarks/corpus/{dataset}/synthetic.tsv"
+    wildcard_constraints:
+        dataset=one_of(STAND_INS),
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("synthetic"),
+        settings=lambda wildcards: section(dataset=SETTINGS.datasets[wildcards.dataset]),
         rooms=digest("corpus"),
     shell:
         "{params.script} --settings {params.settings} --raw {output.raw} > {log} 2>&1"
@@ -30,35 +59,57 @@ rule synthetic_mimic3:
 rule corpus:
     """Read, clean, split and check one dataset."""
     input:
-        raw=raw_files,
+        raw=stand_in,
+        downloads=downloads,
     output:
-        multiext(
-            "<results>/corpus/{dataset}/",
-            "train.parquet",
-            "val.parquet",
-            "test.parquet",
-            "labels.parquet",
-            "labels.safetensors",
-            "statistics.json",
-            "provenance.json",
-        ),
+        multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
     log:
         "logs/corpus/{dataset}/corpus.log",
     benchmark:
         "benchmarks/corpus/{dataset}/corpus.tsv"
+    wildcard_constraints:
+        dataset=one_of(name for name in SETTINGS.datasets if name not in SUBSETS),
     conda:
         "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
         script=script("corpus"),
-        settings=lambda wildcards: section(dataset=SETTINGS.datasets[wildcards.dataset]),
+        settings=corpus_settings,
         raw=lambda wildcards, input: f"--raw {input.raw}" if input.raw else "",
         out=subpath(output[0], parent=True),
         rooms=digest("corpus"),
     shell:
         "{params.script} --settings {params.settings} {params.raw} --out {params.out}"
         " --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule subset:
+    """A corpus that is part of another one: other labels, other lists, a smaller training split."""
+    input:
+        documents=whole_files,
+        downloads=downloads,
+    output:
+        multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
+    log:
+        "logs/corpus/{dataset}/subset.log",
+    benchmark:
+        "benchmarks/corpus/{dataset}/subset.tsv"
+    wildcard_constraints:
+        dataset=one_of(SUBSETS),
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("subset"),
+        settings=corpus_settings,
+        corpus=whole_folder,
+        out=subpath(output[0], parent=True),
+        rooms=digest("corpus"),
+    shell:
+        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
+        " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
 
 
 rule tokenizer:

@@ -9,14 +9,13 @@ from pathlib import Path
 import polars as pl
 
 from plant import settings
-from plant.corpus import report, splits
+from plant.corpus import draws, label_space, report, splits, synthetic
 from plant.corpus.cleaning import clean
-from plant.corpus.codes import check_label_list
 from plant.corpus.documents import SPLITS, Documents, some
 from plant.corpus.sources import codiesp, eurlex57k, mimic3, mimic4, table, xmc
 from plant.corpus.staging import staged
 from plant.errors import InputError
-from plant.files import require_file, write_arrays, write_json
+from plant.files import write_arrays, write_json
 
 FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safetensors", "statistics.json")
 
@@ -24,12 +23,14 @@ FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safe
 def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = None) -> None:
     """Read a dataset and write the corpus into `out`: the files of `FILES`, all of them or none.
 
-    Order of the steps: read, clean, drop documents without text, restrict the labels (`keep`, then `min_count` over
-    all documents of the source), drop documents without labels, split, cut the training split to `train_size`.
-    The label space is that of all splits before the cut, so that it does not change with `train_size`.
+    Order of the steps: read; clean; drop documents without text; restrict the labels by what all documents of the
+    source say (`keep`, then `min_count`, then `top`); drop documents without labels; split; restrict the labels by
+    what the split says (`train_at_least`, `train_at_most`, `test_at_least`); drop documents without labels; cut the
+    training split to `train_size`. The label space is that of all splits before the cut, so that it does not change
+    with `train_size`.
 
     Args:
-        dataset: an entry of the config's `datasets`.
+        dataset: an entry of the config's `datasets`; a subset is made by `plant.corpus.subset`.
         out: folder of the corpus; other files in it are left alone.
         raw: folder of the generated raw files, for a dataset with `generate`.
 
@@ -38,40 +39,44 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
     """
     counts: Counter[str] = Counter()
     documents = _prepare(read(dataset, raw=raw), dataset, counts)  # the raw texts are freed there
-    dropped = dict(documents.dropped)
-    frame = splits.assign(documents.frame, dataset.split, dropped=[one for ids in dropped.values() for one in ids])
-    dropped["not_in_the_split_lists"] = tuple(frame.filter(pl.col("split").is_null())["document_id"])
-    frame = frame.drop_nulls("split")
-    labels = report.label_names(frame)
-    frame = splits.cut_train(frame, dataset.train_size, seed=dataset.split.seed)
-    documents = replace(documents, frame=_in_split_order(frame), dropped=dropped)
-    _write(documents, labels, counts, Path(out), private=dataset.credentialed)
+    documents = split_documents(documents, dataset, counts)
+    names = report.Names(dataset.split.name, dataset.labels.name)
+    write(documents, dataset, counts, Path(out), names=names, private=dataset.credentialed)
 
 
 def read(dataset: settings.Dataset, *, raw: Path | None = None) -> Documents:
     """Read the source that `dataset` names into the canonical frame."""
     match dataset:
-        case settings.Mimic3(path=None):
-            if raw is None:
-                raise InputError(
-                    "build_corpus",
-                    expected="`raw`, the folder of the generated files",
-                    got="none",
-                    fix="Run write_mimic3 first.",
-                )
-            return mimic3.read(dataset, Path(raw))
-        case settings.Mimic3():
-            return mimic3.read(dataset, Path(str(dataset.path)))
-        case settings.Mimic4():
-            return mimic4.read(dataset)
-        case settings.CodiEsp():
-            return codiesp.read(dataset)
-        case settings.Eurlex57k():
-            return eurlex57k.read(dataset)
-        case settings.Xmc():
-            return xmc.read(dataset)
         case settings.Table():
             return table.read(dataset)
+        case settings.Subset():
+            raise InputError("build_corpus", expected="a source of its own", got="a subset", fix="Use build_subset.")
+    path = _path(dataset, raw)
+    match dataset:
+        case settings.Mimic3():
+            return mimic3.read(dataset, path)
+        case settings.Mimic4():
+            return mimic4.read(dataset, path)
+        case settings.CodiEsp():
+            return codiesp.read(dataset, path)
+        case settings.Eurlex57k():
+            return eurlex57k.read(path)
+        case settings.Xmc():
+            return xmc.read(dataset, path)
+
+
+def _path(dataset: synthetic.Raw, raw: Path | None) -> Path:
+    """Where the raw files lie: those of the config, or the generated ones."""
+    if dataset.generate is None:
+        return Path(str(dataset.path))
+    if raw is None:
+        raise InputError(
+            "build_corpus",
+            expected="`raw`, the folder of the generated files",
+            got="none",
+            fix="Run plant.corpus.synthetic.write_raw first.",
+        )
+    return synthetic.raw_path(dataset, Path(raw))
 
 
 def _check_ids(frame: pl.DataFrame) -> None:
@@ -93,14 +98,20 @@ def _prepare(documents: Documents, dataset: settings.Dataset, counts: Counter[st
     texts = clean(documents.frame["text"], dataset.cleaning).alias("text")
     documents = replace(documents, frame=documents.frame.with_columns(texts))
     frame, dropped = documents.frame, dict(documents.dropped)
-    frame = _drop(frame, frame["text"].str.strip_chars() == "", "without_text", dropped)
+    frame = drop(frame, frame["text"].str.strip_chars() == "", "without_text", dropped)
     tidy = pl.element().str.strip_chars()
     frame = frame.with_columns(pl.col("labels").list.eval(tidy.filter(tidy.str.len_chars() > 0)))
     unique = frame["labels"].list.unique().list.sort()
     counts["repeated_labels_removed"] = int((frame["labels"].list.len() - unique.list.len()).sum())
-    frame = _drop(frame.with_columns(unique.alias("labels")), unique.list.len() == 0, "without_labels", dropped)
-    frame = frame.with_columns(restrict_labels(frame["labels"], dataset.labels, counts).alias("labels"))
-    frame = _drop(frame, frame["labels"].list.len() == 0, "without_labels_of_the_label_space", dropped)
+    frame = drop(frame.with_columns(unique.alias("labels")), unique.list.len() == 0, "without_labels", dropped)
+    frame = frame.with_columns(label_space.restrict(frame["labels"], dataset.labels, counts).alias("labels"))
+    frame = drop(frame, frame["labels"].list.len() == 0, "without_labels_of_the_label_space", dropped)
+    check_some_left(frame, dropped)
+    return replace(documents, frame=frame, dropped=dropped)
+
+
+def check_some_left(frame: pl.DataFrame, dropped: dict[str, tuple[str, ...]]) -> None:
+    """Raise where no document is left."""
     if not len(frame):
         reasons = ", ".join(f"{len(ids)} {reason}" for reason, ids in dropped.items())
         raise InputError(
@@ -109,48 +120,42 @@ def _prepare(documents: Documents, dataset: settings.Dataset, counts: Counter[st
             got=f"none ({reasons})",
             fix="Check the source and the label restrictions.",
         )
-    return replace(documents, frame=frame, dropped=dropped)
 
 
-def _drop(frame: pl.DataFrame, bad: pl.Series, reason: str, dropped: dict[str, tuple[str, ...]]) -> pl.DataFrame:
-    dropped[reason] = tuple(frame.filter(bad)["document_id"])
+def drop(frame: pl.DataFrame, bad: pl.Series, reason: str, dropped: dict[str, tuple[str, ...]]) -> pl.DataFrame:
+    """The frame without some documents; their ids go to `dropped`, under the reason."""
+    dropped[reason] = (*dropped.get(reason, ()), *frame.filter(bad)["document_id"])
     return frame.filter(~bad)
 
 
-def restrict_labels(labels: pl.Series, space: settings.LabelSpace, counts: Counter[str]) -> pl.Series:
-    """Drop the labels that `keep` does not name, then those on fewer than `min_count` documents.
+def split_documents(
+    documents: Documents, dataset: settings.Dataset, counts: Counter[str], *, keep_test: bool = False
+) -> Documents:
+    """Split, restrict the labels by the split, and drop the documents that have none left.
 
     Args:
-        labels: sorted lists without repetitions.
-        space: the config section.
-        counts: gets the number of labels dropped, and of those asked for that no document has.
+        documents: with the labels that `label_space.restrict` left.
+        dataset: its sections `split` and `labels` are read.
+        counts: of label cleaning.
+        keep_test: keep test documents without a label (choice C20).
+
+    Returns:
+        The documents in the order of the corpus: train, val, test, each in the order of the source.
 
     Raises:
-        InputError: the file `keep` is missing, or none of its labels occurs.
+        InputError: lists and documents do not belong together, a group is torn, or a split is empty.
     """
-    if space.keep is None and space.min_count == 1:
-        return labels
-    rows = pl.DataFrame({"labels": labels}).with_row_index("row").explode("labels").drop_nulls("labels")
-    present = rows["labels"].unique()
-    if space.keep is not None:
-        lines = require_file(Path(space.keep)).read_text(encoding="utf-8").splitlines()
-        wanted = {line.strip() for line in lines if line.strip()}
-        check_label_list(wanted, present, where=space.keep)
-        counts["labels_asked_for_but_absent"] = len(wanted.difference(present))
-        rows = rows.filter(pl.col("labels").is_in(sorted(wanted)))
-        if not len(rows):
-            raise InputError(
-                space.keep,
-                expected="labels of this corpus, one a line",
-                got=f"{len(wanted)} labels, none of which occurs",
-                fix="Check their spelling (dots, case).",
-            )
-    rows = rows.filter(pl.len().over("labels") >= space.min_count)
-    counts["labels_dropped"] = len(present) - rows["labels"].n_unique()
-    kept = rows.group_by("row").agg("labels")
-    every = pl.DataFrame({"row": range(len(labels))}, schema={"row": pl.UInt32})
-    joined = every.join(kept, on="row", how="left", maintain_order="left")["labels"]
-    return joined.fill_null([]).list.sort()
+    dropped = dict(documents.dropped)
+    known = [one for ids in dropped.values() for one in ids]
+    frame = splits.assign(documents.frame, dataset.split, dropped=known)
+    frame = drop(frame, frame["split"].is_null(), "not_in_the_split_lists", dropped)
+    frame = frame.with_columns(label_space.restrict_after_split(frame, dataset.labels, counts).alias("labels"))
+    bare = frame["labels"].list.len() == 0
+    if keep_test:
+        bare &= frame["split"] != "test"
+    frame = drop(frame, bare, "without_labels_of_the_label_space", dropped)
+    check_some_left(frame, dropped)
+    return replace(documents, frame=_in_split_order(frame), dropped=dropped)
 
 
 def _in_split_order(frame: pl.DataFrame) -> pl.DataFrame:
@@ -167,10 +172,34 @@ def _in_split_order(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _write(documents: Documents, labels: pl.Series, counts: Counter[str], out: Path, *, private: bool) -> None:
-    frame = documents.frame
+def write(
+    documents: Documents,
+    dataset: settings.Dataset,
+    counts: Counter[str],
+    out: Path,
+    *,
+    names: report.Names,
+    private: bool,
+    labels: pl.Series | None = None,
+) -> None:
+    """Cut the training split and write the files of `FILES`, all of them or none.
+
+    Args:
+        documents: in the order of the corpus, with the whole training split.
+        dataset: `train_size`, `draw`, `expected` and the split's seed are read.
+        counts: of label cleaning.
+        out: folder of the corpus.
+        names: of the split and of the label space.
+        private: the files can be read by their owner only.
+        labels: the label space, sorted; None: the labels that the documents have.
+    """
+    labels = report.label_names(documents.frame) if labels is None else labels
+    identity = report.identity(documents.frame, labels, names)
+    frame = draws.cut_train(documents.frame, dataset.train_size, draw=dataset.draw, seed=dataset.split.seed)
     arrays = report.label_arrays(frame, labels)
     statistics = report.statistics(frame, arrays["counts"]) | {
+        **identity,
+        "expected": report.expected(dataset.expected, frame, labels),
         "dropped_documents": {reason: len(ids) for reason, ids in documents.dropped.items()},
         "label_cleaning": dict(counts),
         "source": dict(documents.notes),

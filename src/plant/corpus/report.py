@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +12,19 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.documents import SPLITS
+from plant.corpus.identity import digest
+from plant.settings.corpus import Expected
+
+CEILINGS = (1, 3, 5, 8, 15)
+"""k of the precisions of which the ceiling is stated."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of the published split and label space; None where there is none."""
+
+    split: str | None
+    label_space: str | None
 
 
 def label_names(frame: pl.DataFrame) -> pl.Series:
@@ -49,16 +64,49 @@ def statistics(frame: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
     train, val, test = counts
     return {
         "labels": int(counts.shape[1]),
-        "splits": {name: _split(frame.filter(pl.col("split") == name), counts[i]) for i, name in enumerate(SPLITS)},
+        "all": _part(frame, counts.sum(axis=0)),
+        "splits": {name: _part(frame.filter(pl.col("split") == name), counts[i]) for i, name in enumerate(SPLITS)},
         "labels_in_val_absent_from_train": int(((val > 0) & (train == 0)).sum()),
         "labels_in_test_absent_from_train": int(((test > 0) & (train == 0)).sum()),
         "assignments_in_test_absent_from_train": int(test[train == 0].sum()),
         "labels_in_train_below_10_documents": int(((train > 0) & (train < 10)).sum()),
         "test_texts_that_are_in_train": _shared_texts(frame),
+        "ceilings": {f"p@{k}": value for k, value in ceilings(frame.filter(pl.col("split") == "test")).items()},
     }
 
 
-def _split(part: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
+def ceilings(test: pl.DataFrame) -> dict[int, float]:
+    """The most that precision at k can be: mean(min(|Y|, k) / k) over the documents that have labels.
+
+    >>> ceilings(pl.DataFrame({"labels": [["a"], ["a", "b", "c"]]}))[3]
+    0.6666666666666666
+    """
+    lengths = test["labels"].list.len().to_numpy()
+    lengths = lengths[lengths > 0]
+    return {k: float((np.minimum(lengths, k) / k).mean()) if len(lengths) else 0.0 for k in CEILINGS}
+
+
+def identity(frame: pl.DataFrame, labels: pl.Series, names: Names) -> dict[str, Any]:
+    """Names and digests of the split (before the training split is cut) and of the label space."""
+    documents = (f"{split} {one}" for split, one in frame.select("split", "document_id").iter_rows())
+    return {
+        "split": {"name": names.split, "digest": digest(documents)},
+        "label_space": {"name": names.label_space, "digest": digest(labels)},
+    }
+
+
+def expected(sizes: Expected, frame: pl.DataFrame, labels: pl.Series) -> dict[str, list[int]]:
+    """[published, found] of every size that the config states; a warning in the log for each that differs."""
+    found = {name: int((frame["split"] == name).sum()) for name in SPLITS} | {"labels": len(labels)}
+    pairs = {name: [getattr(sizes, name), size] for name, size in found.items() if getattr(sizes, name) is not None}
+    for name, (published, size) in pairs.items():
+        if published != size:
+            what = "labels" if name == "labels" else f"{name} documents"
+            logging.getLogger("plant").warning("%s: %d published, %d found", what, published, size)
+    return pairs
+
+
+def _part(part: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
     words = part["text"].str.count_matches(r"\S+")
     return {
         "documents": len(part),
@@ -67,6 +115,7 @@ def _split(part: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
         "assignments": int(counts.sum()),
         "labels_per_document": _summary(part["labels"].list.len()),
         "words_per_document": _summary(words),
+        "documents_per_label": round(float(counts.mean()), 3),  # over the label space, as in the paper's Table 8
     }
 
 

@@ -1,4 +1,4 @@
-"""Draws a corpus in the shape of MIMIC-III, so that the default run passes through the real ingestion.
+"""Draws a corpus in the shape of MIMIC-III; `plant.corpus.synthetic` writes it in every published raw form.
 
 Nothing clinical: words are invented syllables, codes are drawn from the patterns of ICD-9. Every code has its own
 indicator terms, so this corpus FAVOURS relevance by presence; a result on it is no evidence for a method.
@@ -23,6 +23,7 @@ ADDENDUM_RATE = 0.15
 READMISSION_RATE = 0.2
 NEGATION = "nonu"
 """The invented word before a mention that says that the admission does not have the code."""
+SUMMARY = "Discharge summary"
 OTHER_WORD = "extraneo"
 """Stands in every note that is no discharge summary: it must never reach the corpus."""
 
@@ -36,6 +37,10 @@ class Note:
     category: str
     description: str
     text: str
+
+    @property
+    def is_summary(self) -> bool:
+        return self.category == SUMMARY
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,14 @@ class Simulation:
     patients: dict[int, int]
     procedures: frozenset[str]
     terms: dict[str, tuple[str, ...]]
+
+    def texts(self) -> dict[int, str]:
+        """Admission -> its discharge summaries, one after the other, for the forms that know no notes."""
+        texts: dict[int, str] = {}
+        for note in self.notes:
+            if note.is_summary and note.admission is not None:
+                texts[note.admission] = texts.get(note.admission, "") + note.text
+        return texts
 
 
 def simulate(generate: Generate) -> Simulation:
@@ -196,7 +209,7 @@ class _Writer:
     def _summary(
         self, patient: int, admission: int | None, description: str, length: int, mentions: Sequence[str]
     ) -> Note:
-        return Note(patient, admission, "Discharge summary", description, self._text(length, mentions))
+        return Note(patient, admission, SUMMARY, description, self._text(length, mentions))
 
     def _term(self, code: str) -> str:
         return self.terms[code][int(self.random.choice(3, p=SYNONYMS))]

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from plant import seeds
 from plant.corpus.documents import SPLITS, some
 from plant.corpus.stratification import stratify
 from plant.errors import InputError, nearest
@@ -162,21 +161,3 @@ def check_groups(frame: pl.DataFrame) -> None:
             got=f"{len(torn)} group(s) in more than one: {some(torn)}",
             fix="Correct the lists, or let the pipeline split by group (no `ids`, no `table`).",
         )
-
-
-def cut_train(frame: pl.DataFrame, size: int | None, *, seed: int) -> pl.DataFrame:
-    """Keep `size` training documents, drawn without replacement; a larger size holds every smaller one."""
-    if size is None:
-        return frame
-    rows = np.flatnonzero((frame["split"] == "train").to_numpy())
-    if size > len(rows):
-        raise InputError(
-            "train_size",
-            expected=f"at most the {len(rows)} training documents",
-            got=str(size),
-            fix="Lower it, or leave it out to keep all.",
-        )
-    leave = seeds.generator(seed, "corpus", "train_size").permutation(rows)[size:]
-    keep = np.ones(len(frame), dtype=bool)
-    keep[leave] = False
-    return frame.filter(pl.Series(keep))

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from plant.files import record
+
 
 @contextmanager
 def owner_only(private: bool) -> Iterator[None]:
@@ -42,5 +44,6 @@ def staged(out: Path, *, private: bool = False) -> Iterator[Path]:
             yield folder
             for file in sorted(folder.iterdir()):
                 file.replace(Path(out) / file.name)
+                record(Path(out) / file.name)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

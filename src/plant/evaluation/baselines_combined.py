@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from plant.errors import InputError
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, write
+from plant.evaluation.comparable import require_comparable
 from plant.evaluation.scores import Scores, read_scores
 from plant.evaluation.top import scores_at, sorted_csr
 from plant.settings import BaselineSettings, Evaluation
@@ -60,7 +60,9 @@ def combined(linear: Path, log_odds: Path, *, settings: BaselineSettings, evalua
         InputError: scores are missing, or the two systems scored other documents or labels.
     """
     scores = {split: (read_scores(linear, split), read_scores(log_odds, split)) for split in SPLITS}
-    pairs = {split: _pair(*both, where=f"{split} scores of {log_odds}") for split, both in scores.items()}
+    for split, both in scores.items():
+        require_comparable(*both, f"{split} scores of {linear} and {log_odds}")
+    pairs = {split: _pair(*both) for split, both in scores.items()}
     scales = _scale(pairs["val"].first), _scale(pairs["val"].second)
     truth = {split: both[0].truth for split, both in scores.items()}
     values = {w: ndcg(weighted(pairs["val"], scales, w), truth["val"]) for w in settings.weights}
@@ -69,7 +71,7 @@ def combined(linear: Path, log_odds: Path, *, settings: BaselineSettings, evalua
         out, document_ids={split: both[0].document_ids for split, both in scores.items()},
         label_names=scores["val"][0].label_names, truth=truth, natural_threshold=None, evaluation=evaluation,
         scores={split: weighted(pair, scales, weight) for split, pair in pairs.items()}, choices=choices,
-        beside=Path(linear) / "val.scores.parquet",
+        beside=Path(linear) / "val.scores.parquet", names=scores["val"][0].names,
     )  # fmt: skip
 
 
@@ -95,12 +97,7 @@ def _scale(values: np.ndarray) -> _Scale:
     return _Scale(float(finite.mean()) if finite.size else 0.0, deviation if deviation > 0 else 1.0)
 
 
-def _pair(first: Scores, second: Scores, *, where: str) -> _Pair:
-    if first.document_ids != second.document_ids or first.label_names != second.label_names:
-        raise InputError(
-            where, expected="the documents and labels that the linear system scored", got="others",
-            fix="Make both again from the same corpus.",
-        )  # fmt: skip
+def _pair(first: Scores, second: Scores) -> _Pair:
     if first.dense is not None and second.dense is not None:
         return _Pair(first.dense, second.dense, None, first.truth.shape)
     n_labels = len(first.label_names)

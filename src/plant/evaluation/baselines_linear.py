@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from plant.corpus.identity import read_names
 from plant.corpus.reader import Labels, load_labels
 from plant.errors import InputError
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
@@ -80,7 +81,7 @@ def tfidf_linear(
     write(
         out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
         truth=truth, scores={"val": scores[:n_val], "test": scores[n_val:]}, natural_threshold=0.0,
-        evaluation=evaluation, beside=Path(corpus) / "train.parquet",
+        evaluation=evaluation, beside=Path(corpus) / "train.parquet", names=read_names(corpus),
         choices={**choices, "c_chosen_on_labels": len(sample), "features": problem.train.shape[1]},
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from plant.corpus.identity import read_names
 from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
 from plant.errors import InputError
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
@@ -58,7 +59,7 @@ def mig_log_odds(
     write(
         out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
         truth=truth, scores={split: score(split, k) for split in SPLITS}, natural_threshold=0.0,
-        evaluation=evaluation, beside=Path(corpus) / "train.parquet", choices=choices,
+        evaluation=evaluation, beside=Path(corpus) / "train.parquet", names=read_names(corpus), choices=choices,
     )  # fmt: skip
 
 

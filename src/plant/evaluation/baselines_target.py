@@ -64,12 +64,16 @@ def write(
     evaluation: Evaluation,
     choices: Mapping[str, Any],
     beside: Path,
+    names: tuple[str | None, str | None],
 ) -> None:
-    """Write the scores of val and test and choices.json; readable by the owner only where `beside` is."""
+    """Write the scores of val and test and choices.json; readable by the owner only where `beside` is.
+
+    `names` are those of the split and of the label space.
+    """
     with owner_only(is_private(beside)):
         for split in SPLITS:
             write_scores(
                 out, split, document_ids=document_ids[split], label_names=label_names, truth=truth[split],
-                scores=scores[split], natural_threshold=natural_threshold, settings=evaluation,
+                scores=scores[split], natural_threshold=natural_threshold, settings=evaluation, names=names,
             )  # fmt: skip
         write_json(Path(out) / "choices.json", dict(choices))

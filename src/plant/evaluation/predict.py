@@ -8,13 +8,16 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
+from plant.corpus.identity import read_names
 from plant.evaluation.scores import write_scores
-from plant.finetuning.finetune import predict_logits
+from plant.finetuning.candidates import Shortlist
+from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.model.assemble import TrainingData
 from plant.model.classifier import LabelClassifier
 from plant.settings import Evaluation
 
-PART = 512  # documents whose scores are dense at the same time where the label set is large
+PART = 512  # documents whose scores are dense at the same time, ...
+SCORES = 2**25  # ... or fewer where the label set is large: about 0.5 GB with their order
 
 
 def predict_split(
@@ -26,10 +29,12 @@ def predict_split(
     out: Path,
     settings: Evaluation,
     batch_size: int,
+    shortlist: Shortlist | None = None,
 ) -> None:
     """Write the scores of one split by the scores contract.
 
-    A label without a training document, and every label of a document without a token, gets no score (-inf).
+    A label without a training document, and every label of a document without a token, gets no score (-inf). With a
+    shortlist so does every label outside it, true or not: the truth of a document decides nothing about its scores.
 
     Args:
         classifier: trained.
@@ -39,6 +44,7 @@ def predict_split(
         out: folder of the scores.
         settings: top K, dense limit.
         batch_size: documents at once.
+        shortlist: candidates of every document; None scores all labels.
     """
     table = pl.read_parquet(corpus / f"{split}.parquet", columns=["document_id", "labels"])
     n_labels = len(data.names)
@@ -47,17 +53,48 @@ def predict_split(
     dense = n_labels <= settings.dense_limit
     truth = _truth(table["labels"], data.names)
     rows: list[Any] = []  # dense parts, or sparse ones
-    for start in range(0, table.height, PART):
-        part = documents[(documents >= first + start) & (documents < first + start + PART)]
-        scores = np.full((min(PART, table.height - start), n_labels), -np.inf, dtype=np.float32)
+    size = max(1, min(PART, SCORES // n_labels))
+    for start in range(0, table.height, size):
+        part = documents[(documents >= first + start) & (documents < first + start + size)]
+        shape = (min(size, table.height - start), n_labels)
+        if shortlist is not None:
+            known = _candidates(classifier, data, part, shortlist, first=first + start, shape=shape, size=batch_size)
+            rows.append(_filled(known) if dense else known)
+            continue
+        scores = np.full(shape, -np.inf, dtype=np.float32)
         logits = predict_logits(classifier, data.corpus, part, batch_size=batch_size)
         scores[np.ix_(part - first - start, data.trained)] = logits
-        rows.append(scores if dense else _known(scores, truth[start : start + PART], settings.top))
+        rows.append(scores if dense else _known(scores, truth[start : start + size], settings.top))
     write_scores(
         out, split, document_ids=table["document_id"].to_list(), label_names=list(data.names),
-        truth=truth, natural_threshold=0.0, settings=settings,
+        truth=truth, natural_threshold=0.0, settings=settings, names=read_names(corpus),
         scores=np.concatenate(rows) if dense else sparse.vstack(rows, format="csr"),
     )  # fmt: skip
+
+
+def _candidates(
+    classifier: LabelClassifier,
+    data: TrainingData,
+    documents: np.ndarray,
+    shortlist: Shortlist,
+    *,
+    first: int,
+    shape: tuple[int, int],
+    size: int,
+) -> sparse.csr_array:
+    """Scores of the shortlists of some documents, over the full label list; row 0 is the document `first`."""
+    lists, scores = predict_candidates(classifier, data.corpus, documents, shortlist, batch_size=size)
+    row, column = np.nonzero(lists.inside)
+    places = (documents[row] - first, data.trained[lists.labels[row, column]])
+    return sparse.csr_array((scores[row, column], places), shape=shape)
+
+
+def _filled(known: sparse.csr_array) -> np.ndarray:
+    """All scores, -inf where none is known."""
+    entries = known.tocoo()
+    scores = np.full(known.shape, -np.inf, dtype=np.float32)
+    scores[entries.coords] = entries.data
+    return scores
 
 
 def _truth(labels: pl.Series, names: Sequence[str]) -> sparse.csr_array:

@@ -44,6 +44,8 @@ class Scores:
     """K."""
     natural_threshold: float | None
     """0 for scores on a logit scale (probability .5), None where the system has no such point."""
+    names: tuple[str | None, str | None] = (None, None)
+    """Names of the published split and label space, where the corpus had some."""
 
     @cached_property
     def retrieved(self) -> sp.csr_array:
@@ -76,6 +78,7 @@ def write_scores(
     scores: np.ndarray | sp.csr_array,
     natural_threshold: float | None,
     settings: settings.Evaluation,
+    names: tuple[str | None, str | None] = (None, None),
 ) -> None:
     """Write the scores of one split.
 
@@ -89,6 +92,8 @@ def write_scores(
             (entries that are not stored are not known to the system and count as -inf; stored zeros are scores).
         natural_threshold: a label is predicted where its score is above (0 on a logit scale); None: there is none.
         settings: `top`, `dense_limit` and `memory_gb` are read.
+        names: of the published split and label space (`plant.corpus.identity.read_names`); scores of two are never
+            compared. None: nothing is said, and only documents and labels themselves tell splits and spaces apart.
 
     Raises:
         InputError: NaN or +inf, shapes that do not match, repeated ids, a document with neither a score nor a
@@ -122,8 +127,8 @@ def write_scores(
         target.unlink(missing_ok=True)
     details = {"split": split, "documents": shape[0], "top": settings.top, "dense": dense is not None}
     table = _table(kept, truth, document_ids, label_names)
-    names = json.dumps({**details, "labels": list(label_names)})
-    table = table.replace_schema_metadata({**metadata, METADATA: names})
+    noted = {"split_name": names[0], "label_space_name": names[1], "labels": list(label_names)}
+    table = table.replace_schema_metadata({**metadata, METADATA: json.dumps({**details, **noted})})
     files.write_with(Path(folder) / f"{split}.scores.parquet", lambda path: pq.write_table(table, path))
 
 
@@ -144,7 +149,8 @@ def read_scores(folder: Path, split: str) -> Scores:
     kept = sp.coo_array((table["score"].to_numpy(), (rows, columns)), shape=shape)
     true = sp.coo_array((np.ones(int(truth.sum()), dtype=bool), (rows[truth], columns[truth])), shape=shape)
     dense = _read_dense(path.with_suffix(".safetensors"), shape) if details["dense"] else None
-    return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold)
+    names = details.get("split_name"), details.get("label_space_name")
+    return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)
 
 
 def count_documents(folder: Path, split: str) -> int:

@@ -9,19 +9,22 @@ from plant.settings.corpus import (
     Cleaning,
     CodiEsp,
     Dataset,
+    Download,
     Eurlex57k,
+    Expected,
     Generate,
     LabelSpace,
     Mimic3,
     Mimic4,
     Split,
+    Subset,
     Table,
     Xmc,
 )
-from plant.settings.load import Settings, load, parse_backbone, parse_dataset
+from plant.settings.load import Settings, forget_foreign_nulls, load, parse_backbone, parse_dataset
 from plant.settings.model import Backbone, Lora, Pretrained, Random, Words
 from plant.settings.recipes import Finetuning, Optimisation, Pretraining, Relevance, Variant
-from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Paper, Statistics
+from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Hardware, Item, Paper, Statistics
 
 __all__ = [
     "BASELINES",
@@ -34,12 +37,16 @@ __all__ = [
     "CodiEsp",
     "Compute",
     "Dataset",
+    "Download",
     "Eurlex57k",
     "Evaluation",
+    "Expected",
     "Experiment",
     "Finetuning",
     "Frozen",
     "Generate",
+    "Hardware",
+    "Item",
     "LabelSpace",
     "Lora",
     "Measure",
@@ -54,10 +61,12 @@ __all__ = [
     "Settings",
     "Split",
     "Statistics",
+    "Subset",
     "Table",
     "Variant",
     "Words",
     "Xmc",
+    "forget_foreign_nulls",
     "load",
     "parse_backbone",
     "parse_dataset",

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from plant.settings.base import Fraction, Frozen, Positive
+from plant.settings.base import Count, Fraction, Frozen, Name, Positive
+
+
+class Download(Frozen):
+    """A public file that a rule fetches where it is missing. Nothing under credentials is ever fetched."""
+
+    url: str
+    """Where it lies (https://, http://, ftp:// or file://)."""
+    path: str
+    """Where it is put; a dataset that names this path, or one above or below it, waits for it."""
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Of the file as it is downloaded. None: not known to this project; what came is recorded beside the file."""
+    unpack: bool = False
+    """The file is an archive (zip, tar) and `path` the folder that it is unpacked into."""
+    licence: str | None = None
+    """As the source names it; printed when it is fetched."""
 
 
 class Split(Frozen):
     """How documents are dealt to train, val and test when the source has no split of its own."""
+
+    name: str | None = None
+    """Of the published split. Scores of two splits are never compared, whatever their names (their ids differ)."""
 
     train: Fraction = 0.7
     """Fraction of documents."""
@@ -48,14 +66,25 @@ class Cleaning(Frozen):
 class LabelSpace(Frozen):
     """Which labels are kept."""
 
+    name: str | None = None
+    """Of the published label space. Scores over two label spaces are never compared."""
     min_count: Positive = 1
     """Labels on fewer documents (over all splits, before the split) are dropped. Edin's MIMIC-IV uses 10."""
     keep: str | None = None
     """A file with one label a line: the others are dropped."""
+    top: Positive | None = None
+    """Keep this many labels, the most frequent ones over all documents (ties by name)."""
+    train_at_least: Count = 0
+    """Labels on fewer training documents are dropped (MIMIC-III-few: 1)."""
+    train_at_most: Positive | None = None
+    """Labels on more training documents are dropped (MIMIC-III-few: 5; choice C20)."""
+    test_at_least: Count = 0
+    """Labels on fewer test documents are dropped (MIMIC-III-few: 1)."""
 
 
 class Generate(Frozen):
-    """The synthetic MIMIC-III that stands in for raw files. Its indicator words favour relevance by presence."""
+    """The synthetic corpus that stands in for raw files, whatever their form. Its indicator words favour relevance by
+    presence."""
 
     admissions: Positive = 1500
     """Admissions in all; some patients have several."""
@@ -75,6 +104,22 @@ class Generate(Frozen):
     """Of everything that is generated."""
 
 
+class Expected(Frozen):
+    """Published sizes. What comes out differently is said in the log, in statistics.json and below every table; the
+    plan of the grid counts with them before there is a corpus."""
+
+    train: Positive | None = None
+    """Documents."""
+    val: Positive | None = None
+    """Documents."""
+    test: Positive | None = None
+    """Documents."""
+    labels: Positive | None = None
+    """Labels over all splits."""
+    tokens: Positive | None = None
+    """Mean tokens of a document (LLM tokenizer); for the plan only."""
+
+
 class _Dataset(Frozen):
     cleaning: Cleaning = Cleaning()
     """Text cleaning, before tokens are made."""
@@ -84,8 +129,28 @@ class _Dataset(Frozen):
     """Which labels are kept."""
     train_size: Positive | None = None
     """Keep this many training documents (drawn by the split's seed). None: all."""
+    draw: Literal["random", "stratified"] = "stratified"
+    """How `train_size` draws: at random, or with every label in proportion (choice C21). Either way a larger draw holds
+    every smaller one."""
+    expected: Expected = Expected()
+    """Published sizes of this corpus."""
     credentialed: bool = False
     """True: outputs are readable by the owner only, and no view of the text is made unless asked for."""
+
+
+class _Raw(_Dataset):
+    """A source in a published raw form: the files, or a stand-in that is generated in the same form."""
+
+    path: str | None = None
+    """Where the raw files lie."""
+    generate: Generate | None = None
+    """Make synthetic files in the same raw form instead of reading `path`."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.path is None) == (self.generate is None):
+            raise ValueError("give either `path` or `generate`")
+        return self
 
 
 class Table(_Dataset):
@@ -117,30 +182,22 @@ class Table(_Dataset):
         return self
 
 
-class Mimic3(_Dataset):
+class Mimic3(_Raw):
     """MIMIC-III v1.4: the folder with NOTEEVENTS, DIAGNOSES_ICD and PROCEDURES_ICD (.csv or .csv.gz)."""
 
     source: Literal["mimic3"]
     path: str | None = None
     """Folder of the raw files."""
-    generate: Generate | None = None
-    """Make a synthetic folder in the same raw schema instead of reading `path`."""
     code_types: Literal["diagnoses", "procedures", "both"] = "both"
     """Which code tables give the labels."""
     credentialed: bool = True
 
-    @model_validator(mode="after")
-    def _one_way(self) -> Mimic3:
-        if (self.path is None) == (self.generate is None):
-            raise ValueError("give either `path` or `generate`")
-        return self
 
-
-class Mimic4(_Dataset):
+class Mimic4(_Raw):
     """MIMIC-IV: the folder that holds note/discharge.csv.gz and hosp/{diagnoses,procedures}_icd.csv.gz."""
 
     source: Literal["mimic4"]
-    path: str
+    path: str | None = None
     """Folder of the raw files."""
     icd_version: Literal[9, 10] = 10
     """Codes of this ICD version only."""
@@ -149,11 +206,11 @@ class Mimic4(_Dataset):
     credentialed: bool = True
 
 
-class CodiEsp(_Dataset):
+class CodiEsp(_Raw):
     """CodiEsp (CLEF eHealth 2020), the published zip or its folder; it has its own split."""
 
     source: Literal["codiesp"]
-    path: str
+    path: str | None = None
     """The zip or its folder."""
     language: Literal["en", "es"] = "en"
     """Of the texts: Spanish, or the published machine translation."""
@@ -161,22 +218,33 @@ class CodiEsp(_Dataset):
     """Diagnoses, procedures or both."""
 
 
-class Eurlex57k(_Dataset):
+class Eurlex57k(_Raw):
     """EURLEX57K: the folder (or tar) with train/, dev/ and test/ JSON files; it has its own split."""
 
     source: Literal["eurlex57k"]
-    path: str
+    path: str | None = None
     """The folder or tar."""
 
 
-class Xmc(_Dataset):
+class Xmc(_Raw):
     """The extreme-classification formats. No validation split is published: val is held out of train."""
 
     source: Literal["xmc"]
-    path: str
+    path: str | None = None
     """A folder."""
     format: Literal["pecos", "attentionxml", "xmc_json", "libmultilabel"]
     """Of the files in the folder."""
 
 
-Dataset = Annotated[Table | Mimic3 | Mimic4 | CodiEsp | Eurlex57k | Xmc, Field(discriminator="source")]
+class Subset(_Dataset):
+    """Part of another dataset: other labels, fewer documents, a smaller training split. Nothing is read again."""
+
+    source: Literal["subset"]
+    of: Name
+    """Name of the dataset that it is a part of; its cleaning is that dataset's."""
+    unlabelled: Literal["drop", "keep_test"] = "drop"
+    """Documents that have no label of the smaller label space: drop them everywhere, or keep them in test (choice
+    C20)."""
+
+
+Dataset = Annotated[Table | Mimic3 | Mimic4 | CodiEsp | Eurlex57k | Xmc | Subset, Field(discriminator="source")]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from plant.errors import InputError, nearest
 from plant.settings.base import BASELINES, NO_PRETRAINING, Frozen, Name
-from plant.settings.corpus import Dataset
+from plant.settings.corpus import Dataset, Download, Subset
 from plant.settings.model import Backbone, Words
 from plant.settings.recipes import Finetuning, Pretraining, Relevance, Variant
-from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Paper, Statistics
+from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Hardware, Paper, Statistics
 
 
 class Settings(Frozen):
@@ -20,6 +20,7 @@ class Settings(Frozen):
 
     results: str = "results"
     """Folder of all outputs."""
+    downloads: dict[Name, Download] = Field(default_factory=dict)
     datasets: dict[Name, Dataset]
     backbones: dict[Name, Backbone]
     relevance: Relevance = Relevance()
@@ -31,7 +32,21 @@ class Settings(Frozen):
     statistics: Statistics = Statistics()
     paper: Paper = Paper()
     compute: Compute = Compute()
+    hardware: Hardware = Hardware()
     experiments: dict[Name, Experiment]
+
+    def whole(self, dataset: str) -> str:
+        """The dataset that is read from its source: itself, or what a subset is a part of."""
+        settings = self.datasets[dataset]
+        return settings.of if isinstance(settings, Subset) else dataset
+
+    def is_credentialed(self, dataset: str) -> bool:
+        """Of the dataset or of what it is a part of."""
+        return self.datasets[dataset].credentialed or self.datasets[self.whole(dataset)].credentialed
+
+    def is_stand_in(self, dataset: str) -> bool:
+        """True for generated text in a published raw form: its numbers say nothing about the corpus it is named for."""
+        return getattr(self.datasets[self.whole(dataset)], "generate", None) is not None
 
 
 def load(config: Mapping[str, Any], *, where: str = "config") -> Settings:
@@ -55,6 +70,22 @@ def load(config: Mapping[str, Any], *, where: str = "config") -> Settings:
         got=f"{len(faults)} fault(s)",
         fix="Correct:\n  " + "\n  ".join(faults),
     )
+
+
+def forget_foreign_nulls(config: MutableMapping[str, Any]) -> None:
+    """Drop keys that are null and that the entry's source or kind does not have, in place.
+
+    So a config that is laid over another can turn a backbone from the hub into a random one of the same name: what
+    belongs to the former (`revision: null`) is taken back.
+    """
+    for section, union in (("datasets", Dataset), ("backbones", Backbone)):
+        models, tag = get_args(get_args(union)[0]), get_args(union)[1].discriminator
+        fields = {get_args(model.model_fields[tag].annotation)[0]: model.model_fields for model in models}
+        entries = config.get(section)
+        for entry in entries.values() if isinstance(entries, Mapping) else ():
+            known = fields.get(entry.get(tag)) if isinstance(entry, MutableMapping) else None
+            for key in [key for key, value in entry.items() if value is None and key not in known] if known else ():
+                del entry[key]
 
 
 def _describe(fault: Mapping[str, Any]) -> str:
@@ -121,7 +152,16 @@ def _dangling(settings: Settings) -> Iterator[str]:
         yield from check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
         if name in BASELINES:
             yield f"variants.{name}: this name belongs to a baseline"
+        yield from _epoch_of(settings, name)
+    for name, dataset in settings.datasets.items():
+        if isinstance(dataset, Subset):
+            whole = {key: value for key, value in settings.datasets.items() if not isinstance(value, Subset)}
+            yield from check(f"datasets.{name}.of", dataset.of, whole)
+    if settings.paper.main_backbone is not None:
+        yield from check("paper.main_backbone", settings.paper.main_backbone, settings.backbones)
     for name, pretraining in settings.pretrainings.items():
+        if pretraining.reweight and pretraining.negatives == 0:
+            yield f"pretrainings.{name}.reweight: needs negatives, got 0"
         if pretraining.k > settings.relevance.k:
             yield f"pretrainings.{name}.k: {pretraining.k} is more than relevance.k = {settings.relevance.k}"
     for name, experiment in settings.experiments.items():
@@ -131,6 +171,8 @@ def _dangling(settings: Settings) -> Iterator[str]:
         for variant in experiment.variants:
             yield from check(f"{path}.variants", variant, settings.variants)
         systems = dict.fromkeys([*experiment.variants, *experiment.baselines])
+        if name in ("tables", "figures"):
+            yield f"{path}: this name belongs to a folder of results/paper"
         yield from check(f"{path}.reference", experiment.reference, systems)
         if isinstance(settings.backbones.get(experiment.backbone), Words) and experiment.variants:
             yield f"{path}.backbone: {experiment.backbone!r} has no network; variants need one"
@@ -146,6 +188,23 @@ def _dangling(settings: Settings) -> Iterator[str]:
             yield f"{path}.seeds: at least one is needed"
         if not experiment.variants and not experiment.baselines:
             yield f"{path}: no variants and no baselines"
+
+
+def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:
+    """Faults of `pretraining_epoch`."""
+    recipe = settings.variants[variant]
+    epoch, path = recipe.pretraining_epoch, f"variants.{variant}.pretraining_epoch"
+    stage1 = settings.pretrainings.get(recipe.pretraining)
+    if epoch is None:
+        return
+    if stage1 is None:
+        yield f"{path}: needs a Stage 1 recipe"
+    elif not stage1.keep_epochs:
+        yield f"{path}: needs pretrainings.{recipe.pretraining}.keep_epochs: true"
+    elif stage1.patience is not None:
+        yield f"{path}: needs pretrainings.{recipe.pretraining}.patience: null (else that epoch may not be reached)"
+    elif epoch > stage1.epochs:
+        yield f"{path}: {recipe.pretraining} has {stage1.epochs} epochs, got {epoch}"
 
 
 def parse_dataset(section: Mapping[str, Any]) -> Dataset:

@@ -52,6 +52,11 @@ class _Network(_Tokens):
     """Activations are computed again in the backward pass: less memory, more time (appendix A: on)."""
     cache_features: bool = False
     """Only with a frozen adapter: hidden states are computed once and kept on disk as fp16."""
+    devices: Positive = 1
+    """GPUs (on a CPU: processes) of one training job."""
+    parallel: Literal["data", "layers"] = "data"
+    """data: one process a device, each with its share of every batch (accelerate launch); layers: one process, the
+    backbone's layers spread over the devices of a node (for what does not fit on one)."""
     bidirectional: bool = False
     """Turn a causal model's mask off (measured variant, not in the paper)."""
 
@@ -75,6 +80,9 @@ class Pretrained(_Network):
     """Branch, tag or commit of a hub id. None: its newest."""
     trust_remote_code: bool = False
     """Let transformers run code from the hub."""
+    parameters: Rate | None = None
+    """Parameters, in billions, that one token passes through (of a mixture of experts: the active ones); for the plan
+    only."""
 
 
 class Random(_Network):

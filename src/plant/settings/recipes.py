@@ -42,6 +42,9 @@ class Optimisation(Frozen):
     """Of AdamW (appendix A)."""
     clip: Rate = 1.0
     """Largest gradient norm (appendix A)."""
+    initialisation: Literal["random", "descriptions"] = "random"
+    """Where E starts, if no earlier stage trained it: random (choice C10), or the backbone's mean hidden state over the
+    label's description (choice C22)."""
 
 
 class Pretraining(Optimisation):
@@ -50,8 +53,10 @@ class Pretraining(Optimisation):
     measure: Measure = "mig"
     """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; random and shuffled are
     controls."""
-    objective: Literal["pairwise", "mse"] = "pairwise"
-    """pairwise: Eq. 2; mse: ablation 7."""
+    objective: Literal["pairwise", "mse", "approx_ndcg"] = "pairwise"
+    """pairwise: Eq. 2; mse: ablation 7; approx_ndcg: what the authors' public code optimises (choice C23)."""
+    temperature: Rate = 0.1
+    """Of the smooth ranks of approx_ndcg (choice C23)."""
     k: Positive = 1000
     """T_l: the k most relevant tokens of a label, met with the document (choice C03)."""
     ndcg_k: Positive | None = None
@@ -64,19 +69,43 @@ class Pretraining(Optimisation):
     """2^r - 1 or r (choice C04)."""
     negatives: Count | None = 8
     """Labels absent from the document that enter Stage 1 beside its positives. None: all labels (choice C05)."""
+    reweight: bool = False
+    """Sampled negatives count for those that were not drawn, so that the loss is unbiased for Eq. 2 over all labels
+    (choice C05)."""
+    label_min_documents: Positive = 1
+    """Labels on fewer training documents stay out of Stage 1 (the claim that planting on common labels helps rare
+    ones)."""
     reduction: Literal["mean", "sum"] = "mean"
     """Over the label lists of a batch (choice C06)."""
+    keep_epochs: bool = False
+    """Keep the weights of every epoch, for variants that start Stage 2 from one of them (choice C24)."""
 
 
 class Finetuning(Optimisation):
     """A Stage 2 recipe (Eq. 3)."""
 
+    loss: Literal["focal", "asymmetric", "approx_ndcg"] = "focal"
+    """focal: Eq. 3; asymmetric: what a summary of the paper says; approx_ndcg over labels: what the authors' code
+    optimises (choice C23)."""
     gamma: Annotated[float, Field(ge=0)] = 2.0
     """Focusing (Eq. 3); 0 with epsilon 0 and no mining is BCE."""
     epsilon: Annotated[float, Field(ge=0, lt=0.5)] = 0.1
-    """Label smoothing: targets are 1 - epsilon and epsilon (appendix A; choice C17)."""
+    """Label smoothing of the focal loss: targets are 1 - epsilon and epsilon (appendix A; choice C17)."""
     hard_negatives: Positive | None = 1000
     """m, the negatives of highest predicted probability in the loss (section 2; choice C13). None: all labels."""
+    gamma_positive: Annotated[float, Field(ge=0)] = 0.0
+    """Focusing of positives in the asymmetric loss."""
+    gamma_negative: Annotated[float, Field(ge=0)] = 4.0
+    """Focusing of negatives in the asymmetric loss."""
+    margin: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    """Negatives of a lower probability than this cost nothing in the asymmetric loss."""
+    temperature: Rate = 0.1
+    """Of the smooth ranks of approx_ndcg (choice C23)."""
+    shortlist: Positive | None = None
+    """Train and predict on a document's positives and this many candidate labels, those of largest relevance summed
+    over its tokens. None: all labels."""
+    shortlist_above: Count = 50_000
+    """Label sets of up to this size are trained and predicted whole, whatever `shortlist` says."""
     attention_rate: Annotated[float, Field(ge=0)] = 1.0
     """Multiplies the learning rate of the planted parts (E, W_Q, W_K): 1 free, 0 frozen (reviewers' question)."""
     backbone_from_epoch: Positive = 1
@@ -90,5 +119,7 @@ class Variant(Frozen):
     """Stage 1 recipe; `none` is random initialisation."""
     finetuning: Name
     """Stage 2 recipe."""
+    pretraining_epoch: Positive | None = None
+    """Start from Stage 1 as it stood after this epoch (needs `keep_epochs`). None: its best epoch (choice C24)."""
     title: str | None = None
     """How tables and figures print it. None: the name."""

@@ -57,6 +57,12 @@ class Statistics(Frozen):
     """Of resamples and swaps."""
 
 
+Item = Literal[
+    "table_2", "table_3", "table_4", "table_5", "table_6", "table_7", "table_8", "table_9", "table_10", "table_11",
+    "table_12", "figure_2", "figure_3", "figure_4", "figure_5",
+]  # fmt: skip
+
+
 class Paper(Frozen):
     metrics: tuple[str, ...] = (
         "macro_auc",
@@ -69,6 +75,11 @@ class Paper(Frozen):
         "ndcg@5",
     )
     """Columns of the ablation table. Those that are not in statistics.metrics have no interval."""
+    items: tuple[Item, ...] = ()
+    """Tables and figures of the paper that are made beside ours, cell by cell with a verdict. Datasets, backbones and
+    variants are matched by name with src/plant/paper/values.yaml."""
+    main_backbone: Name | None = None
+    """Backbone of rows that name none (Table 5; footnote 4 says Mistral-7B)."""
     headline: tuple[str, ...] = ("macro_f1_present", "rare_ap")
     """Metrics that answer "does it help?" on top of the report; the first one decides the sentence."""
 
@@ -88,6 +99,11 @@ class Experiment(Frozen):
     """Every row is compared with this variant (Table 6)."""
     seeds: tuple[Count, ...] = (0, 1, 2)
     """One training run each."""
+    on_request: bool = False
+    """Planned and sized, but no part of `all`: its own target `experiment_<name>` runs it."""
+    report: bool = True
+    """Make intervals, tests, tables, figures and a report of this experiment. False: scores and metrics only, for
+    points of a sweep that the paper's figures read."""
 
 
 class BaselineSettings(Frozen):
@@ -111,6 +127,19 @@ class BaselineSettings(Frozen):
     """Added to each of the four counts of a log-odds."""
     weights: tuple[Fraction, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     """Weights of the linear score in the z-scored sum."""
+
+
+class Hardware(Frozen):
+    """The GPU that the plan of the grid counts with (target `plan`)."""
+
+    name: str = "H100 SXM"
+    """As the plan prints it."""
+    tflops: Rate = 989.0
+    """Peak of dense bf16 products, in TFLOP/s."""
+    memory_gb: Rate = 80.0
+    """Of one GPU."""
+    utilisation: Annotated[float, Field(gt=0, le=1)] = 0.3
+    """Share of the peak that training reaches."""
 
 
 class Compute(Frozen):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from plant.errors import InputError, nearest
+from plant.evaluation.comparable import require_comparable
 from plant.evaluation.groups import LabelSpace, read_label_space
 from plant.evaluation.names import find
 from plant.evaluation.runs import Run, load_run
 from plant.evaluation.scores import Scores, count_documents
+from plant.evaluation.thresholds import Tuned
 from plant.evaluation.values import metric_values
 from plant.settings import Evaluation, Statistics
 
@@ -26,6 +28,15 @@ class Comparison:
     reference: str
     labels: LabelSpace
     settings: Statistics
+
+    thresholds: dict[Path, Tuned] = field(default_factory=dict, repr=False)
+    """Of the runs that were read: tuning takes longer than reading."""
+
+    def run(self, folder: Path) -> Run:
+        """Read a run; its threshold is tuned the first time only."""
+        run = load_run(folder, self.labels, self.thresholds.get(folder))
+        self.thresholds[folder] = run.tuned
+        return run
 
     @property
     def others(self) -> list[str]:
@@ -66,7 +77,7 @@ def each_run(comparison: Comparison) -> Iterator[tuple[str, Run]]:
     first: Scores | None = None
     for name, folders in comparison.systems.items():
         for folder in folders:
-            run = load_run(folder, comparison.labels)
+            run = comparison.run(folder)
             first = first or replace(run.scores, dense=None)
             require_same_documents(first, run.scores, f"{next(iter(comparison.systems))} and {name} ({folder})")
             yield name, run
@@ -104,11 +115,5 @@ def number_of_documents(comparison: Comparison) -> int:
 
 
 def require_same_documents(first: Scores, second: Scores, where: str) -> None:
-    """Raises InputError unless both have the same test documents, in the same order, with the same true labels."""
-    if first.document_ids != second.document_ids or (first.truth != second.truth).nnz:
-        raise InputError(
-            where,
-            expected="the same test documents with the same true labels",
-            got="others: systems can only be compared in pairs on the same documents",
-            fix="Delete the older evaluation folder and run again.",
-        )
+    """Raises InputError unless both are of one split and one label space, with the same true labels."""
+    require_comparable(first, second, where)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import polars as pl
 
 from plant.corpus.documents import Documents, canonical, some
+from plant.corpus.sources.archive import is_litter
 from plant.errors import InputError
 from plant.settings import CodiEsp
 
@@ -16,7 +17,7 @@ FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 TEXTS = {"en": "text_files_en", "es": "text_files"}
 
 
-def read(dataset: CodiEsp) -> Documents:
+def read(dataset: CodiEsp, path: Path) -> Documents:
     """Clinical cases with ICD-10-CM (D) and/or ICD-10-PCS (P) codes.
 
     `{split}{D,P}.tsv` holds document, code; codes are lower case there and become upper case here. They keep the
@@ -25,14 +26,13 @@ def read(dataset: CodiEsp) -> Documents:
     Raises:
         InputError: the zip is damaged, a file is missing, or codes name documents without text.
     """
-    path = Path(dataset.path)
     if path.is_dir():
-        names = {_tail(one.relative_to(path).as_posix()): one for one in sorted(path.rglob("*")) if one.is_file()}
-        return _read(dataset, {tail: one.read_bytes for tail, one in names.items()})
+        files = {one.relative_to(path).as_posix(): one for one in sorted(path.rglob("*")) if one.is_file()}
+        return _read(dataset, {_tail(name): one.read_bytes for name, one in files.items() if not is_litter(name)}, path)
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {_tail(name): name for name in archive.namelist() if not name.endswith("/")}
-            return _read(dataset, {tail: _reader(archive, name) for tail, name in members.items()})
+            names = [name for name in archive.namelist() if not name.endswith("/") and not is_litter(name)]
+            return _read(dataset, {_tail(name): _reader(archive, name) for name in names}, path)
     except (zipfile.BadZipFile, OSError) as error:
         got = "nothing there" if not path.exists() else f"a damaged or other file ({error})"
         raise InputError(
@@ -54,13 +54,13 @@ def _tail(name: str) -> str:
     return "/".join(parts[start:])
 
 
-def _read(dataset: CodiEsp, files: dict[str, Callable[[], bytes]]) -> Documents:
+def _read(dataset: CodiEsp, files: dict[str, Callable[[], bytes]], path: Path) -> Documents:
     kinds = ["D", "P"] if dataset.code_types == "both" else [dataset.code_types]
-    return Documents(pl.concat([_read_split(dataset, files, folder, kinds) for folder in FOLDERS]))
+    return Documents(pl.concat([_read_split(dataset, files, folder, kinds, path) for folder in FOLDERS]))
 
 
 def _read_split(
-    dataset: CodiEsp, files: dict[str, Callable[[], bytes]], folder: str, kinds: Sequence[str]
+    dataset: CodiEsp, files: dict[str, Callable[[], bytes]], folder: str, kinds: Sequence[str], path: Path
 ) -> pl.DataFrame:
     prefix = f"{folder}/{TEXTS[dataset.language]}/"
     texts = {
@@ -71,7 +71,7 @@ def _read_split(
         name = f"{folder}/{folder}{kind}.tsv"
         if name not in files or not texts:
             raise InputError(
-                dataset.path,
+                str(path),
                 expected=f"{name} and {prefix}*.txt",
                 got=f"{len(texts)} texts there",
                 fix="Take the archive as published.",
@@ -80,7 +80,7 @@ def _read_split(
         unknown = sorted({row[0] for row in rows}.difference(texts))
         if unknown or any(len(row) < 2 for row in rows):
             raise InputError(
-                dataset.path,
+                str(path),
                 expected=f"document, code in every line of {name}",
                 got=f"codes of documents without text: {some(unknown)}" if unknown else "shorter lines",
                 fix="Take the archive as published.",

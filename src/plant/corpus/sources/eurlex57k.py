@@ -13,15 +13,15 @@ from typing import Any
 import polars as pl
 
 from plant.corpus.documents import Documents, canonical
+from plant.corpus.sources.archive import is_litter
 from plant.errors import InputError
-from plant.settings import Eurlex57k
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 LABELS = "EURLEX57K.json"
 SECTIONS = ("title", "header", "recitals", "main_body", "attachments")
 
 
-def read(dataset: Eurlex57k) -> Documents:
+def read(path: Path) -> Documents:
     """EU laws with their EUROVOC concepts.
 
     Text: title, header, recitals, main body and attachments, joined by newlines. The authors' loader takes the
@@ -31,11 +31,12 @@ def read(dataset: Eurlex57k) -> Documents:
     Raises:
         InputError: nothing there, a damaged archive, a folder without documents, or a file that is no EURLEX57K.
     """
-    path = Path(dataset.path)
     rows: list[dict[str, Any]] = []
     descriptions: dict[str, str] = {}
     for name, content in sorted(_files(path)):
         parts = PurePosixPath(name).parts
+        if is_litter(name):
+            continue
         if parts[-1] == LABELS:
             descriptions = {one: entry["label"] for one, entry in json.loads(content).items()}
         elif len(parts) > 1 and parts[-2] in FOLDERS:

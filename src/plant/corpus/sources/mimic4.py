@@ -19,7 +19,7 @@ KINDS: dict[tuple[str, int], CodeKind] = {
 }
 
 
-def read(dataset: Mimic4) -> Documents:
+def read(dataset: Mimic4, folder: Path) -> Documents:
     """Discharge summaries with the codes of one ICD version; one document an admission.
 
     Codes read as text and stripped (they may be padded with spaces), dotted, of `icd_version` only. Admissions
@@ -29,7 +29,6 @@ def read(dataset: Mimic4) -> Documents:
         InputError: a file is missing, incomplete or of the other edition, a column is missing, or the codes lost
             their leading zeros.
     """
-    folder = Path(dataset.path)
     hint = "a MIMIC-III folder (source: mimic3 reads it)" if raw_csv.find(folder, ["NOTEEVENTS"]) else ""
     notes_path = raw_csv.require(folder, ["note/discharge", "discharge"], hint=hint)
     kinds = [kind for kind in ("procedures", "diagnoses") if dataset.code_types in (kind, "both")]

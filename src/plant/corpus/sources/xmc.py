@@ -22,7 +22,7 @@ from plant.settings import Xmc
 Rows = list[tuple[str, str, list[str]]]  # id, text, labels
 
 
-def read(dataset: Xmc) -> Documents:
+def read(dataset: Xmc, folder: Path) -> Documents:
     """Read the folder in the format that `dataset.format` names.
 
     Documents without an id of their own are named by split and line, from 0: train-0, train-1, ...
@@ -36,7 +36,7 @@ def read(dataset: Xmc) -> Documents:
         "xmc_json": _xmc_json,
         "libmultilabel": _libmultilabel,
     }[dataset.format]
-    splits, descriptions = reader(Path(dataset.path))
+    splits, descriptions = reader(folder)
     frames = [_frame(rows, split) for split, rows in splits.items()]
     return Documents(pl.concat(frames), descriptions)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plant import seeds
 from plant.corpus.simulation import Simulation, simulate
-from plant.files import atomic_path
+from plant.corpus.synthetic.files import write_csv
 from plant.settings import Generate
 
 NOTE_COLUMNS = (
@@ -32,14 +30,13 @@ REPEAT_RATE = 0.05
 """How often a code is listed twice for an admission (as in the real tables)."""
 
 
-def write_mimic3(generate: Generate, out: Path) -> None:
+def write(generate: Generate, out: Path) -> None:
     """Write a synthetic MIMIC-III: NOTEEVENTS, {DIAGNOSES,PROCEDURES}_ICD and D_ICD_* as .csv.gz in `out`.
 
     The same settings give the same bytes. Some admissions carry a code twice, some code rows have no code or no
     admission, as in the real tables. The descriptions name the code's first term.
     """
     simulation = simulate(generate)
-    out = Path(out)
     _write(out / "NOTEEVENTS.csv.gz", NOTE_COLUMNS, _note_rows(simulation))
     for name, procedures in (("DIAGNOSES", False), ("PROCEDURES", True)):
         _write(out / f"{name}_ICD.csv.gz", CODE_COLUMNS, _code_rows(simulation, generate, procedures=procedures))
@@ -86,12 +83,4 @@ def _title_rows(simulation: Simulation, *, procedures: bool) -> Iterable[Sequenc
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    with (
-        atomic_path(path) as partial,
-        partial.open("wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as packed,
-        io.TextIOWrapper(packed, encoding="utf-8", newline="") as text,
-    ):
-        writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+    write_csv(path, header, rows, quoting=csv.QUOTE_NONNUMERIC)

@@ -1,0 +1,95 @@
+"""Which labels are kept: before the split by what all documents say, after it by what train and test say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+
+from plant.corpus.codes import check_label_list
+from plant.errors import InputError
+from plant.files import require_file
+from plant.settings import LabelSpace
+
+
+def restrict(labels: pl.Series, space: LabelSpace, counts: Counter[str]) -> pl.Series:
+    """The restrictions that need no split: `keep`, then `min_count`, then `top`, each on what the last one left.
+
+    Counts are over all documents. Of equally frequent labels, `top` keeps those that come first by name.
+
+    Args:
+        labels: sorted lists without repetitions.
+        space: the config section.
+        counts: gets the number of labels dropped, and of those asked for that no document has.
+
+    Returns:
+        The lists, without the labels that were dropped; some may be empty.
+
+    Raises:
+        InputError: the file `keep` is missing, or none of its labels occurs.
+    """
+    if space.keep is None and space.min_count == 1 and space.top is None:
+        return labels
+    rows = pl.DataFrame({"labels": labels}).with_row_index("row").explode("labels").drop_nulls("labels")
+    present = rows["labels"].unique()
+    if space.keep is not None:
+        rows = rows.filter(pl.col("labels").is_in(_wanted(Path(space.keep), present, counts)))
+    rows = rows.filter(pl.len().over("labels") >= space.min_count)
+    if space.top is not None:
+        frequent = rows.group_by("labels").len().sort("len", "labels", descending=[True, False]).head(space.top)
+        rows = rows.filter(pl.col("labels").is_in(frequent["labels"].implode()))
+    counts["labels_dropped"] = len(present) - rows["labels"].n_unique()
+    return _lists(rows, len(labels))
+
+
+def restrict_after_split(frame: pl.DataFrame, space: LabelSpace, counts: Counter[str]) -> pl.Series:
+    """The restrictions on a label's training and test documents, all counted on the same frame.
+
+    Kept: labels with `train_at_least` <= train documents <= `train_at_most` and `test_at_least` <= test documents
+    (MIMIC-III-few: 1, 5 and 1; choice C20).
+
+    Args:
+        frame: columns `labels` and `split`, before the training split is cut.
+        space: the config section.
+        counts: `labels_dropped` rises by the number of labels dropped.
+
+    Returns:
+        The lists, without the labels that were dropped; some may be empty.
+    """
+    if not (space.train_at_least or space.train_at_most or space.test_at_least):
+        return frame["labels"]
+    rows = frame.select("labels", "split").with_row_index("row").explode("labels").drop_nulls("labels")
+    by_label = rows.group_by("labels").agg(
+        train=(pl.col("split") == "train").sum(), test=(pl.col("split") == "test").sum()
+    )
+    at_most = space.train_at_most if space.train_at_most is not None else len(frame)
+    kept = by_label.filter(
+        pl.col("train").is_between(space.train_at_least, at_most), pl.col("test") >= space.test_at_least
+    )
+    counts["labels_dropped"] += len(by_label) - len(kept)
+    return _lists(rows.filter(pl.col("labels").is_in(kept["labels"].implode())), len(frame))
+
+
+def _wanted(path: Path, present: pl.Series, counts: Counter[str]) -> list[str]:
+    """The labels of the file `keep`."""
+    lines = require_file(path).read_text(encoding="utf-8").splitlines()
+    wanted = {line.strip() for line in lines if line.strip()}
+    check_label_list(wanted, present, where=str(path))
+    absent = wanted.difference(present)
+    counts["labels_asked_for_but_absent"] = len(absent)
+    if len(absent) == len(wanted):
+        raise InputError(
+            str(path),
+            expected="labels of this corpus, one a line",
+            got=f"{len(wanted)} labels, none of which occurs",
+            fix="Check their spelling (dots, case).",
+        )
+    return sorted(wanted)
+
+
+def _lists(rows: pl.DataFrame, documents: int) -> pl.Series:
+    """(row, label) pairs -> one sorted list a document."""
+    every = pl.DataFrame({"row": range(documents)}, schema={"row": pl.UInt32})
+    joined = every.join(rows.group_by("row").agg("labels"), on="row", how="left", maintain_order="left")["labels"]
+    return joined.cast(pl.List(pl.String)).fill_null([]).list.sort()

@@ -1,0 +1,167 @@
+"""Smaller training splits: nested, deterministic, and with every label in proportion."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plant import seeds
+from plant.corpus.documents import canonical
+from plant.corpus.draws import cut_train, stratified
+from plant.errors import InputError
+
+CORPORA = st.lists(
+    st.lists(st.sampled_from("abcdef"), unique=True, max_size=4), min_size=1, max_size=24
+)  # label lists, also empty ones
+
+
+def frame_of(labels: list[list[str]], others: int = 0) -> pl.DataFrame:
+    """Training documents with these labels; validation and test documents after them."""
+    ids = [f"d{i:05d}" for i in range(len(labels) + others)]
+    rows = {
+        "document_id": ids,
+        "group_id": ids,
+        "text": ["text"] * len(ids),
+        "labels": [*labels, *[["a"]] * others],
+        "split": ["train"] * len(labels) + ["val", "test"] * (others // 2) + ["test"] * (others % 2),
+    }
+    return canonical(pl.DataFrame(rows, schema_overrides={"labels": pl.List(pl.String)}))
+
+
+def zipf_corpus(documents: int, labels: int, mean: float, seed: int = 0) -> list[list[str]]:
+    random = np.random.default_rng(seed)
+    weights = (np.arange(labels) + 5.0) ** -1.1
+    lengths = 1 + random.negative_binomial(3, 3 / (3 + mean), documents)
+    drawn = random.choice(labels, size=lengths.sum(), p=weights / weights.sum())
+    edges = np.concatenate([[0], np.cumsum(lengths)])
+    return [sorted({f"l{j:05d}" for j in drawn[a:b]}) for a, b in pairwise(edges)]
+
+
+@settings(deadline=None)
+@given(CORPORA, st.integers(0, 3), st.sampled_from(["random", "stratified"]), st.data())
+def test_a_smaller_training_split_is_part_of_a_larger_one(labels, seed: int, draw, data) -> None:
+    frame = frame_of(labels, others=5)
+    size = data.draw(st.integers(1, len(labels)))
+    larger = data.draw(st.integers(size, len(labels)))
+    small, large = (cut_train(frame, n, draw=draw, seed=seed) for n in (size, larger))
+    assert (small["split"] == "train").sum() == size
+    assert (large["split"] == "train").sum() == larger
+    assert set(small["document_id"]) <= set(large["document_id"])
+    assert small.filter(pl.col("split") != "train").equals(frame.filter(pl.col("split") != "train"))
+    assert small["document_id"].is_sorted()  # the order of the frame
+
+
+@settings(deadline=None)
+@given(CORPORA, st.integers(0, 3), st.randoms(use_true_random=False), st.data())
+def test_the_order_of_the_documents_plays_no_part(labels, seed: int, random, data) -> None:
+    size = data.draw(st.integers(0, len(labels)))
+    order = random.sample(range(len(labels)), len(labels))
+    ids = pl.Series([f"d{i:02d}" for i in range(len(labels))])
+    column = pl.Series(labels, dtype=pl.List(pl.String))
+    drawn = ids[stratified(ids, column, size, seed=seed)]
+    shuffled = ids[order][stratified(ids[order], column[order], size, seed=seed)]
+    assert sorted(drawn) == sorted(shuffled)
+    assert len(set(drawn)) == size
+
+
+def test_the_random_draw_is_the_start_of_one_permutation() -> None:
+    frame = frame_of([["a"]] * 30, others=4)
+    order = seeds.generator(3, "corpus", "train_size").permutation(30)
+    kept = cut_train(frame, 12, draw="random", seed=3).filter(pl.col("split") == "train")["document_id"]
+    assert set(kept) == {f"d{i:05d}" for i in order[:12]}
+
+
+def test_another_seed_gives_another_draw() -> None:
+    frame = frame_of(zipf_corpus(200, 30, 4))
+    draws = [cut_train(frame, 50, draw="stratified", seed=seed)["document_id"].to_list() for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+@pytest.mark.parametrize("documents", [60, 61])
+def test_of_each_pair_the_one_goes_left_that_keeps_the_sum_of_squares_small(documents: int) -> None:
+    """The rule word for word, in fractions: sum over all labels of (excess on the left)^2 / documents that have it."""
+    labels = zipf_corpus(documents, 12, 3, seed=4)
+    ids = pl.Series([f"d{i:02d}" for i in range(documents)])
+    half = set(stratified(ids, pl.Series(labels), (documents + 1) // 2, seed=7).tolist())
+    order = seeds.generator(7, "corpus", "train_size", "halves").permutation(np.arange(documents)).tolist()
+    count = Counter(label for own in labels for label in own)
+    excess: Counter[str] = Counter()
+
+    def cost(left: int, right: int) -> Fraction:
+        now = {j: excess[j] + (j in labels[left]) - (j in labels[right]) for j in count}
+        return sum((Fraction(n * n, count[j]) for j, n in now.items()), Fraction(0))
+
+    decided = 0
+    for first, second in zip(order[0 : documents - 1 : 2], order[1::2], strict=True):
+        left, right = (first, second) if first in half else (second, first)
+        assert right not in half
+        assert left in half
+        assert cost(left, right) <= cost(right, left)  # if they are equal, either may go left
+        decided += cost(left, right) != cost(right, left)
+        excess.update(labels[left])
+        excess.subtract(labels[right])
+    assert decided > 20
+    assert documents % 2 == 0 or order[-1] in half
+
+
+def test_a_label_on_two_documents_has_one_in_each_half() -> None:
+    labels = [["common", f"pair{i // 2}"] for i in range(200)]
+    ids = pl.Series([f"d{i:03d}" for i in range(200)])
+    half = stratified(ids, pl.Series(labels), 100, seed=0)
+    split = np.isin(np.arange(200), half).reshape(100, 2).sum(axis=1)
+    assert (split == 1).mean() > 0.8  # by chance: half of them
+
+
+@pytest.mark.parametrize("size", [40, 150, 600])
+def test_labels_are_nearer_to_their_proportion_than_by_chance(size: int) -> None:
+    labels = zipf_corpus(3000, 400, 8)
+    frame = frame_of(labels)
+    names = sorted({label for own in labels for label in own})
+    position = {name: i for i, name in enumerate(names)}
+
+    def counts(rows: list[list[str]]) -> np.ndarray:
+        return np.bincount([position[label] for own in rows for label in own], minlength=len(names))
+
+    wanted = counts(labels) * size / 3000
+    frequent = wanted >= 1
+
+    def unevenness(draw: str, seed: int) -> float:
+        kept = cut_train(frame, size, draw=draw, seed=seed)  # type: ignore[arg-type]
+        return float(np.abs(counts(kept["labels"].to_list()) - wanted)[frequent].mean())
+
+    ours = [unevenness("stratified", seed) for seed in range(3)]
+    chance = [unevenness("random", seed) for seed in range(20)]
+    assert max(ours) < min(chance)
+
+
+def test_draws_do_not_favour_documents_with_many_labels() -> None:
+    labels = zipf_corpus(3000, 400, 8)
+    ids, column = pl.Series([f"d{i:04d}" for i in range(3000)]), pl.Series(labels)
+    mean = column.list.len().mean()
+    drawn = [column[stratified(ids, column, 200, seed=seed)].list.len().mean() for seed in range(6)]
+    assert np.mean(drawn) == pytest.approx(mean, rel=0.03)
+
+
+def test_more_training_documents_than_there_are_is_an_error() -> None:
+    for draw in ("random", "stratified"):
+        with pytest.raises(InputError, match="at most the 2"):
+            cut_train(frame_of([["a"], ["a"]]), 3, draw=draw, seed=0)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_mimic4_is_drawn_from_in_seconds() -> None:
+    """90,000 documents, 8,000 labels, 15 labels a document."""
+    labels = zipf_corpus(90_000, 8000, 15)
+    ids, column = pl.Series([f"{20_000_000 + i}" for i in range(90_000)]), pl.Series(labels)
+    started = time.process_time()
+    drawn = stratified(ids, column, 1090, seed=0)
+    assert time.process_time() - started < 20
+    assert len(drawn) == 1090

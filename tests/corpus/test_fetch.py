@@ -1,0 +1,234 @@
+"""Downloads: what arrives is what was asked for, or one error and nothing on the disk."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from plant.corpus.fetch import fetch
+from plant.errors import InputError
+from plant.settings import Download
+
+CONTENT = bytes(range(256)) * 8000
+"""Two blocks' worth."""
+
+
+class Home(BaseHTTPRequestHandler):
+    """A public home: /file is whole, /cut ends early, /page is a web page, all else is not there."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        Home.asked.append(self.path)
+        if self.path not in ("/file", "/cut", "/page"):
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html" if self.path == "/page" else "application/octet-stream")
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        self.wfile.write(CONTENT[:1000] if self.path == "/cut" else CONTENT)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[str]:
+    """Address of a local server."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Home)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def download(url: str, **more: object) -> Download:
+    return Download.model_validate({"url": url, "path": "unused"} | more)
+
+
+def nothing_left(folder: Path) -> bool:
+    return not folder.exists() or list(folder.iterdir()) == []
+
+
+def test_a_file_comes_whole_and_is_noted_with_its_source(home: str, tmp_path: Path) -> None:
+    target = tmp_path / "data" / "file.bin"
+    sha256 = hashlib.sha256(CONTENT).hexdigest()
+    fetch(download(f"{home}/file", sha256=sha256, licence="MIT"), target)
+    assert target.read_bytes() == CONTENT
+    note = json.loads((tmp_path / "data/file.bin.source.json").read_text())
+    date = datetime.fromisoformat(note.pop("date"))
+    assert abs((datetime.now(UTC) - date).total_seconds()) < 60
+    assert note == {"url": f"{home}/file", "sha256": sha256, "bytes": len(CONTENT), "licence": "MIT", "checked": True}
+    assert {file.name for file in target.parent.iterdir()} == {"file.bin", "file.bin.source.json"}
+
+
+def test_without_a_known_checksum_the_one_that_came_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "home").write_bytes(CONTENT)
+    fetch(download((tmp_path / "home").as_uri()), tmp_path / "out" / "file")
+    note = json.loads((tmp_path / "out/file.source.json").read_text())
+    assert (note["sha256"], note["checked"]) == (hashlib.sha256(CONTENT).hexdigest(), False)
+
+
+@pytest.mark.parametrize("unpack", [False, True])
+def test_what_is_there_is_never_fetched_again(home: str, tmp_path: Path, unpack: bool) -> None:
+    target = tmp_path / "mine"
+    if unpack:
+        target.mkdir()
+    else:
+        target.write_text("put here by hand")
+    Home.asked.clear()
+    fetch(download(f"{home}/file", sha256="0" * 64, unpack=unpack), target)
+    assert Home.asked == []
+    assert unpack or target.read_text() == "put here by hand"
+    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "says"),
+    [
+        ("/file", {"sha256": "0" * 64}, "0{64}.* got one with " + hashlib.sha256(CONTENT).hexdigest()),
+        ("/cut", {}, f"expected {len(CONTENT)} bytes, got 1000: the transfer was cut"),
+        ("/gone", {}, r"got the answer 404 Not Found\. .*put it at .*out/file"),
+        ("/page", {}, "a web page in its place"),
+        ("/file", {"unpack": True}, "expected a zip or tar archive"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_and_leaves_nothing(
+    home: str, tmp_path: Path, path: str, more: dict, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        fetch(download(f"{home}{path}", **more), tmp_path / "out" / "file")
+    assert nothing_left(tmp_path / "out")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/file", "https://no-such-host.invalid/file", "nonsense", "x://y"])
+def test_without_a_network_one_error_says_where_to_put_the_file(tmp_path: Path, url: str) -> None:
+    sha256 = "a" * 64
+    with pytest.raises(InputError, match=f"download it .SHA-256 {sha256}., then put it at .*out/file") as caught:
+        fetch(download(url, sha256=sha256), tmp_path / "out" / "file")
+    assert url in str(caught.value)
+    assert caught.value.__cause__ is None
+    with pytest.raises(InputError, match="then unpack it into the folder"):
+        fetch(download(url, unpack=True), tmp_path / "out" / "file")
+    assert nothing_left(tmp_path / "out")
+
+
+# --- archives -----------------------------------------------------------------------------------
+
+NOISE = b"".join(hashlib.sha256(bytes([i % 256, i // 256])).digest() for i in range(4000))
+FILES = {"top.txt": b"top", "folder/inner.txt": b"inner" * 1000, "folder/deep/empty.txt": b""}
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("folder/", b"")
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def tarred(files: dict[str, bytes], packing: str = "gz", *others: tarfile.TarInfo) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=f"w:{packing}") as archive:  # type: ignore[call-overload]
+        folder = tarfile.TarInfo("folder")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+        for member in others:
+            archive.addfile(member)
+    return packed.getvalue()
+
+
+def special(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, link
+    return member
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path) -> Callable[[bytes], Path]:
+    """Fetch an archive with these bytes; returns the folder."""
+
+    def run(content: bytes) -> Path:
+        (tmp_path / "home").write_bytes(content)
+        fetch(download((tmp_path / "home").as_uri(), unpack=True), tmp_path / "out" / "data")
+        return tmp_path / "out" / "data"
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "pack", [zipped, tarred, lambda files: tarred(files, "xz"), lambda files: tarred(files, "bz2")]
+)
+def test_an_archive_is_unpacked_as_it_is(unpacked, pack) -> None:
+    folder = unpacked(pack(FILES))
+    found = {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    assert found == FILES
+    assert {file.name for file in folder.parent.iterdir()} == {"data", "data.source.json"}
+
+
+LINK, DEVICE, HARD = (
+    special("link", tarfile.SYMTYPE, "/etc/passwd"),
+    special("device", tarfile.CHRTYPE),
+    special("hard", tarfile.LNKTYPE, "top.txt"),
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (zipped({**FILES, "../outside": b"x"}), r"lead out of it: \.\./outside"),
+        (zipped({**FILES, "folder/../../outside": b"x"}), "lead out of it"),
+        (zipped({**FILES, "/absolute": b"x"}), "lead out of it: /absolute"),
+        (zipped({**FILES, "C:/windows": b"x"}), "lead out of it"),
+        (tarred({**FILES, "../outside": b"x"}), "lead out of it"),
+        (tarred({**FILES, "/absolute": b"x"}), "lead out of it"),
+        (tarred(FILES, "gz", LINK), "links or devices: link"),
+        (tarred(FILES, "gz", HARD), "links or devices: hard"),
+        (tarred(FILES, "gz", DEVICE), "links or devices: device"),
+        (zipped(FILES)[:-40], "a damaged or other file"),
+        (tarred(FILES)[:-20], "a damaged or other file"),
+        (tarred({**FILES, "noise": NOISE})[:-8] + bytes(8), "a damaged or other file"),
+        (tarred({**FILES, "noise": NOISE})[:40_000], "a damaged or other file"),
+        (tarred(FILES, "xz")[:150], "a damaged or other file"),
+        (gzip.compress(b"no tar"), "a damaged or other file"),
+        (b"", "a damaged or other file"),
+    ],
+)
+def test_a_bad_archive_is_refused_before_anything_is_outside_and_leaves_nothing(
+    unpacked, tmp_path: Path, content: bytes, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        unpacked(content)
+    assert nothing_left(tmp_path / "out")
+    assert not Path("/absolute").exists()
+    assert {file.name for file in tmp_path.iterdir()} <= {"home", "out"}
+
+
+def test_a_link_in_a_zip_is_refused(unpacked, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        member = zipfile.ZipInfo("link")
+        member.create_system, member.external_attr = 3, 0o120777 << 16
+        archive.writestr(member, "/etc/passwd")
+    with pytest.raises(InputError, match="links or devices: link"):
+        unpacked(packed.getvalue())
+    assert nothing_left(tmp_path / "out")

@@ -1,0 +1,211 @@
+"""Subsets: what they keep of the whole, what they restrict, and that they are as private as it is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from plant import settings
+from plant.corpus import build
+from plant.corpus.identity import digest, read_names
+from plant.corpus.reader import load_labels
+from plant.corpus.subset import build_subset
+from plant.errors import InputError
+
+SPLITS = ("train", "val", "test")
+FEW = {"name": "few", "train_at_least": 1, "train_at_most": 5, "test_at_least": 1}
+
+
+def subset_of(**more: object) -> settings.Subset:
+    return settings.Subset.model_validate({"source": "subset", "of": "whole"} | more)
+
+
+def corpus_of(folder: Path) -> dict[str, pl.DataFrame]:
+    return {name: pl.read_parquet(folder / f"{name}.parquet") for name in (*SPLITS, "labels")}
+
+
+def statistics(folder: Path) -> dict:
+    return json.loads((folder / "statistics.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus with a Zipf law of labels, named."""
+    from plant.corpus.synthetic import write_raw
+
+    out = tmp_path_factory.mktemp("whole")
+    generate = settings.Generate(admissions=300, codes=60, words=300, words_per_note=20, seed=3)
+    dataset = settings.Mimic3(
+        source="mimic3",
+        generate=generate,
+        credentialed=False,
+        split=settings.Split(name="ours", train=0.6, val=0.15, test=0.25),
+        labels=settings.LabelSpace(name="all codes"),
+    )
+    write_raw(dataset, out / "raw")
+    build.build_corpus(dataset, out, raw=out / "raw")
+    return out
+
+
+def test_a_subset_without_restrictions_is_the_whole(whole: Path, tmp_path: Path) -> None:
+    build_subset(subset_of(), whole, tmp_path)
+    for name, table in corpus_of(tmp_path).items():
+        assert table.equals(corpus_of(whole)[name]), name
+    for key in ("split", "label_space", "splits", "all", "ceilings"):
+        assert statistics(tmp_path)[key] == statistics(whole)[key]
+
+
+@pytest.mark.parametrize("unlabelled", ["drop", "keep_test"])
+def test_few_in_both_readings(whole: Path, tmp_path: Path, unlabelled: str) -> None:
+    """Against a plain count over the whole: which labels, and which documents stay (choice C20)."""
+    build_subset(subset_of(labels=FEW, unlabelled=unlabelled), whole, tmp_path)
+    before, after = corpus_of(whole), corpus_of(tmp_path)
+    counts = before["labels"].filter(pl.col("n_train").is_between(1, 5), pl.col("n_test") >= 1)
+    few = set(counts["label"])
+    assert set(after["labels"]["label"]) == few
+    assert after["labels"].select("n_train", "n_test").equals(counts.select("n_train", "n_test"))
+    for name in SPLITS:
+        expected = {
+            row["document_id"]: sorted(few.intersection(row["labels"])) for row in before[name].iter_rows(named=True)
+        }
+        keep = unlabelled == "keep_test" and name == "test"
+        expected = {one: labels for one, labels in expected.items() if labels or keep}
+        assert dict(after[name].select("document_id", "labels").iter_rows()) == expected
+    assert len(after["test"]) == len(before["test"]) or unlabelled == "drop"
+    assert statistics(tmp_path)["label_space"]["name"] == "few"
+    assert statistics(tmp_path)["split"]["name"] == "ours"
+
+
+def test_documents_without_labels_do_not_count_in_the_ceilings(whole: Path, tmp_path: Path) -> None:
+    build_subset(subset_of(labels=FEW, unlabelled="keep_test"), whole, tmp_path)
+    lengths = [len(own) for own in corpus_of(tmp_path)["test"]["labels"] if len(own)]
+    found = statistics(tmp_path)["ceilings"]
+    assert found["p@3"] == pytest.approx(sum(min(n, 3) / 3 for n in lengths) / len(lengths))
+    assert min(map(len, corpus_of(tmp_path)["test"]["labels"])) == 0
+
+
+def test_published_lists_and_a_label_list_make_top50(whole: Path, tmp_path: Path) -> None:
+    before = corpus_of(whole)
+    ids = {}
+    for name in SPLITS:
+        listed = before[name]["document_id"][::2]
+        (tmp_path / f"{name}.csv").write_text("".join(f"{one}\n" for one in listed))
+        ids[name] = str(tmp_path / f"{name}.csv")
+    frequent = before["labels"].sort("n_train", descending=True)["label"][:8].to_list()
+    (tmp_path / "labels.txt").write_text("\n".join(frequent))
+    dataset = subset_of(
+        split={"name": "top", "ids": ids}, labels={"name": "top8", "keep": str(tmp_path / "labels.txt")}
+    )
+    build_subset(dataset, whole, tmp_path / "out")
+    after = corpus_of(tmp_path / "out")
+    assert sorted(after["labels"]["label"]) == sorted(frequent)
+    for name in SPLITS:
+        rows = before[name][::2].filter(pl.col("labels").list.set_intersection(frequent).list.len() > 0)
+        assert after[name]["document_id"].equals(rows["document_id"])
+    assert statistics(tmp_path / "out")["dropped_documents"]["not_in_the_split_lists"] == sum(
+        len(before[name]) // 2 for name in SPLITS
+    )
+    assert read_names(tmp_path / "out") == ("top", "top8")
+
+
+def test_another_published_split_deals_the_documents_anew(whole: Path, tmp_path: Path) -> None:
+    """MIMIC-III-clean: another split of the same admissions, rare labels dropped by what all of them say."""
+    before = corpus_of(whole)
+    table = pl.concat([before[name].select("document_id", "group_id") for name in SPLITS]).sort("group_id")
+    dealt = table.with_columns(
+        split=pl.when(pl.col("group_id").cast(int) % 3 == 0)
+        .then(pl.lit("test"))
+        .when(pl.col("group_id").cast(int) % 3 == 1)
+        .then(pl.lit("val"))
+        .otherwise(pl.lit("train"))
+    )
+    dealt.select(pl.col("document_id").cast(pl.Int64).alias("_id"), "split").write_ipc(tmp_path / "split.feather")
+    split = {"table": str(tmp_path / "split.feather")}
+    build_subset(subset_of(split=split, labels={"min_count": 10}), whole, tmp_path / "out")
+    after = corpus_of(tmp_path / "out")
+    totals = before["labels"].with_columns(total=pl.sum_horizontal("n_train", "n_val", "n_test"))
+    assert after["labels"]["label"].equals(totals.filter(pl.col("total") >= 10)["label"])
+    for name in SPLITS:
+        assert set(after[name]["document_id"]) <= set(dealt.filter(split=name)["document_id"])
+    assert read_names(tmp_path / "out") == (None, None)  # neither is the whole's any more
+
+
+def test_a_smaller_training_split_keeps_split_and_label_space(whole: Path, tmp_path: Path) -> None:
+    for draw in ("stratified", "random"):
+        build_subset(subset_of(train_size=20, draw=draw, expected={"train": 20}), whole, tmp_path / draw)
+        before, after = corpus_of(whole), corpus_of(tmp_path / draw)
+        assert len(after["train"]) == 20
+        assert after["val"].equals(before["val"])
+        assert after["test"].equals(before["test"])
+        assert after["labels"]["label"].equals(before["labels"]["label"])
+        assert after["labels"]["description"].equals(before["labels"]["description"])
+        found = statistics(tmp_path / draw)
+        assert found["split"] == statistics(whole)["split"]
+        assert (
+            found["label_space"]
+            == statistics(whole)["label_space"]
+            == {"name": "all codes", "digest": digest(before["labels"]["label"])}
+        )
+        assert found["expected"] == {"train": [20, 20]}
+        assert load_labels(tmp_path / draw).counts[0].sum() == after["train"]["labels"].list.len().sum()
+
+
+def test_sizes_that_are_not_the_published_ones_are_said(
+    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="plant"):
+        build_subset(subset_of(expected={"train": 7, "test": 75, "labels": 60, "tokens": 5}), whole, tmp_path)
+    train = statistics(whole)["splits"]["train"]["documents"]
+    assert statistics(tmp_path)["expected"] == {"train": [7, train], "test": [75, 75], "labels": [60, 60]}
+    assert [record.getMessage() for record in caplog.records] == [f"train documents: 7 published, {train} found"]
+
+
+@pytest.mark.parametrize(("credentialed", "mode"), [(False, 0o600), (True, 0o644)])
+def test_a_subset_is_as_private_as_the_whole(whole: Path, tmp_path: Path, credentialed: bool, mode: int) -> None:
+    private = tmp_path / "private"
+    private.mkdir()
+    for file in whole.glob("*.*"):
+        (private / file.name).write_bytes(file.read_bytes())
+        (private / file.name).chmod(mode)
+    build_subset(subset_of(credentialed=credentialed), private, tmp_path / "out")
+    assert {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "out").iterdir()} == {0o600}
+
+
+def test_an_open_whole_has_open_subsets(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    build_subset(subset_of(), whole, tmp_path / "out")
+    assert (tmp_path / "out/train.parquet").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"labels": {"train_at_least": 299}}, "none .* without_labels_of_the_label_space"),
+        ({"labels": {"keep": "{folder}/absent.txt"}}, "expected a file"),
+        ({"split": {"ids": {"train": "{folder}/unknown.txt"}}}, "1 unknown of 1 ids"),
+        ({"train_size": 10_000}, "at most the"),
+    ],
+)
+def test_what_cannot_be_made_is_one_error_and_leaves_nothing(
+    whole: Path, tmp_path: Path, config: dict, says: str
+) -> None:
+    (tmp_path / "unknown.txt").write_text("999\n")
+    filled = json.loads(json.dumps(config).replace("{folder}", str(tmp_path)))
+    with pytest.raises(InputError, match=says):
+        build_subset(subset_of(**filled), whole, tmp_path / "out")
+    assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_missing_whole_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        build_subset(subset_of(), tmp_path / "nowhere", tmp_path / "out")
+
+
+def test_a_subset_is_no_source_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="build_subset"):
+        build.build_corpus(subset_of(), tmp_path)

@@ -1,0 +1,16 @@
+"""Make a corpus from part of another one."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from plant.commandline import job
+from plant.corpus.subset import build_subset
+from plant.settings import Subset
+
+
+def main(args: Namespace) -> None:
+    build_subset(Subset.model_validate(args.settings["dataset"]), Path(args.corpus), args.out)
+
+
+if __name__ == "__main__":
+    job(main, inputs=("documents*",), outputs=("out",), texts=("corpus",))

@@ -1,0 +1,15 @@
+"""Write the stand-in of a dataset in its raw form."""
+
+from argparse import Namespace
+
+from plant.commandline import job
+from plant.corpus.synthetic import write_raw
+from plant.settings import parse_dataset
+
+
+def main(args: Namespace) -> None:
+    write_raw(parse_dataset(args.settings["dataset"]), args.raw)
+
+
+if __name__ == "__main__":
+    job(main, outputs=("raw",))
