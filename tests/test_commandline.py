@@ -1,6 +1,7 @@
 """How scripts run: arguments, provenance, one clear error, and privacy that is inherited."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +10,15 @@ import pytest
 
 SCRIPT = """
 from plant.commandline import job
-from plant.errors import InputError
+from plant.errors import InputError, Interrupted
 
 def main(args):
+    if args.settings.get("stop") and not args.out.exists():
+        args.out.mkdir()
+        raise Interrupted("the middle")
     if args.settings.get("fail"):
         raise InputError("the place", expected="this", got="that", fix="Do something.")
-    args.out.mkdir()
+    args.out.mkdir(exist_ok=True)
     (args.out / "file").write_text(" ".join(map(str, args.many)))
     return {"device": "cpu", "labels": 3}
 
@@ -22,12 +26,12 @@ job(main, inputs=("source", "left?", "many*"), outputs=("out",))
 """
 
 
-def run(folder: Path, settings: dict, *arguments: object) -> subprocess.CompletedProcess:
+def run(folder: Path, settings: dict, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     (folder / "source").touch()
     command = [sys.executable, "-c", SCRIPT, "--settings", folder / "settings.json", "--source", folder / "source",
                "--out", folder / "out", "--provenance", folder / "provenance.json", *arguments]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True)
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
 
 
 def test_a_job_writes_its_output_and_its_provenance(tmp_path):
@@ -53,3 +57,27 @@ def test_what_is_made_from_private_files_is_private(tmp_path, mode, private):
     assert run(tmp_path, {}).returncode == 0
     for made in (tmp_path / "out", tmp_path / "out/file", tmp_path / "provenance.json"):
         assert (made.stat().st_mode & 0o077 == 0) == private, made
+
+
+def test_an_interrupted_job_ends_with_75_and_the_next_one_counts_what_it_used(tmp_path):
+    assert run(tmp_path, {"stop": True}).returncode == 75
+    assert not (tmp_path / "provenance.json").exists()
+    assert run(tmp_path, {"stop": True}).returncode == 0
+    used = json.loads((tmp_path / "provenance.json").read_text(encoding="utf-8"))["resources"]
+    assert used["attempts"] == 2
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_what_another_configuration_used_is_not_counted(tmp_path):
+    assert run(tmp_path, {"stop": True}).returncode == 75
+    assert run(tmp_path, {"stop": False}).returncode == 0
+    assert json.loads((tmp_path / "provenance.json").read_text(encoding="utf-8"))["resources"]["attempts"] == 1
+
+
+def test_of_several_processes_the_first_writes_the_sidecar_and_the_log(tmp_path):
+    assert "started" in run(tmp_path, {}, RANK="0").stderr
+    assert (tmp_path / "provenance.json").exists()
+    (tmp_path / "provenance.json").unlink()
+    ended = run(tmp_path, {}, RANK="1")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert not (tmp_path / "provenance.json").exists()

@@ -1,20 +1,29 @@
 """How a rule's script is run: typed arguments, a readable log, one clear error, a provenance sidecar."""
 
 import argparse
+import errno
+import hashlib
+import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from plant.errors import InputError, Interrupted
-from plant.files import read_json
+from plant.files import read_json, write_json, written
 from plant.provenance import write_provenance
+from plant.resources import Meter, add_attempt
 
 OTHERS = 0o077  # what group and others may do
 BAD_INPUT = 2  # exit status of an InputError
+NO_ROOM = {
+    errno.ENOSPC: "Free some space",
+    errno.EDQUOT: "Free some of the quota",
+    errno.EROFS: "Make the file system writable, or name another `results`",
+    errno.EACCES: "Make the folder writable, or name another `results`",
+}
 TRY_AGAIN = 75  # exit status of a run that was interrupted and can go on (EX_TEMPFAIL)
 
 
@@ -41,32 +50,84 @@ def job(
     An InputError is printed without a traceback; the exit status is 2. A run that SIGTERM interrupted ends with 75
     and goes on where it stood when it is started again. What is made from files that only their
     owner can read (credentialed data) can only be read by its owner.
+
+    Under `accelerate launch` the same script runs in several processes: the first writes the sidecar, and the others
+    log warnings and errors only. Their launcher ends with 1 wherever one of them ended with anything but 0.
     """
-    started = time.time()
+    meter = Meter()
+    first = int(os.environ.get("RANK", "0")) == 0
     args = _parser(inputs, outputs, texts).parse_args()
     read = _paths(args, inputs)
     if any(path.exists() and not path.stat().st_mode & OTHERS for path in read):
         os.umask(OTHERS)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    level = logging.INFO if first else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     logging.getLogger("plant").info("%s started", Path(sys.argv[0]).stem)  # a killed job leaves no empty log
     try:
         extra = dict(main(args) or {})
-        if args.provenance is not None:
+        device = str(extra.pop("device", "cpu"))
+        used = meter.read(device)  # of all processes
+        if first and args.provenance is not None:
             write_provenance(
                 args.provenance,
                 settings=args.settings,
                 inputs=[*read, *extra.pop("inputs", ())],
                 seed=args.seed,
-                started=started,
-                device=str(extra.pop("device", "cpu")),
+                started=meter.started,
+                resources=_with_earlier(args, used),
+                outputs=[path for path in written() if not path.name.startswith(".")],
+                device=device,
                 extra=extra,
             )
+            _attempts(args).unlink(missing_ok=True)
+        _leave_group()
     except InputError as error:
         logging.getLogger("plant").error("error: %s", error)
         sys.exit(BAD_INPUT)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        # the file may be a temporary one: what the user can act on is where the output goes
+        where = ", ".join(str(path) for path in _paths(args, outputs))
+        logging.getLogger("plant").error(
+            "error: %s: expected to write, got %r. %s; nothing half-written was kept. Then run the same command again.",
+            where, error.strerror, NO_ROOM[error.errno],
+        )  # fmt: skip
+        sys.exit(BAD_INPUT)
     except Interrupted as stopped:
+        used = meter.read("cuda")
+        if first and args.provenance is not None:
+            write_json(_attempts(args), {"run": _run(args), "resources": _with_earlier(args, used)})
+        _leave_group()
         logging.getLogger("plant").warning("interrupted in %s; the same command continues from there", stopped)
         sys.exit(TRY_AGAIN)
+
+
+def _attempts(args: argparse.Namespace) -> Path:
+    """Where an interrupted run leaves what it has used, for the sidecar of the run that ends."""
+    target: Path = args.provenance
+    return target.with_name(f".{target.name}.attempts")
+
+
+def _run(args: argparse.Namespace) -> str:
+    """A digest of settings and seed: what another run has used is not counted."""
+    return hashlib.sha256(json.dumps([args.settings, args.seed], sort_keys=True).encode()).hexdigest()
+
+
+def _with_earlier(args: argparse.Namespace, used: Mapping[str, Any]) -> dict[str, Any]:
+    """Resources of this attempt and of the interrupted ones before it, with the number of `attempts`."""
+    file = _attempts(args)
+    kept = read_json(file) if file.is_file() else {}
+    if kept.get("run") != _run(args):
+        return {**used, "attempts": 1}
+    return {**add_attempt(kept["resources"], used), "attempts": kept["resources"]["attempts"] + 1}
+
+
+def _leave_group() -> None:
+    """Take leave of the other processes of this job, if there are any."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _paths(args: argparse.Namespace, names: Sequence[str]) -> list[Path]:

@@ -1,10 +1,13 @@
 """Writing so that nobody ever reads half a file."""
 
+import errno
+import glob
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +17,61 @@ from safetensors.numpy import save_file
 
 from plant.errors import InputError
 
+STALE_SECONDS = 3600
+_WRITTEN: dict[Path, None] = {}
+
+
+def written() -> list[Path]:
+    """What this process has written and what is still there, in order: the outputs of a job, for its sidecar."""
+    return [path for path in _WRITTEN if path.exists()]
+
+
+def record(target: Path) -> None:
+    """Count a file or folder among what this process has written."""
+    _WRITTEN[Path(target)] = None
+
+
+MAPPED_FROM = 2**20
+"""Bytes from which on an array is mapped, not copied."""
+_DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
+
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a path beside `target`; on success it takes the target's name in one step.
 
     A file or a folder may be written to the yielded path. On any exception what was written is
-    removed and `target` is left as it was.
+    removed and `target` is left as it was. What a killed process left behind is removed by the next one that writes the
+    same target, an hour later or more: nobody still writes to it then.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
+    for stale in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
+        with suppress(FileNotFoundError):  # another process was faster
+            if time.time() - stale.stat().st_mtime > STALE_SECONDS:
+                remove(stale)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         yield partial
         if partial.is_dir() and target.exists():
             shutil.rmtree(target)
         partial.replace(target)
+        record(target)
+    except Exception as error:
+        for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):  # polars and safetensors have errors of their own
+            if f"(os error {number})" in str(error):
+                raise OSError(number, os.strerror(number), str(target)) from error
+        raise
     finally:
-        if partial.is_dir():
-            shutil.rmtree(partial)
-        else:
-            partial.unlink(missing_ok=True)
+        remove(partial)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder; nothing happens where there is none."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_json(target: Path, value: Any) -> None:
@@ -65,13 +102,17 @@ def usual_mode(path: Path) -> None:
 def read_arrays(source: Path) -> dict[str, np.ndarray]:
     """Read every array of a safetensors file; the pages are mapped, not copied, where they can be.
 
+    Memory then holds the parts that are used, and the system may drop them again. Changes to an array stay in this
+    process.
+
     Raises:
         InputError: the file is missing or is not a safetensors file.
     """
     path = require_file(source)
     try:
         with safe_open(path, framework="numpy") as handle:
-            return {name: handle.get_tensor(name) for name in handle.keys()}
+            mapped = _mapped_arrays(path)
+            return {name: mapped[name] if name in mapped else handle.get_tensor(name) for name in handle.keys()}
     except SafetensorError as error:
         raise InputError(
             str(path),
@@ -79,6 +120,20 @@ def read_arrays(source: Path) -> dict[str, np.ndarray]:
             got=f"an unreadable one ({error})",
             fix="Delete it and run again: the rule that makes it will write it anew.",
         ) from error
+
+
+def _mapped_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The large arrays of a safetensors file: its size of header, header (JSON), and arrays one after another."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    arrays = {}
+    for name, entry in header.items():
+        begin, end = entry.get("data_offsets", (0, 0))
+        if end - begin >= MAPPED_FROM and entry["dtype"] in _DTYPES:
+            dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
+            arrays[name] = np.asarray(np.memmap(path, dtype, mode="c", offset=8 + size + begin, shape=shape))
+    return arrays
 
 
 def write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:

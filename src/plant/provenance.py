@@ -6,10 +6,7 @@ import ast
 import hashlib
 import importlib.metadata
 import platform
-import resource
 import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -18,6 +15,7 @@ from typing import Any
 
 from plant.errors import InputError, nearest
 from plant.files import write_json
+from plant.resources import cuda_of_this_step
 
 PACKAGE = Path(__file__).parent
 SIDECAR = "provenance.json"
@@ -39,7 +37,6 @@ VERSIONS_OF = (
     "torch",
     "transformers",
 )
-MB = 1e6
 
 
 def write_provenance(
@@ -49,6 +46,8 @@ def write_provenance(
     inputs: Sequence[Path],
     seed: int | None,
     started: float,
+    resources: Mapping[str, Any],
+    outputs: Sequence[Path] = (),
     device: str = "cpu",
     extra: Mapping[str, Any] | None = None,
 ) -> None:
@@ -63,6 +62,8 @@ def write_provenance(
         inputs: files and folders that were read; each is hashed.
         seed: of the step; None where nothing is random.
         started: `time.time()` at the start of the step.
+        resources: seconds, memory and energy that it used (`plant.resources`).
+        outputs: files and folders that were written; each is hashed, so that `plant trace` finds what made it.
         device: that did the work, as torch names it (`cpu`, `cuda`, `cuda:0`).
         extra: more facts of the step; they stand beside the others and may not replace them.
 
@@ -72,12 +73,13 @@ def write_provenance(
     facts = {
         "settings": dict(settings),
         "inputs": {_public(str(path)): sha256(path) for path in map(Path, inputs)},
+        "outputs": {_public(str(path)): sha256(path) for path in map(Path, outputs)},
         "seed": seed,
         "code": _code(),
         "versions": _versions(),
         "platform": platform.platform(),
         "device": {"kind": device, "name": _device_name(device)},
-        "resources": _resources(started, device),
+        "resources": dict(resources),
         "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -186,31 +188,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _resources(started: float, device: str) -> dict[str, float | None]:
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss: bytes on macOS, KiB on Linux
-    return {
-        "wall_seconds": round(time.time() - started, 3),
-        "cpu_seconds": round(own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, 3),
-        "peak_host_mb": round(max(own.ru_maxrss, children.ru_maxrss) * unit / MB, 1),
-        "peak_device_mb": _peak_device_mb(device),
-    }
-
-
-def _cuda(device: str) -> Any:
-    """torch.cuda where this step has used it; torch is never imported here."""
-    torch = sys.modules.get("torch")
-    used = torch is not None and device.startswith("cuda") and torch.cuda.is_initialized()
-    return torch.cuda if torch is not None and used else None
-
-
-def _peak_device_mb(device: str) -> float | None:
-    cuda = _cuda(device)
-    return None if cuda is None else round(cuda.max_memory_allocated(device) / MB, 1)
-
-
 def _device_name(device: str) -> str:
-    cuda = _cuda(device)
+    cuda = cuda_of_this_step(device)
     if cuda is not None:
         return str(cuda.get_device_name(device))
     info = Path("/proc/cpuinfo")

@@ -5,10 +5,13 @@ import pytest
 import torch
 from torch import nn
 
-from plant.finetuning.finetune import batch_loss, finetune, parameter_groups, predict_logits
-from plant.finetuning.focal_loss import focal_loss
+from plant.finetuning.candidates import Shortlist
+from plant.finetuning.finetune import batch_loss, document_losses, finetune, parameter_groups
+from plant.finetuning.scoring import predict_logits
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
+from plant.model.parallel import Processes
+from plant.pretraining.approx_ndcg import approx_ndcg_loss_dense
 from plant.settings import Finetuning
 
 
@@ -30,31 +33,120 @@ RECIPE = {"epochs": 15, "patience": None, "batch_size": 4, "accumulation": 1, "l
           "head_learning_rate": 0.02, "hard_negatives": 3}  # fmt: skip
 
 
-@pytest.mark.parametrize("one_pass", [1, 4], ids=["two passes", "one pass"])
-def test_mining_has_the_loss_and_gradients_of_a_selection_by_hand(toy, monkeypatch, one_pass):
-    monkeypatch.setattr("plant.finetuning.finetune.ONE_PASS", one_pass)
-    batch, cpu = np.array([0, 3, 5]), torch.device("cpu")
-    settings = Finetuning(**RECIPE)
-    two = make()
-    batch_loss(two, toy, batch, settings).backward()
-    one = make()
+def shortlist(size=4):
+    """Candidates of the 30 documents: `size` of the 6 labels at most, rows of unequal length."""
+    random = np.random.default_rng(1)
+    rows = np.full((30, size), -1, dtype=np.int32)
+    for document in range(30):
+        length = random.integers(1, size + 1)
+        rows[document, :length] = random.choice(6, size=length, replace=False)
+    return Shortlist(rows, np.arange(6), size)
+
+
+def grouped(model, toy, batch, listed, m, settings):
+    """S_i by hand and the loss of it, over all labels."""
+    cpu = torch.device("cpu")
     documents, truth = pad_documents(toy, batch, cpu), multi_hot(toy, batch, 6, cpu)
-    logits = one.logits(one.hidden_states(documents), documents.mask)
-    # S_i by hand: all positives and the three highest negatives
+    logits = model.logits(model.hidden_states(documents), documents.mask)
     kept = truth.clone()
-    for row in range(3):
-        order = [label for label in logits[row].argsort(descending=True).tolist() if not truth[row, label]]
-        kept[row, order[:3]] = True
-    focal_loss(logits, truth, gamma=2, epsilon=0.1, n_labels=6, selected=kept).mean().backward()
+    for row, document in enumerate(batch):
+        allowed = range(6) if listed is None else listed.labels[document][listed.labels[document] >= 0].tolist()
+        order = [label for label in logits[row].argsort(descending=True).tolist()
+                 if label in allowed and not truth[row, label]]  # fmt: skip
+        kept[row, order[:m]] = True
+    return document_losses(logits, truth, kept, settings, n_labels=6 if listed is None else listed.size)
+
+
+@pytest.mark.parametrize("loss", ["focal", "asymmetric", "approx_ndcg"])
+@pytest.mark.parametrize("m", [1, 2, None])
+@pytest.mark.parametrize("listed", [None, shortlist()], ids=["all labels", "shortlist"])
+@pytest.mark.parametrize("one_pass", [1, 4], ids=["two passes", "one pass"])
+def test_mining_has_the_loss_and_gradients_of_a_selection_by_hand(toy, monkeypatch, one_pass, listed, m, loss):
+    monkeypatch.setattr("plant.finetuning.finetune.ONE_PASS", one_pass)
+    batch = np.array([0, 3, 5, 11])
+    settings = Finetuning(**RECIPE | {"hard_negatives": m}, loss=loss)
+    two, one = make(), make()
+    value, weight = batch_loss(two, toy, batch, settings, listed)
+    value.backward()
+    expected = grouped(one, toy, batch, listed, m, settings).sum()
+    expected.backward()
+    assert weight == 4
+    assert value.item() == pytest.approx(expected.item(), rel=1e-5)
     for a, b in zip(two.parameters(), one.parameters(), strict=True):
-        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-7)
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_stage_2_learns_the_indicators(toy, tmp_path):
+def test_label_smoothing_has_no_part_in_the_other_losses():
+    torch.manual_seed(0)
+    logits, truth = torch.randn(3, 6), torch.rand(3, 6) < 0.3
+    for loss, same in (("focal", False), ("asymmetric", True), ("approx_ndcg", True)):
+        one, two = (
+            document_losses(logits, truth, None, Finetuning(loss=loss, epsilon=e), n_labels=6) for e in (0, 0.2)
+        )
+        assert torch.equal(one, two) == same
+
+
+def test_approx_ndcg_of_stage_2_ranks_the_selected_labels_only():
+    torch.manual_seed(0)
+    logits = torch.randn(4, 9, dtype=torch.float64)
+    truth, selected = torch.rand(4, 9) < 0.3, torch.rand(4, 9) < 0.6
+    selected |= truth
+    settings = Finetuning(loss="approx_ndcg", temperature=0.3)
+    found = document_losses(logits, truth, selected, settings, n_labels=6)
+    for row in range(4):
+        kept = selected[row]
+        expected = approx_ndcg_loss_dense(
+            logits[row, kept], truth[row, kept].double(), k=100, temperature=0.3, gain="exponential"
+        )
+        torch.testing.assert_close(found[row], expected)
+
+
+@pytest.mark.parametrize("tokens", [4, 4000], ids=["short", "long"])  # the two ways of the classifier on a CPU
+def test_a_few_labels_of_a_large_set_have_the_logits_and_gradients_of_all(tokens):
+    torch.manual_seed(0)
+    hidden, mask = torch.randn(2, tokens, 16, dtype=torch.float64), torch.ones(2, tokens, dtype=torch.bool)
+    labels, found = torch.tensor([[3, 90, 7, 3], [7, 41, 0, 99]]), []
+    for few in (True, False):
+        torch.manual_seed(1)
+        model = LabelClassifier(None, n_labels=100, hidden_size=16, heads=2, pool_size=4).double()
+        logits = model.logits(hidden, mask, labels if few else None)
+        logits = logits if few else logits.gather(1, labels)
+        (logits * torch.arange(8).view(2, 4)).sum().backward()
+        found.append([logits.detach(), *(p.grad for p in model.parameters())])
+    for one, two in zip(*found, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-12)
+
+
+LOSSES = [{}, {"loss": "asymmetric"}, {"loss": "approx_ndcg"}, {"loss": "approx_ndcg", "hard_negatives": None}]
+
+
+@pytest.mark.parametrize("change", LOSSES, ids=str)
+def test_stage_2_learns_the_indicators(toy, tmp_path, change):
     model = make()
-    history = finetune(model, toy, Finetuning(**RECIPE), seed=0, checkpoint=tmp_path, digest="d")
+    history = finetune(model, toy, Finetuning(**RECIPE | change), seed=0, checkpoint=tmp_path, digest="d")
     assert history[-1]["loss"] < 0.6 * history[0]["loss"]
     assert max(row["macro_f1"] for row in history) > history[0]["macro_f1"]
+
+
+def test_stage_2_learns_from_positives_and_shortlists(toy, tmp_path):
+    model = make()
+    settings = Finetuning(**RECIPE | {"hard_negatives": 2})
+    history = finetune(model, toy, settings, seed=0, checkpoint=tmp_path, digest="d", shortlist=shortlist(6))
+    assert history[-1]["loss"] < 0.7 * history[0]["loss"]
+    assert max(row["macro_f1"] for row in history) > history[0]["macro_f1"]
+
+
+@pytest.mark.parametrize("listed", [None, shortlist()], ids=["all labels", "shortlist"])
+def test_shares_of_processes_add_up_to_the_batch(toy, monkeypatch, listed):
+    model, batch, settings = make(), np.array([3, 8, 1]), Finetuning(**RECIPE)
+    loss, weight = batch_loss(model, toy, batch, settings, listed)
+    shares = []
+    for rank in range(4):  # the last has nothing to do
+        monkeypatch.setattr("plant.finetuning.finetune.processes", lambda rank=rank: Processes(rank, 4))
+        shares.append(batch_loss(model, toy, batch, settings, listed))
+    assert sum(share[0].item() for share in shares) == pytest.approx(loss.item(), rel=1e-5)
+    assert [share[1] for share in shares] == [1, 1, 1, 0]
+    assert weight == 3
 
 
 def test_predictions_come_in_the_order_asked_for(toy):

@@ -38,7 +38,7 @@ def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, values=None, **o
             raise KeyboardInterrupt
         if epoch == terminate_in and batch == 6:
             os.kill(os.getpid(), signal.SIGTERM)
-        return (model(data[batch]) - target[batch]).square().mean()
+        return (model(data[batch]) - target[batch]).square().sum(), 3.0
 
     def validate():
         measured.append(len(measured))
@@ -58,6 +58,7 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path):
         run(tmp_path / "part", stop_in=3)
     resumed, again = run(tmp_path / "part")
     assert again == history
+    assert [list(row) for row in again] == [list(row) for row in history]  # the table's columns come in this order
     for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, two)
 
@@ -101,11 +102,11 @@ def test_patience_counts_epochs_without_a_better_value(tmp_path):
 
 
 def test_a_loss_that_is_not_a_number_stops_with_epoch_and_step_and_keeps_the_checkpoint(tmp_path):
-    model = Noisy()
+    model, ones = Noisy(), torch.ones(1, 4)
     with pytest.raises(TrainingDiverged, match=r"epoch 2, step 4.*nan"):
         fit(model,
             Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: list(range(5)),
-                 lambda batch, epoch: model(torch.ones(1, 4)).sum() * (math.nan if (epoch, batch) == (2, 3) else 1),
+                 lambda batch, epoch: (model(ones).sum() * (math.nan if (epoch, batch) == (2, 3) else 1), 1.0),
                  lambda: {"value": 1.0}, "value"),
             Optimisation(epochs=3), seed=0, checkpoint=tmp_path, digest="d")  # fmt: skip
     assert (tmp_path / "state.json").is_file()
@@ -116,7 +117,7 @@ def test_a_checkpoint_of_another_configuration_is_not_used(tmp_path):
     model = Noisy()
     seen = []
     task = Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: seen.append(epoch) or [0],
-                lambda batch, epoch: model(torch.ones(1, 4)).sum(), lambda: {"value": 0.0}, "value")  # fmt: skip
+                lambda batch, epoch: (model(torch.ones(1, 4)).sum(), 1.0), lambda: {"value": 0.0}, "value")  # fmt: skip
     history = fit(model, task, Optimisation(epochs=1), seed=0, checkpoint=tmp_path, digest="other")
     assert [row["epoch"] for row in history] == [1]
 
@@ -129,7 +130,7 @@ def test_accumulated_steps_equal_one_large_batch(tmp_path):
         x, y = torch.randn(4, 3), torch.randn(4, 1)
 
         def loss(batch, _, m=model, x=x, y=y):
-            return (m(x[batch]) - y[batch]).square().mean()
+            return (m(x[batch]) - y[batch]).square().sum(), float(len(batch))
 
         groups = [Group("all", list(model.parameters()), 0.1)]
         task = Task("test", groups, lambda epoch, b=batches: b, loss, lambda: {"value": 0.0}, "value")

@@ -1,8 +1,9 @@
 """T_l met with a document: against a dictionary."""
 
 import numpy as np
+import pytest
 
-from plant.pretraining.lists import TopTokens, labels_of_document, packed
+from plant.pretraining.lists import TopTokens, label_weights, labels_of_document, packed
 
 
 def top(k=3):
@@ -37,19 +38,56 @@ def test_packing_keeps_every_listed_position_and_no_other():
             assert got == {j: r for j, r in enumerate(row) if r >= 0}
 
 
+def test_a_look_up_in_pieces_finds_the_same(monkeypatch):
+    random = np.random.default_rng(0)
+    tokens = np.concatenate([random.permutation(50)[: 5 + label] for label in range(9)])
+    indptr = np.concatenate([[0], np.cumsum(5 + np.arange(9))])
+    full = TopTokens.from_csr(indptr, tokens, random.random(len(tokens)).astype(np.float32), k=9, vocabulary=50)
+    labels, ids = np.array([8, 0, 3, 3, 5]), random.integers(0, 50, 30)
+    whole = full.relevance_of(labels, ids)
+    monkeypatch.setattr("plant.pretraining.lists.LOOKED_UP", 7)
+    np.testing.assert_array_equal(full.relevance_of(labels, ids), whole)
+    assert (whole >= 0).any(axis=1).all()
+
+
 def test_negatives_are_never_positives_and_as_many_as_asked_for():
     random = np.random.default_rng(0)
     for _ in range(50):
-        drawn = labels_of_document(np.array([3, 5]), 10, 4, random)
+        drawn = labels_of_document(np.array([3, 5]), np.arange(10), 4, random)
         assert drawn[:2].tolist() == [3, 5]
         assert len(set(drawn.tolist())) == 6
-    assert labels_of_document(np.array([1]), 4, None, random).tolist() == [0, 1, 2, 3]
-    assert sorted(labels_of_document(np.array([1]), 3, 100, random).tolist()) == [0, 1, 2]
+    assert labels_of_document(np.array([1]), np.arange(4), None, random).tolist() == [0, 1, 2, 3]
+    assert sorted(labels_of_document(np.array([1]), np.arange(3), 100, random).tolist()) == [0, 1, 2]
+    drawn = labels_of_document(np.array([4]), np.array([1, 4, 7]), 100, random)
+    assert sorted(drawn.tolist()) == [1, 4, 7]
 
 
 def test_every_label_is_drawn_as_a_negative_equally_often():
     random, counts = np.random.default_rng(1), np.zeros(8)
     for _ in range(4000):
-        counts[labels_of_document(np.array([0]), 8, 3, random)[1:]] += 1
+        counts[labels_of_document(np.array([0]), np.arange(8), 3, random)[1:]] += 1
     assert counts[0] == 0
     np.testing.assert_allclose(counts[1:] / 4000, 3 / 7, atol=0.035)
+
+
+@pytest.mark.parametrize("positives", [[], [2], [0, 5, 9]], ids=str)
+def test_weighted_sums_over_sampled_labels_are_unbiased_for_the_sum_over_all(positives):
+    """Simulation: the mean over draws lies within four standard errors of the sum; without weights it does not."""
+    random, draws, eligible = np.random.default_rng(2), 3000, np.array([0, 1, 2, 4, 5, 6, 8, 9, 11, 12, 13])
+    positives = np.array(positives, dtype=np.int64)
+    losses = random.random(14) ** 2 + 0.1  # of each label, whatever the draw
+    weighted, plain = np.zeros(draws), np.zeros(draws)
+    for draw in range(draws):
+        labels = labels_of_document(positives, eligible, 3, random)
+        weighted[draw] = label_weights(labels, len(positives), len(eligible)) @ losses[labels]
+        plain[draw] = losses[labels].sum()
+    expected, error = losses[eligible].sum(), weighted.std() / np.sqrt(draws)
+    assert error < 0.02 * expected
+    assert abs(weighted.mean() - expected) < 4 * error
+    assert abs(plain.mean() - expected) > 20 * error
+
+
+def test_weights_are_1_where_every_label_was_drawn():
+    labels = labels_of_document(np.array([1, 2]), np.arange(5), 100, np.random.default_rng(0))
+    assert label_weights(labels, 2, 5).tolist() == [1, 1, 1, 1, 1]
+    assert label_weights(np.array([1, 2]), 2, 5).tolist() == [1, 1]

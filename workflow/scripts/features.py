@@ -4,15 +4,16 @@ from argparse import Namespace
 from pathlib import Path
 
 from plant.commandline import job
-from plant.model.assemble import choose_device, load_training_data, parse_network
+from plant.model.assemble import load_training_data, parse_network
 from plant.model.backbone import load_backbone
 from plant.model.features import write_features
+from plant.model.parallel import own_device
 
 
 def main(args: Namespace) -> dict[str, str]:
-    device = choose_device(args.settings["compute"]["device"])
+    device = own_device(args.settings["compute"]["device"])
     data = load_training_data(Path(args.corpus), args.tokens.parent)
-    backbone = load_backbone(parse_network(args.settings["backbone"]), args.backbone)
+    backbone = load_backbone(parse_network(args.settings["backbone"]), args.backbone, device=device)
     write_features(backbone, data.corpus, args.features, device=device)
     return {"device": str(device)}
 

@@ -5,25 +5,36 @@ from argparse import Namespace
 from plant.checkpoints import discard_checkpoint
 from plant.commandline import job
 from plant.files import write_table
+from plant.finetuning.candidates import load_shortlist
 from plant.finetuning.finetune import finetune
 from plant.model.assemble import load_weights, prepare, run_digest, save_weights
+from plant.model.parallel import processes
 from plant.settings import Finetuning
 
 
 def main(args: Namespace) -> dict[str, object]:
     settings = Finetuning.model_validate(args.settings["finetuning"])
-    data, classifier, facts = prepare(args)
+    data, classifier, facts = prepare(args, initialisation="random" if args.planted else settings.initialisation)
     if args.planted:
         load_weights(classifier, args.planted[0].parent, head=False)
-    digest = run_digest(args.settings, [args.labels, args.tokens, *args.planted])
+    shortlist = load_shortlist(args.shortlist, data, settings)
+    more = [path for path in (args.shortlist, args.embeddings) if path]
+    digest = run_digest(args.settings, [args.labels, args.tokens, *args.planted, *more])
+    checkpoint = args.out / "checkpoint"
     history = finetune(
-        classifier, data.corpus, settings, seed=args.seed, checkpoint=args.out / "checkpoint", digest=digest
+        classifier, data.corpus, settings, seed=args.seed, checkpoint=checkpoint, digest=digest, shortlist=shortlist
     )
-    save_weights(classifier, args.out, head=True)
-    write_table(args.out / "history.parquet", history)
-    discard_checkpoint(args.out / "checkpoint")
+    if processes().first:
+        save_weights(classifier, args.out, head=True)
+        write_table(args.out / "history.parquet", history)
+        discard_checkpoint(checkpoint)
     return facts
 
 
 if __name__ == "__main__":
-    job(main, inputs=("labels", "tokens", "planted*", "features?"), outputs=("out",), texts=("backbone", "corpus"))
+    job(
+        main,
+        inputs=("labels", "tokens", "planted*", "features?", "embeddings?", "shortlist?"),
+        outputs=("out",),
+        texts=("backbone", "corpus"),
+    )

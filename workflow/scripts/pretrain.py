@@ -6,23 +6,32 @@ from plant.checkpoints import discard_checkpoint
 from plant.commandline import job
 from plant.files import write_table
 from plant.model.assemble import prepare, run_digest, save_weights
+from plant.model.parallel import processes
 from plant.pretraining.lists import load_top_tokens
-from plant.pretraining.pretrain import pretrain
+from plant.pretraining.pretrain import pretrain, publish_epochs
 from plant.settings import Pretraining
 
 
 def main(args: Namespace) -> dict[str, object]:
     settings = Pretraining.model_validate(args.settings["pretraining"])
-    data, classifier, facts = prepare(args)
+    data, classifier, facts = prepare(args, initialisation=settings.initialisation)
     top = load_top_tokens(args.relevance, data, k=settings.k)
-    digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance])
+    more = [args.embeddings] if args.embeddings else []
+    digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance, *more])
     checkpoint = args.out / "checkpoint"
     history = pretrain(classifier, data.corpus, top, settings, seed=args.seed, checkpoint=checkpoint, digest=digest)
-    save_weights(classifier, args.out, head=False)
-    write_table(args.out / "history.parquet", history)
-    discard_checkpoint(args.out / "checkpoint")
+    if processes().first:
+        save_weights(classifier, args.out, head=False)
+        publish_epochs(checkpoint, args.out, epochs=len(history))
+        write_table(args.out / "history.parquet", history)
+        discard_checkpoint(checkpoint)
     return facts
 
 
 if __name__ == "__main__":
-    job(main, inputs=("labels", "tokens", "relevance", "features?"), outputs=("out",), texts=("backbone", "corpus"))
+    job(
+        main,
+        inputs=("labels", "tokens", "relevance", "features?", "embeddings?"),
+        outputs=("out",),
+        texts=("backbone", "corpus"),
+    )

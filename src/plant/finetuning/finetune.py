@@ -6,56 +6,98 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plant.f1 import best_threshold
+from plant.finetuning.asymmetric_loss import asymmetric_loss
+from plant.finetuning.candidates import Shortlist
 from plant.finetuning.focal_loss import focal_loss
 from plant.finetuning.hard_negatives import hard_labels
-from plant.model.batches import Corpus, multi_hot, ordered_batches, pad_documents, shuffled_batches
+from plant.finetuning.scoring import validation_f1
+from plant.model.batches import Corpus, multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import Group, Task, fit
+from plant.model.parallel import processes
+from plant.pretraining.approx_ndcg import approx_ndcg_loss
 from plant.settings import Finetuning
 
 ONE_PASS = 4  # two passes pay where mining keeps less than a quarter of the labels
 
 
-def batch_loss(classifier: LabelClassifier, corpus: Corpus, batch: np.ndarray, settings: Finetuning) -> Tensor:
-    """HNM-augmented focal loss, mean over the batch's documents.
+def batch_loss(
+    classifier: LabelClassifier,
+    corpus: Corpus,
+    batch: np.ndarray,
+    settings: Finetuning,
+    shortlist: Shortlist | None = None,
+) -> tuple[Tensor, float]:
+    """Sum of the losses of this process's documents of a batch, and their number.
 
-    Where mining leaves most labels out, logits of all labels are computed without gradient first, and only the
-    selected ones again with it: exact, as nothing between H and the logits is random. Where it leaves few out, one
-    pass over all labels is cheaper than two, and the others are masked.
+    Where mining leaves most labels out, logits of all labels (with a shortlist: of all candidates) are computed
+    without gradient first, and only the selected ones again with it: exact, as nothing between H and the logits is
+    random. Where it leaves few out, one pass over all is cheaper than two, and the others are masked.
     """
-    device = next(classifier.parameters()).device
+    batch = batch[processes().mine(len(batch))]
+    if not len(batch):
+        return torch.zeros(()), 0.0
+    device = classifier.attention.embeddings.device
     documents = pad_documents(corpus, batch, device)
-    truth = multi_hot(corpus, batch, classifier.n_labels, device)
     hidden = classifier.hidden_states(documents)
-    m, labels, selected = settings.hard_negatives, None, None
-    if m is not None and m < classifier.n_labels // ONE_PASS:
+    labels, selected, truth = _labels(classifier, corpus, batch, shortlist, device)
+    m = settings.hard_negatives
+    if m is not None and m < truth.shape[1] // ONE_PASS:
         with torch.no_grad():
-            everything = classifier.logits(hidden, documents.mask)
-        labels, selected = hard_labels(everything, truth, m)
-        truth = truth.gather(1, labels)
-    logits = classifier.logits(hidden, documents.mask, labels)
-    if m is not None and labels is None:
-        chosen, inside = hard_labels(logits.detach(), truth, m)
-        selected = torch.zeros_like(truth).scatter_(1, chosen, inside)
-    losses = focal_loss(
-        logits, truth, gamma=settings.gamma, epsilon=settings.epsilon, n_labels=classifier.n_labels, selected=selected
+            everything = classifier.logits(hidden, documents.mask, labels)
+        columns, selected = hard_labels(everything, truth, m, selected)
+        labels = columns if labels is None else labels.gather(1, columns)
+        truth = truth.gather(1, columns)
+        logits = classifier.logits(hidden, documents.mask, labels)
+    else:
+        logits = classifier.logits(hidden, documents.mask, labels)
+        if m is not None:
+            columns, inside = hard_labels(logits.detach(), truth, m, selected)
+            selected = torch.zeros_like(truth).scatter_(1, columns, inside)
+    n_labels = classifier.n_labels if shortlist is None else shortlist.size  # choice C13
+    losses = document_losses(logits, truth, selected, settings, n_labels=n_labels)
+    return losses.sum(), float(len(batch))
+
+
+def _labels(
+    classifier: LabelClassifier, corpus: Corpus, batch: np.ndarray, shortlist: Shortlist | None, device: torch.device
+) -> tuple[Tensor | None, Tensor | None, Tensor]:
+    """Label ids (B, c), which of them count (B, c) and truth (B, c); None, None and (B, |L|) for all labels."""
+    if shortlist is None:
+        return None, None, multi_hot(corpus, batch, classifier.n_labels, device)
+    lists, truth = shortlist.with_positives(corpus, batch)
+    labels, inside = lists.tensors(device)
+    return labels, inside, torch.from_numpy(truth).to(device)
+
+
+def document_losses(
+    logits: Tensor, truth: Tensor, selected: Tensor | None, settings: Finetuning, *, n_labels: int
+) -> Tensor:
+    """The recipe's loss of each document, over S_i.
+
+    Args:
+        logits: (B, c).
+        truth: bool (B, c).
+        selected: bool (B, c), which columns are in S_i; None: all.
+        settings: `loss` and its parameters.
+        n_labels: divisor of the losses that are sums over labels (choice C13); approx_ndcg has none.
+
+    Returns:
+        (B).
+    """
+    if settings.loss == "approx_ndcg":  # a ranking of S_i, relevance 1 for true labels (choice C23)
+        relevance = truth.to(torch.promote_types(logits.dtype, torch.float32))
+        relevance = relevance if selected is None else relevance.masked_fill(~selected, -1)
+        k = truth.shape[1]
+        return approx_ndcg_loss(logits, relevance, k=k, temperature=settings.temperature, gain="linear")
+    if settings.loss == "asymmetric":
+        return asymmetric_loss(
+            logits, truth, gamma_positive=settings.gamma_positive, gamma_negative=settings.gamma_negative,
+            margin=settings.margin, n_labels=n_labels, selected=selected,
+        )  # fmt: skip
+    return focal_loss(
+        logits, truth, gamma=settings.gamma, epsilon=settings.epsilon, n_labels=n_labels, selected=selected
     )
-    return losses.mean()
-
-
-def predict_logits(
-    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, *, batch_size: int
-) -> np.ndarray:
-    """Logits (len(documents), |L|) in fp32, in the order of `documents`."""
-    device = next(classifier.parameters()).device
-    out = np.zeros((len(documents), classifier.n_labels), dtype=np.float32)
-    row_of = {int(document): row for row, document in enumerate(documents)}
-    classifier.eval()
-    for batch in ordered_batches(corpus, documents, batch_size):
-        logits = classifier.predict(pad_documents(corpus, batch, device))
-        out[[row_of[int(document)] for document in batch]] = logits.float().cpu().numpy()
-    return out
 
 
 def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[Group]:
@@ -76,7 +118,14 @@ def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[
 
 
 def finetune(
-    classifier: LabelClassifier, corpus: Corpus, settings: Finetuning, *, seed: int, checkpoint: Path, digest: str
+    classifier: LabelClassifier,
+    corpus: Corpus,
+    settings: Finetuning,
+    *,
+    seed: int,
+    checkpoint: Path,
+    digest: str,
+    shortlist: Shortlist | None = None,
 ) -> list[dict[str, float]]:
     """Run Stage 2; the classifier keeps the weights of the epoch with the best validation macro-F1.
 
@@ -87,16 +136,15 @@ def finetune(
         seed: of the run.
         checkpoint: folder for resuming.
         digest: of everything that the run depends on.
+        shortlist: candidates of every document; None trains and validates on all labels.
 
     Returns:
         History, a row an epoch: loss, macro-F1 over labels present in validation at the best threshold there.
     """
     train, val = corpus.documents("train"), corpus.documents("val")
-    truth = multi_hot(corpus, val, classifier.n_labels, torch.device("cpu")).numpy()
 
     def validate() -> dict[str, float]:
-        scores = predict_logits(classifier, corpus, val, batch_size=settings.batch_size)
-        best = best_threshold(scores, truth, "macro_f1_present")
+        best = validation_f1(classifier, corpus, val, shortlist, batch_size=settings.batch_size)
         return {"macro_f1": best.objective, "threshold": best.value}
 
     task = Task(
@@ -104,7 +152,7 @@ def finetune(
         groups=parameter_groups(classifier, settings),
         validate=validate,
         monitor="macro_f1",
-        loss=lambda batch, _: batch_loss(classifier, corpus, batch, settings),
+        loss=lambda batch, _: batch_loss(classifier, corpus, batch, settings, shortlist),
         batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
     )
     return fit(

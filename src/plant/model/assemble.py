@@ -18,12 +18,14 @@ from plant.errors import InputError
 from plant.model.backbone import load_backbone
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
+from plant.model.descriptions import start_from_descriptions
 from plant.model.features import read_features
+from plant.model.loading import NetworkBackbone
+from plant.model.parallel import own_device
 from plant.seeds import stream
 
 SPLITS = ("train", "val", "test")
 ATTENTION, HEAD, BACKBONE = "label_attention.safetensors", "head.safetensors", "backbone.safetensors"
-NetworkBackbone = plant_settings.Pretrained | plant_settings.Random
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,6 @@ def load_training_data(corpus: Path, tokens: Path, features: Path | None = None)
     return TrainingData(data, trained, labels.names)
 
 
-def choose_device(name: str) -> torch.device:
-    """The device of a job: `auto` takes a GPU where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
-
-
 def build_classifier(
     settings: NetworkBackbone, folder: str | Path, data: TrainingData, *, seed: int, device: torch.device
 ) -> LabelClassifier:
@@ -96,7 +91,7 @@ def build_classifier(
     """
     torch.manual_seed(stream(seed, "initialisation"))
     features = data.corpus.features
-    backbone = None if features is not None else load_backbone(settings, folder)
+    backbone = None if features is not None else load_backbone(settings, folder, device=device)
     hidden = features.shape[1] if features is not None else backbone.hidden_size  # type: ignore[union-attr]
     classifier = LabelClassifier(
         backbone,
@@ -106,7 +101,11 @@ def build_classifier(
         pool_size=settings.pool_size,
         mask_padding=settings.mask_padding,
     )
-    return classifier.to(device)
+    if backbone is not None:
+        backbone.place(device)
+    classifier.attention.to(device)
+    classifier.head.to(device)
+    return classifier
 
 
 def parse_network(section: Mapping[str, Any]) -> NetworkBackbone:
@@ -121,24 +120,38 @@ def parse_network(section: Mapping[str, Any]) -> NetworkBackbone:
     return settings
 
 
-def prepare(args: argparse.Namespace) -> tuple[TrainingData, LabelClassifier, dict[str, Any]]:
+def prepare(
+    args: argparse.Namespace, *, initialisation: str = "random"
+) -> tuple[TrainingData, LabelClassifier, dict[str, Any]]:
     """What every script that runs a model begins with: threads, device, data, classifier.
 
     Args:
         args: of the script: settings (with the sections backbone and compute), corpus, tokens, backbone,
-            features (or None), seed.
+            features (or None), seed, and embeddings (or None) where E may start from descriptions.
+        initialisation: of E, before weights are loaded: `random` (choice C10) or `descriptions` (choice C22).
 
     Returns:
         Data, classifier, and facts for the provenance: device, labels, trainable parameters.
+
+    Raises:
+        InputError: E starts from descriptions and there is no file of label embeddings.
     """
     compute = plant_settings.Compute.model_validate(args.settings["compute"])
     torch.set_num_threads(compute.threads)
-    device = choose_device(compute.device)
+    device = own_device(compute.device)
     settings = parse_network(args.settings["backbone"])
     data = load_training_data(Path(args.corpus), args.tokens.parent, args.features)
     classifier = build_classifier(settings, args.backbone, data, seed=args.seed, device=device)
     trainable = sum(p.numel() for p in classifier.parameters() if p.requires_grad)
-    return data, classifier, {"device": str(device), "labels": len(data.trained), "trainable_parameters": trainable}
+    facts = {"device": str(device), "labels": len(data.trained), "trainable_parameters": trainable}
+    if initialisation == "descriptions":
+        if args.embeddings is None:
+            raise InputError(
+                "initialisation: descriptions", expected="a file of label embeddings", got="none",
+                fix="Pass --embeddings.",
+            )  # fmt: skip
+        facts["labels_from_descriptions"] = start_from_descriptions(classifier.attention, args.embeddings, data.trained)
+    return data, classifier, facts
 
 
 def save_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> None:
@@ -158,8 +171,13 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
     """Put weights of `save_weights` into a classifier built with the same settings.
 
     Raises:
-        InputError: a file is missing or does not fit the classifier.
+        InputError: the folder or a file is missing, or does not fit the classifier.
     """
+    if not folder.is_dir():
+        raise InputError(
+            str(folder), expected="a folder of weights", got="nothing there",
+            fix="If it is an epoch that early stopping left out, name an earlier one or set `patience: null`.",
+        )  # fmt: skip
     parts = [(classifier.attention, ATTENTION, True), (classifier.backbone, BACKBONE, False)]
     if head:
         parts.append((classifier.head, HEAD, True))

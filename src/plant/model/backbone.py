@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from plant import settings as plant_settings
 from plant.errors import InputError
 from plant.files import atomic_path
+from plant.model.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+CPU = torch.device("cpu")
 
 # Query, key, value and output projections by model type (appendix A; facts, section A). A wrong list would
 # adapt the output projection only, without a word: the number of adapted modules is asserted.
@@ -40,6 +41,7 @@ class Backbone(nn.Module):
         chunk_tokens: tokens a piece, without special tokens.
         prefix, suffix: ids of the special tokens around a text.
         precision: autocast type of the forward pass.
+        placed: its layers are on their devices already, and stay there.
     """
 
     def __init__(
@@ -50,14 +52,19 @@ class Backbone(nn.Module):
         prefix: tuple[int, ...] = (),
         suffix: tuple[int, ...] = (),
         precision: str = "fp32",
+        placed: bool = False,
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.placed = model, placed
         self.chunk_tokens, self.prefix, self.suffix, self.precision = chunk_tokens, prefix, suffix, precision
 
     @property
     def hidden_size(self) -> int:
         return int(self.model.config.hidden_size)  # type: ignore[union-attr, arg-type]
+
+    def place(self, device: torch.device) -> "Backbone":
+        """Move it to a device, unless loading has put it on its own."""
+        return self if self.placed else self.to(device)
 
     def train(self, mode: bool = True) -> "Backbone":
         """A backbone of which nothing is trained stays in evaluation mode: frozen means no dropout either."""
@@ -90,7 +97,7 @@ class Backbone(nn.Module):
         with torch.autocast(kind, dtype=DTYPES[self.precision] if enabled else None, enabled=enabled):
             states = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         start = len(self.prefix)
-        return states[:, start : start + rows.shape[1]].float()
+        return states[:, start : start + rows.shape[1]].float().to(rows.device)  # from the last layer's device
 
     def _with_special(self, rows: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
         if not self.prefix and not self.suffix:
@@ -110,12 +117,14 @@ class Backbone(nn.Module):
         return ids, mask
 
 
-def load_backbone(settings: plant_settings.Pretrained | plant_settings.Random, folder: str | Path) -> Backbone:
+def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torch.device = CPU) -> Backbone:
     """Load, quantise and adapt a backbone.
 
     Args:
         settings: of the backbone.
         folder: hub id or local folder (for kind `random`, the folder that `make_random_backbone` wrote).
+        device: where the job runs. Only what must be placed while it is read goes there at once: `place` moves the
+            rest.
 
     Returns:
         The backbone; only what is trained requires a gradient.
@@ -123,7 +132,8 @@ def load_backbone(settings: plant_settings.Pretrained | plant_settings.Random, f
     Raises:
         InputError: no model or tokenizer in the folder, or LoRA targets that match nothing.
     """
-    model = _load_model(settings, str(folder))
+    model = load_model(settings, folder, device)
+    model.config.use_cache = False  # keys and values are for generation; here they would only fill memory
     prefix, suffix = special_tokens(settings, folder)
     if settings.bidirectional:
         model.config.is_causal = False
@@ -138,53 +148,21 @@ def load_backbone(settings: plant_settings.Pretrained | plant_settings.Random, f
     else:
         model.requires_grad_(settings.adapter == "full")
     return Backbone(
-        model, chunk_tokens=settings.chunk_tokens, prefix=prefix, suffix=suffix, precision=settings.precision
+        model,
+        chunk_tokens=settings.chunk_tokens,
+        prefix=prefix,
+        suffix=suffix,
+        precision=settings.precision,
+        placed=is_placed(settings),
     )
 
 
-def _load_model(settings: plant_settings.Pretrained | plant_settings.Random, folder: str) -> Any:
-    from transformers import AutoModel
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # a log is not a terminal
-    options: dict[str, Any] = {"use_safetensors": True}
-    if isinstance(settings, plant_settings.Pretrained):
-        options |= {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
-    if settings.quantization == "nf4":
-        from transformers import BitsAndBytesConfig
-
-        options["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=DTYPES[settings.precision],
-        )
-    elif settings.adapter != "full" and settings.precision != "fp32":
-        options["dtype"] = DTYPES[settings.precision]  # frozen weights need no fp32 master copy
-    else:
-        options["dtype"] = torch.float32
-    try:
-        return AutoModel.from_pretrained(folder, **options)
-    except OSError as error:
-        raise InputError(
-            f"backbone {folder}",
-            expected="a Hugging Face model (config.json, safetensors) by folder or hub id",
-            got=str(error).splitlines()[0],
-            fix="Check `path`; offline machines need a local folder.",
-        ) from error
-
-
-def special_tokens(
-    settings: plant_settings.Pretrained | plant_settings.Random, folder: str | Path
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def special_tokens(settings: NetworkBackbone, folder: str | Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Ids that the tokenizer puts before and after a text."""
     from transformers import AutoTokenizer
 
-    options: dict[str, Any] = {}
-    if isinstance(settings, plant_settings.Pretrained):
-        options = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **options)
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **hub_options(settings))
     except (OSError, ValueError) as error:
         raise InputError(
             f"backbone {folder}",
@@ -198,7 +176,7 @@ def special_tokens(
     return tuple(dressed[:start]), tuple(dressed[start + len(bare) :])
 
 
-def _adapt(model: Any, settings: plant_settings.Pretrained | plant_settings.Random) -> Any:
+def _adapt(model: Any, settings: NetworkBackbone) -> Any:
     """LoRA on the projections of the model type, with the number of adapted modules asserted."""
     from peft import LoraConfig, get_peft_model
 
@@ -263,5 +241,5 @@ def _random_config(settings: plant_settings.Random, vocabulary: int) -> Any:
     return transformers.DeepseekV3Config(
         **common, **causal, moe_intermediate_size=size, q_lora_rank=size // 2, kv_lora_rank=size // 2,
         qk_nope_head_dim=part, qk_rope_head_dim=max(2, part // 2 * 2), v_head_dim=part, n_routed_experts=4,
-        n_shared_experts=1, num_experts_per_tok=2, n_group=1, topk_group=1, first_k_dense_replace=1,
+        n_shared_experts=1, num_experts_per_tok=2, n_group=1, topk_group=1, first_k_dense_replace=min(1, layers - 1),
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """Hidden states of a frozen backbone, computed once and read as a memory map (the CPU's way)."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: tor
         corpus: its documents, all splits.
         out: file with one array `features`, (sum of lengths, h).
     """
-    backbone.eval().to(device)
+    backbone.eval().place(device)
     total, h = int(corpus.offsets[-1]), backbone.hidden_size
     documents = np.arange(len(corpus.offsets) - 1)
     documents = documents[corpus.length(documents) > 0]
@@ -67,5 +68,7 @@ def _write_header(path: Path, rows: int, columns: int) -> int:
     header += b" " * (-len(header) % 8)
     with path.open("wb") as handle:
         handle.write(len(header).to_bytes(8, "little") + header)
-        handle.truncate(8 + len(header) + size)
+        handle.flush()
+        # the room is taken now: a mapped file on a disk that is full would end the process without a word
+        os.posix_fallocate(handle.fileno(), 0, 8 + len(header) + size)
     return 8 + len(header)

@@ -2,6 +2,10 @@
 
 A run is a function of its seed: the order of batches depends on (seed, epoch), the learning rate on the number
 of the update, and dropout on a generator state that checkpoints carry. So a resumed run is the uninterrupted one.
+
+Several processes (`plant.model.parallel`) share every batch: each has the documents `mine(len(batch))` of it, sums of
+losses, weights and gradients run over all, and all hold the same weights at every moment. So N processes compute what
+one computes, up to the order of additions and each one's own dropout.
 """
 
 import logging
@@ -9,7 +13,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +25,8 @@ from tqdm import tqdm
 
 from plant.checkpoints import load_checkpoint, save_checkpoint
 from plant.errors import InputError, Interrupted
+from plant.model.parallel import processes
+from plant.seeds import stream
 from plant.settings import Optimisation
 
 log = logging.getLogger("plant")
@@ -49,15 +55,17 @@ class Task:
         name: for the log.
         groups: parameters and their learning rates; together all that is trained.
         batches: epoch (from 1) -> batches of document ids.
-        loss: batch -> scalar, the mean over its documents.
-        validate: () -> measures; `monitor` is one of them, higher is better.
+        loss: batch, epoch -> (sum of the losses of this process's share of the batch, their number); a scalar with
+            gradient, and a weight that is 0.0 where the share is empty. The batch's loss is the sum of sums over
+            the sum of weights.
+        validate: () -> measures, the same on all processes; `monitor` is one of them, higher is better.
         monitor: the measure that chooses the epoch.
     """
 
     name: str
     groups: list[Group]
     batches: Callable[[int], Sequence[np.ndarray]]
-    loss: Callable[[np.ndarray, int], Tensor]
+    loss: Callable[[np.ndarray, int], tuple[Tensor, float]]
     validate: Callable[[], dict[str, float]]
     monitor: str
 
@@ -89,7 +97,7 @@ def fit(
 
     The state is written after each epoch, every quarter of an hour within one, and when the process is asked to
     end (SIGTERM: preemption, a time limit); a later call with the same `digest` goes on from there and ends with
-    the bits of an uninterrupted run (on one device type).
+    the bits of an uninterrupted run (on one device type, with as many processes). Process 0 writes; all read.
 
     Args:
         model: parameters that require a gradient are trained and checkpointed.
@@ -105,11 +113,13 @@ def fit(
 
     Raises:
         TrainingDiverged: the loss is NaN or infinite; names epoch and step.
-        Interrupted: the process was asked to end; the state is written.
+        Interrupted: a process was asked to end; the state is written, and all of them stop at the same update.
     """
-    torch.manual_seed(seed)
+    together = processes()
+    torch.manual_seed(seed if together.first else stream(seed, "process", together.rank))  # each its own dropout
     fitting = _Fitting(model, task, settings, checkpoint, digest, fp16_scaler)
     fitting.resume()
+    together.wait()  # nobody overwrites what another still reads
     with termination() as asked:
         while not fitting.finished:
             fitting.epoch(asked)
@@ -124,12 +134,15 @@ class _Fitting:
         self, model: nn.Module, task: Task, settings: Optimisation, checkpoint: Path, digest: str, fp16_scaler: bool
     ) -> None:
         self.model, self.task, self.settings = model, task, settings
-        self.checkpoint, self.digest = checkpoint, digest
+        self.together = processes()
+        count = self.together.count
+        self.checkpoint, self.digest = checkpoint, digest if count == 1 else f"{digest} x {count}"
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.best = self._copy()
         self.run = Run()
         entries = [{"params": g.parameters, "lr": g.learning_rate, "rate": g.learning_rate} for g in task.groups]
         self.optimiser = torch.optim.AdamW(entries, weight_decay=settings.weight_decay)
+        self.gpus = sorted({p.device for p in model.parameters() if p.device.type == "cuda"}, key=str)
         device = next(model.parameters()).device
         self.scaler = torch.amp.GradScaler(device.type, enabled=fp16_scaler)
         self.updates = -(-len(task.batches(1)) // settings.accumulation) * settings.epochs
@@ -151,7 +164,7 @@ class _Fitting:
         self.model.train()
         self._steps(asked)
         self.model.eval()
-        row = {"epoch": run.epoch, "loss": run.loss_sum / run.step, **task.validate()}
+        row = {"epoch": run.epoch, "loss": run.loss_sum / run.step, **self.together.of_first(task.validate())}
         run.history.append(row)
         if row[task.monitor] > run.best:
             run.best, run.best_epoch, self.best = row[task.monitor], run.epoch, self._copy()
@@ -163,15 +176,15 @@ class _Fitting:
     def _steps(self, asked: threading.Event) -> None:
         run, task, accumulation = self.run, self.task, self.settings.accumulation
         batches = task.batches(run.epoch)
-        title = f"{task.name} {run.epoch}/{self.settings.epochs}"
-        left = tqdm(batches[run.step :], title, len(batches), False, initial=run.step, delay=10, mininterval=10)
-        for batch in left:
+        for batch in self._progress(batches):
             number = run.step + 1
             # the last, shorter group of an epoch is averaged over its own length
             whole = len(batches) - len(batches) % accumulation
             size = accumulation if number <= whole else len(batches) % accumulation
-            loss = task.loss(batch, run.epoch)
-            value = loss.item()
+            loss, weight = task.loss(batch, run.epoch)
+            total, weights = self.together.sum(np.array([loss.item(), weight])).tolist()
+            weights = weights or 1.0  # a batch without a single item has no loss
+            value = total / weights
             if not math.isfinite(value):
                 raise TrainingDiverged(
                     f"{task.name}, epoch {run.epoch}, step {number}",
@@ -179,26 +192,39 @@ class _Fitting:
                     got=str(value),
                     fix="Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept.",
                 )
-            self.scaler.scale(loss / size).backward()
+            scaled = self.scaler.scale(loss / weights / size)
+            if scaled.requires_grad:  # an empty share has no gradient
+                scaled.backward()
             run.step, run.loss_sum = number, run.loss_sum + value
             if number % accumulation == 0 or number == len(batches):
                 self._update()
                 self._save_if_due(asked)
 
+    def _progress(self, batches: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
+        """What is left of the epoch, with a bar in the log of a long one."""
+        run, hidden = self.run, not self.together.first
+        title = f"{self.task.name} {run.epoch}/{self.settings.epochs}"
+        left = batches[run.step :]
+        return tqdm(left, title, len(batches), False, initial=run.step, delay=10, mininterval=10, disable=hidden)
+
     def _update(self) -> None:
         for entry in self.optimiser.param_groups:
             entry["lr"] = entry["rate"] * cosine(self.run.updates, self.updates)
-        self.scaler.unscale_(self.optimiser)
-        nn.utils.clip_grad_norm_(self.trained.values(), self.settings.clip)
-        self.scaler.step(self.optimiser)
-        self.scaler.update()
+        self.together.add_gradients(self.trained.values())  # still scaled: what overflows does so on all processes
+        if any(parameter.grad is not None for parameter in self.trained.values()):
+            self.scaler.unscale_(self.optimiser)
+            nn.utils.clip_grad_norm_(self.trained.values(), self.settings.clip)
+            self.scaler.step(self.optimiser)
+            self.scaler.update()
         self.optimiser.zero_grad(set_to_none=True)
         self.run.updates += 1
 
     def _save_if_due(self, asked: threading.Event) -> None:
-        if asked.is_set() or time.monotonic() - self.saved > CHECKPOINT_SECONDS:
+        here = [asked.is_set(), self.together.first and time.monotonic() - self.saved > CHECKPOINT_SECONDS]
+        stop, due = self.together.sum(np.array(here, dtype=np.int64)).tolist()
+        if stop or due:
             self.save()
-        if asked.is_set():
+        if stop:
             raise Interrupted(f"{self.task.name}, epoch {self.run.epoch}, step {self.run.step}")
 
     def keep_best(self) -> None:
@@ -214,18 +240,40 @@ class _Fitting:
         return {name: p.detach().clone() for name, p in self.trained.items()}
 
     def save(self) -> None:
-        """Write everything that `resume` needs."""
+        """Write everything that `resume` needs; returns on all processes when it is written."""
+        generators = self._generators()
+        if self.together.first:
+            self._write(generators)
+        self.together.wait()
+        self.saved = time.monotonic()
+
+    def _generators(self) -> dict[str, Tensor]:
+        """The states of the random generators, one row a process."""
+        own = {"rng/cpu": torch.get_rng_state()}
+        own |= {f"rng/cuda/{i}": torch.cuda.get_rng_state(device) for i, device in enumerate(self.gpus)}
+        rows: dict[str, Tensor] = {}
+        for name, state in own.items():
+            table = np.zeros((self.together.count, len(state)), dtype=np.uint8)
+            table[self.together.rank] = state.numpy()
+            rows[name] = torch.from_numpy(self.together.sum(table))
+        return rows
+
+    def _write(self, generators: dict[str, Tensor]) -> None:
         tensors: dict[str, Tensor] = {f"model/{name}": p for name, p in self.trained.items()}
         tensors |= {f"best/{name}": value for name, value in self.best.items()}
         for index, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{key}": value for key, value in state.items()}
-        tensors["rng/cpu"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["rng/cuda"] = torch.cuda.get_rng_state()
+        tensors |= generators
         best = None if math.isinf(self.run.best) else self.run.best  # JSON knows no infinity
-        state = {**vars(self.run), "best": best, "digest": self.digest, "scaler": self.scaler.state_dict()}
+        columns = list(self.run.history[0]) if self.run.history else []  # JSON is written with its keys in order
+        state = {
+            **vars(self.run),
+            "columns": columns,
+            "best": best,
+            "digest": self.digest,
+            "scaler": self.scaler.state_dict(),
+        }
         save_checkpoint(self.checkpoint, state=state, tensors=tensors)
-        self.saved = time.monotonic()
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one of this digest."""
@@ -245,11 +293,13 @@ class _Fitting:
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": slots, "param_groups": groups})
         self.scaler.load_state_dict(state["scaler"])
-        torch.set_rng_state(tensors["rng/cpu"])
-        if "rng/cuda" in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors["rng/cuda"])
+        rank = self.together.rank
+        torch.set_rng_state(tensors["rng/cpu"][rank].clone())  # a generator reads a view from its storage's start
+        for i, device in enumerate(self.gpus):
+            torch.cuda.set_rng_state(tensors[f"rng/cuda/{i}"][rank].clone(), device)
         self.run = Run(**{name: state[name] for name in vars(self.run)})
         self.run.best = -math.inf if self.run.best is None else self.run.best
+        self.run.history = [{name: row[name] for name in state["columns"]} for row in self.run.history]
         log.info("%s: resumed in epoch %d after step %d", self.task.name, self.run.epoch, self.run.step)
 
 

@@ -150,14 +150,21 @@ class Head(nn.Module):
         Returns:
             (B, m) in fp32 or wider.
         """
-        w = self.project.weight[0] @ self.pooling  # (h)
-        c = self.boost_mul * w  # (|L|, h)
-        u = c @ output.weight  # (|L|, h): W_O^T c_l as rows
-        bias = c @ output.bias + self.boost_add @ w + self.project.bias  # (|L|)
+        w, c = self.folded()
+        u, bias = c @ output.weight, self.bias(w, c, output)  # (|L|, h): W_O^T c_l as rows
         if labels is not None:
             u, bias = u[labels], bias[labels]
         wide = torch.promote_types(attended.dtype, torch.float32)
         return (attended.to(wide) * u.to(wide)).sum(-1) + bias.to(wide)
+
+    def folded(self) -> tuple[Tensor, Tensor]:
+        """w (h), and c_l as rows (|L|, h)."""
+        w = self.project.weight[0] @ self.pooling
+        return w, self.boost_mul * w
+
+    def bias(self, w: Tensor, c: Tensor, output: nn.Linear) -> Tensor:
+        """What does not depend on the document, a label: c_l . b_O + B_a,l . w + beta (|L|)."""
+        return c @ output.bias + self.boost_add @ w + self.project.bias
 
 
 def pooling_matrix(hidden_size: int, pool_size: int) -> Tensor:

@@ -10,18 +10,27 @@ from plant.files import read_arrays
 from plant.model.assemble import TrainingData
 from plant.pretraining.ndcg import OUTSIDE
 
+LOOKED_UP = 2**20  # tokens of labels that are compared with a document at once: about 20 MB
+
 
 @dataclass(frozen=True)
 class TopTokens:
     """T_l of every label with the relevance r_lj, for look-up by input id.
 
+    The arrays stay as they lie in the relevance file (131K labels with 1,000 tokens each are 1 GB, which is mapped
+    and not copied); what a document meets is found label by label.
+
     Attributes:
-        keys: label * vocabulary + token id, ascending.
-        relevance: f32, of each key, in [0, 1].
-        vocabulary: size V of the tokenizer.
+        starts: i64 (|L|), where a label's tokens begin.
+        sizes: i64 (|L|), how many of them are in T_l, at most k.
+        token_id: i32, in rank order within a label.
+        relevance: f32, of each token, in [0, 1].
+        vocabulary: V, above every token id and input id.
     """
 
-    keys: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+    token_id: np.ndarray
     relevance: np.ndarray
     vocabulary: int
 
@@ -38,12 +47,7 @@ class TopTokens:
             k: tokens kept a label.
             vocabulary: V; every token id is below it.
         """
-        sizes = np.diff(indptr)
-        label = np.repeat(np.arange(len(sizes)), sizes)
-        kept = np.arange(len(token_id)) - np.repeat(indptr[:-1], sizes) < k
-        keys = label[kept].astype(np.int64) * vocabulary + token_id[kept]
-        order = np.argsort(keys)
-        return cls(keys[order], relevance[kept][order].astype(np.float32), vocabulary)
+        return cls(indptr[:-1], np.minimum(np.diff(indptr), k), token_id, relevance, vocabulary)
 
     def relevance_of(self, labels: np.ndarray, input_ids: np.ndarray) -> np.ndarray:
         """r_lj of each position of a document for each label; a token's repeats share one relevance.
@@ -55,13 +59,28 @@ class TopTokens:
         Returns:
             f32 (m, n): in [0, 1], or -1 where the position's token is not in T_l.
         """
-        if not len(self.keys):
-            return np.full((len(labels), len(input_ids)), OUTSIDE, dtype=np.float32)
         tokens, where = np.unique(input_ids, return_inverse=True)
-        wanted = labels[:, None].astype(np.int64) * self.vocabulary + tokens[None, :]
-        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        found = np.where(self.keys[at] == wanted, self.relevance[at], np.float32(OUTSIDE))
+        column = np.full(self.vocabulary, -1, dtype=np.int32)
+        column[tokens] = np.arange(len(tokens))
+        found = np.full((len(labels), len(tokens)), OUTSIDE, dtype=np.float32)
+        ends = np.cumsum(self.sizes[labels])
+        first = 0
+        while first < len(labels):
+            before = ends[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(ends, before + LOOKED_UP, side="right")))
+            self._find(labels[first:last], column, found[first:last])
+            first = last
         return found[:, where]
+
+    def _find(self, labels: np.ndarray, column: np.ndarray, found: np.ndarray) -> None:
+        """Fill in the relevance of the tokens that have a column."""
+        sizes = self.sizes[labels]
+        row = np.repeat(np.arange(len(labels)), sizes)
+        begins = self.starts[labels] - (np.cumsum(sizes) - sizes)
+        entry = np.repeat(begins, sizes) + np.arange(len(row))
+        at = column[self.token_id[entry]]
+        met = at >= 0
+        found[row[met], at[met]] = self.relevance[entry[met]]
 
 
 def load_top_tokens(source: Path, data: TrainingData, *, k: int | None) -> TopTokens:
@@ -81,37 +100,57 @@ def load_top_tokens(source: Path, data: TrainingData, *, k: int | None) -> TopTo
         raise InputError(
             str(source), expected=f"{len(data.names)} labels", got=str(len(indptr) - 1), fix="Delete it and run again."
         )
-    rows = [slice(indptr[label], indptr[label + 1]) for label in data.trained]
-    return TopTokens.from_csr(
-        np.concatenate([[0], np.cumsum([row.stop - row.start for row in rows])]),
-        np.concatenate([arrays["token_id"][row] for row in rows]),
-        np.concatenate([arrays["relevance"][row] for row in rows]),
-        k=int(np.diff(indptr).max()) if k is None else k,
-        # above every id that is looked up: a key belongs to one label only
+    sizes = np.diff(indptr)[data.trained]
+    return TopTokens(
+        indptr[data.trained],
+        sizes if k is None else np.minimum(sizes, k),
+        arrays["token_id"],
+        arrays["relevance"],
         vocabulary=1 + int(max(arrays["token_id"].max(initial=0), data.corpus.input_ids.max(initial=0))),
     )
 
 
 def labels_of_document(
-    positives: np.ndarray, n_labels: int, negatives: int | None, random: np.random.Generator
+    positives: np.ndarray, eligible: np.ndarray, negatives: int | None, random: np.random.Generator
 ) -> np.ndarray:
     """Labels that enter Stage 1 for one document (choice C05): its positives and some others, or all.
 
     Args:
-        positives: label ids of the document.
-        n_labels: |L|.
+        positives: label ids of the document, all of them eligible.
+        eligible: ids of the labels that Stage 1 knows, ascending.
         negatives: labels drawn from the others, without replacement; None takes every label.
         random: of the epoch.
 
     Returns:
-        Label ids, positives first.
+        Label ids, positives first (all labels: ascending).
     """
     if negatives is None:
-        return np.arange(n_labels)
+        return eligible
     # drawn from all labels, more than needed, and thinned: the label set may be large, the draw small
-    drawn = random.choice(n_labels, size=min(n_labels, negatives + len(positives)), replace=False)
+    size = min(len(eligible), negatives + len(positives))
+    drawn = eligible[random.choice(len(eligible), size=size, replace=False)]
     others = drawn[~np.isin(drawn, positives)][:negatives]
     return np.concatenate([positives, others])
+
+
+def label_weights(labels: np.ndarray, positives: int, eligible: int) -> np.ndarray:
+    """Weights that make the sum over sampled labels unbiased for the sum over all (choice C05).
+
+    Positives are always there and count once. n of the |L| - |P| others were drawn, each with probability
+    n / (|L| - |P|), so each of those counts (|L| - |P|) / n times.
+
+    Args:
+        labels: of a document, from `labels_of_document` with a number of negatives.
+        positives: |P|; they stand first.
+        eligible: |L|.
+
+    Returns:
+        f32 (len(labels)), at least 1.
+    """
+    drawn = len(labels) - positives
+    weights = np.ones(len(labels), dtype=np.float32)
+    weights[positives:] = (eligible - positives) / max(1, drawn)
+    return weights
 
 
 def packed(relevance: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,14 +1,18 @@
-"""Eq. 2 and its gradient, list by list, compiled for the CPU: no t x t tensor exists."""
+"""Eq. 2 and its gradient, list by list and pair by pair in float64: no t x t tensor exists.
+
+The oracle of `pairwise_vector`, which does the same in float32 several pairs at a time.
+"""
 
 import math
 
-import numba
 import numpy as np
+
+from plant.compiled import njit
 
 INVERSE_LN2 = 1 / math.log(2)
 
 
-@numba.njit(cache=True)
+@njit()
 def pairwise_lists(
     scores: np.ndarray, relevance: np.ndarray, k: int, sigma: float, exponential: bool
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -1,22 +1,27 @@
 """Stage 1: the label attention is trained to rank a document's tokens by relevance (section 2, Eq. 2)."""
 
-import logging
+import shutil
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from plant.errors import InputError
+from plant.files import atomic_path
+from plant.model.assemble import save_weights
 from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import Group, Task, fit
-from plant.pretraining.lists import TopTokens, labels_of_document, packed
+from plant.model.parallel import processes
+from plant.pretraining.approx_ndcg import approx_ndcg_loss
+from plant.pretraining.lists import TopTokens, label_weights, labels_of_document, packed
 from plant.pretraining.ndcg import ndcg
 from plant.pretraining.ranking_loss import mse_loss, pairwise_loss
 from plant.seeds import generator
 from plant.settings import Pretraining
 
-log = logging.getLogger("plant")
+EPOCHS = "epochs"  # folder of the weights of every epoch, beside the best one's
 
 
 class Ranking:
@@ -28,6 +33,10 @@ class Ranking:
         top: T_l and relevance of every label.
         settings: the recipe.
         seed: of the run.
+
+    Raises:
+        InputError: no label has `label_min_documents` training documents, or sampled negatives are to be reweighted
+            and there are none.
     """
 
     def __init__(
@@ -36,7 +45,30 @@ class Ranking:
         self.classifier, self.corpus, self.top = classifier, corpus, top
         self.settings, self.seed = settings, seed
         self.k = settings.ndcg_k or settings.k
-        self.device = next(classifier.parameters()).device
+        self.device = classifier.attention.embeddings.device
+        trained_on = corpus.indices[: corpus.indptr[corpus.splits["train"][1]]]
+        counts = np.bincount(trained_on, minlength=classifier.n_labels)
+        self.enters = counts >= settings.label_min_documents
+        self.eligible = np.flatnonzero(self.enters)
+        if not len(self.eligible):
+            raise InputError(
+                "pretrainings: label_min_documents",
+                expected=f"at most {counts.max(initial=0)}, the training documents of the most frequent label",
+                got=str(settings.label_min_documents),
+                fix="Lower it.",
+            )
+        if settings.reweight and settings.negatives == 0:
+            raise InputError(
+                "pretrainings: reweight",
+                expected="sampled labels that count for all others: negatives of 1 or more",
+                got="negatives: 0",
+                fix="Raise negatives, or set reweight: false.",
+            )
+
+    def positives(self, document: int) -> np.ndarray:
+        """Labels of a document that enter Stage 1."""
+        labels = self.corpus.labels(document)
+        return labels[self.enters[labels]]
 
     def lists(self, batch: np.ndarray, labels: list[np.ndarray]) -> tuple[Tensor, Tensor, Tensor]:
         """label ids (B, m), positions and relevance (B, m, t) of a batch."""
@@ -61,22 +93,45 @@ class Ranking:
             scores = self.classifier.attention.token_probabilities(hidden, labels, documents.mask)
         return scores.gather(2, positions)
 
-    def loss(self, batch: np.ndarray, epoch: int) -> Tensor:
-        """The batch's loss: mean over its lists, or sum over a document's lists and mean over documents (C06)."""
+    def loss(self, batch: np.ndarray, epoch: int) -> tuple[Tensor, float]:
+        """Sum of the losses of this process's share of a batch, and what the batch's sum is divided by (choice C06).
+
+        That is the number of lists that hold a token of T_l (`reduction: mean`) or of documents (`sum`). With
+        `reweight` lists are counted with their weights in both places (choice C05). Labels are drawn for the whole
+        batch, so that the draw does not depend on the number of processes.
+        """
         random = generator(self.seed, "stage 1 labels", epoch, int(batch[0]))
         labels = [
-            labels_of_document(self.corpus.labels(document), self.classifier.n_labels, self.settings.negatives, random)
+            labels_of_document(self.positives(document), self.eligible, self.settings.negatives, random)
             for document in batch
         ]
+        mine = processes().mine(len(batch))
+        batch, labels = batch[mine], [labels[position] for position in mine]
+        if not any(len(part) for part in labels):
+            return torch.zeros(()), float(len(batch)) if self.settings.reduction == "sum" else 0.0
         ids, positions, relevance = self.lists(batch, labels)
-        scores = self.scores(batch, ids, positions)
-        if self.settings.objective == "mse":
-            losses = mse_loss(scores, relevance)
-        else:
-            losses = pairwise_loss(scores, relevance, k=self.k, sigma=self.settings.sigma, gain=self.settings.gain)
-        if self.settings.reduction == "sum":
-            return losses.sum() / len(batch)
-        return losses.sum() / (relevance >= 0).any(-1).sum().clamp_min(1)
+        losses = self.list_losses(self.scores(batch, ids, positions), relevance)
+        counted = (relevance >= 0).any(-1).to(losses.dtype)
+        if self.settings.reweight and self.settings.negatives is not None:
+            weights = self.weights(batch, labels, width=ids.shape[1])
+            losses, counted = losses * weights, counted * weights
+        return losses.sum(), float(len(batch)) if self.settings.reduction == "sum" else float(counted.sum())
+
+    def list_losses(self, scores: Tensor, relevance: Tensor) -> Tensor:
+        """The objective of each list, (B, m)."""
+        settings = self.settings
+        if settings.objective == "mse":
+            return mse_loss(scores, relevance)
+        if settings.objective == "approx_ndcg":
+            return approx_ndcg_loss(scores, relevance, k=self.k, temperature=settings.temperature, gain=settings.gain)
+        return pairwise_loss(scores, relevance, k=self.k, sigma=settings.sigma, gain=settings.gain)
+
+    def weights(self, batch: np.ndarray, labels: list[np.ndarray], *, width: int) -> Tensor:
+        """Weights of sampled labels (B, m); 0 where a row has ended."""
+        weights = np.zeros((len(batch), width), dtype=np.float32)
+        for row, (document, part) in enumerate(zip(batch, labels, strict=True)):
+            weights[row, : len(part)] = label_weights(part, len(self.positives(document)), len(self.eligible))
+        return torch.from_numpy(weights).to(self.device)
 
     @torch.no_grad()
     def measure(self, documents: np.ndarray) -> dict[str, float]:
@@ -86,10 +141,11 @@ class Ranking:
             ndcg: nDCG@k in [0, 1]; mass: attention probability on T_l in [0, 1]; entropy: of the attention,
             as a fraction of log n, in [0, 1]. nDCG is blind to the scale of the scores; the other two are not.
         """
-        sums, count = np.zeros(3), 0
-        documents = documents[[len(self.corpus.labels(document)) > 0 for document in documents]]
-        for batch in ordered_batches(self.corpus, documents, self.settings.batch_size):
-            ids, positions, relevance = self.lists(batch, [self.corpus.labels(document) for document in batch])
+        together, sums = processes(), np.zeros(4)
+        documents = documents[[len(self.positives(document)) > 0 for document in documents]]
+        batches = ordered_batches(self.corpus, documents, self.settings.batch_size)
+        for batch in (batches[position] for position in together.mine(len(batches))):
+            ids, positions, relevance = self.lists(batch, [self.positives(document) for document in batch])
             padded = pad_documents(self.corpus, batch, self.device)
             hidden = self.classifier.hidden_states(padded)
             logits = self.classifier.attention.token_logits(hidden, ids)
@@ -101,11 +157,10 @@ class Ranking:
             value = ndcg(scores.gather(2, positions), relevance, k=self.k, gain=self.settings.gain)
             mass = (s.gather(2, positions) * inside).sum(-1)
             entropy = torch.special.entr(s).sum(-1) / padded.mask.sum(1).clamp_min(2).log()[:, None]
-            for index, part in enumerate((value, mass, entropy)):
-                sums[index] += float(part[counted].sum())
-            count += int(counted.sum())
-        means = sums / count if count else np.full(3, np.nan)
-        return dict(zip(("ndcg", "mass", "entropy"), means.tolist(), strict=True))
+            sums += [*(float(part[counted].sum()) for part in (value, mass, entropy)), int(counted.sum())]
+        *totals, count = together.sum(sums).tolist()
+        means = [total / count if count else np.nan for total in totals]
+        return dict(zip(("ndcg", "mass", "entropy"), means, strict=True))
 
 
 def pretrain(
@@ -129,20 +184,29 @@ def pretrain(
         top: T_l, from the training split only.
         settings: the recipe.
         seed: of the run.
-        checkpoint: folder for resuming.
+        checkpoint: folder for resuming; with `keep_epochs` also for the weights of every epoch (choice C24).
         digest: of everything that the run depends on.
 
     Returns:
         History, a row an epoch.
     """
     attention = classifier.attention
-    for module in (attention.value, attention.output, classifier.head):
+    without_gradient = (attention.value, attention.output, classifier.head)
+    for module in without_gradient:
         module.requires_grad_(False)
     ranking = Ranking(classifier, corpus, top, settings=settings, seed=seed)
     train, val = corpus.documents("train"), corpus.documents("val")
+    running = 0  # the epoch whose batches were asked for last
     sample = train[:: max(1, len(train) // max(1, len(val)))]  # training nDCG on as many documents as validation
 
+    def batches(epoch: int) -> list[np.ndarray]:
+        nonlocal running
+        running = epoch
+        return shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch)
+
     def validate() -> dict[str, float]:
+        if settings.keep_epochs and processes().first:
+            save_weights(classifier, checkpoint / EPOCHS / str(running), head=False)
         on_val = ranking.measure(val)
         return {
             "ndcg_val": on_val["ndcg"], "ndcg_train": ranking.measure(sample)["ndcg"],
@@ -154,12 +218,7 @@ def pretrain(
         adapter = [p for p in classifier.backbone.parameters() if p.requires_grad]
         groups += [Group("backbone", adapter, settings.learning_rate)] if adapter else []
     task = Task(
-        name="Stage 1",
-        groups=groups,
-        loss=ranking.loss,
-        validate=validate,
-        monitor="ndcg_val",
-        batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
+        name="Stage 1", groups=groups, loss=ranking.loss, validate=validate, monitor="ndcg_val", batches=batches
     )
     history = fit(
         classifier,
@@ -170,5 +229,23 @@ def pretrain(
         digest=digest,
         fp16_scaler=classifier.needs_loss_scaling,
     )
-    classifier.requires_grad_(True)
+    for module in without_gradient:
+        module.requires_grad_(True)
     return history
+
+
+def publish_epochs(checkpoint: Path, out: Path, *, epochs: int) -> None:
+    """Put the weights of every epoch beside the results: `epochs/<e>/`; an empty folder where none were kept.
+
+    While a run lasts they lie beside its checkpoint, so that they survive an interruption as the checkpoint does.
+
+    Args:
+        checkpoint: folder of `pretrain`.
+        out: folder of the results.
+        epochs: that have run.
+    """
+    with atomic_path(out / EPOCHS) as partial:
+        partial.mkdir()
+        for epoch in range(1, epochs + 1):
+            if (kept := checkpoint / EPOCHS / str(epoch)).is_dir():
+                shutil.copytree(kept, partial / str(epoch))  # not moved: a run that dies here can end again

@@ -10,11 +10,14 @@ where D is the discount of a position's rank by predicted score (0 beyond k). Th
 
 Two ways to the same number:
 - `pairwise_loss_dense`: plain autograd over (..., t, t) tensors. The obvious one: the oracle.
-- `pairwise_loss`: an autograd function with the gradient by hand, through a compiled kernel on CPU that holds
-  no t x t tensor, and through chunks of lists elsewhere.
+- `pairwise_loss`: an autograd function with the gradient by hand. No t x t tensor exists on CPU, where loops are
+  compiled (float32: several pairs at a time; float64: one by one, exact), nor on a GPU with Triton; elsewhere it goes
+  through chunks of lists.
 """
 
 import math
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -60,10 +63,7 @@ class _Pairwise(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> Tensor:
-        if scores.device.type == "cpu":
-            losses, gradient = _compiled(scores, relevance, k, sigma, gain)
-        else:
-            losses, gradient = _chunked(scores, relevance, k, sigma, gain)
+        losses, gradient = _way(scores)(scores, relevance, k, sigma, gain)
         ctx.save_for_backward(gradient)
         return losses
 
@@ -81,15 +81,29 @@ def pairwise_loss(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, ga
     return _Pairwise.apply(scores, relevance, k, sigma, gain)
 
 
-def _compiled(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
-    from plant.pretraining.pairwise_kernel import pairwise_lists
+def _way(scores: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
+    """How loss and gradient are computed for scores of this kind on this device."""
+    if scores.device.type == "cpu":
+        return _compiled
+    if scores.device.type == "cuda" and scores.dtype != torch.float64 and find_spec("triton"):
+        from plant.pretraining.pairwise_triton import pairwise_fused
 
-    t = scores.shape[-1]
-    flat = scores.detach().reshape(-1, t).double().numpy()
-    losses, gradient = pairwise_lists(
-        flat, relevance.reshape(-1, t).double().numpy(), k, float(sigma), gain == "exponential"
-    )
+        return pairwise_fused
+    return _chunked
+
+
+def _compiled(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
+    if scores.dtype == torch.float64:
+        from plant.pretraining.pairwise_kernel import pairwise_lists as kernel
+
+        kind = torch.float64
+    else:
+        from plant.pretraining.pairwise_vector import pairwise_vectors as kernel
+
+        kind = torch.float32
     shape = scores.shape
+    flat, targets = (values.detach().reshape(-1, shape[-1]).to(kind).contiguous() for values in (scores, relevance))
+    losses, gradient = kernel(flat.numpy(), targets.numpy(), k, float(sigma), gain == "exponential")
     return (
         torch.from_numpy(losses).to(scores.dtype).view(shape[:-1]),
         torch.from_numpy(gradient).to(scores.dtype).view(shape),

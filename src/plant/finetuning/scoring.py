@@ -1,0 +1,110 @@
+"""Logits of whole sets of documents without gradient, and the validation measure of Stage 2.
+
+Several processes score their shares of the batches and add them up: all get the same numbers.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from plant.f1 import Threshold, best_threshold, best_threshold_of_entries
+from plant.finetuning.candidates import Lists, Shortlist
+from plant.model.batches import Corpus, multi_hot, ordered_batches, pad_documents
+from plant.model.classifier import LabelClassifier, LabelVectors
+from plant.model.parallel import processes
+
+DENSE_SCORES = 2**28  # scores of validation documents that are kept whole (1 GiB); beyond, each document's best
+BEST = 100  # labels that are kept of a document then, as in the evaluation (`evaluation.top`)
+PART = 2**26  # scores that are dense at the same time where only the best are kept
+
+
+@torch.no_grad()
+def predict_logits(
+    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, *, batch_size: int
+) -> np.ndarray:
+    """Logits (len(documents), |L|) in fp32, in the order of `documents`."""
+    device = classifier.attention.embeddings.device
+    out = np.zeros((len(documents), classifier.n_labels), dtype=np.float32)
+    classifier.eval()
+    vectors = _vectors(classifier)
+    for batch, rows in _share(corpus, documents, batch_size):
+        out[rows] = classifier.predict(pad_documents(corpus, batch, device), vectors=vectors).float().cpu().numpy()
+    return processes().sum(out)
+
+
+@torch.no_grad()
+def predict_candidates(
+    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, shortlist: Shortlist, *, batch_size: int
+) -> tuple[Lists, np.ndarray]:
+    """Logits of each document's shortlist, whatever its true labels are.
+
+    Returns:
+        Lists (len(documents), c) and fp32 (len(documents), c), -inf where a row has ended; in the order of
+        `documents`.
+    """
+    device = classifier.attention.embeddings.device
+    lists = shortlist.of(documents)
+    out = np.zeros(lists.labels.shape, dtype=np.float32)
+    classifier.eval()
+    vectors = _vectors(classifier)
+    for batch, rows in _share(corpus, documents, batch_size):
+        padded = pad_documents(corpus, batch, device)
+        hidden, labels = classifier.hidden_states(padded), torch.from_numpy(lists.labels[rows]).to(device)
+        out[rows] = classifier.logits(hidden, padded.mask, labels, vectors=vectors).float().cpu().numpy()
+    return lists, np.where(lists.inside, processes().sum(out), np.float32(-np.inf))
+
+
+def validation_f1(
+    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, shortlist: Shortlist | None, *, batch_size: int
+) -> Threshold:
+    """Macro-F1 over labels present in the documents at the best threshold there (choice C12), and that threshold.
+
+    With a shortlist, or with more than `DENSE_SCORES` scores, only the labels that are kept of a document can be
+    predicted; the other true labels count as missed.
+    """
+    n_labels = classifier.n_labels
+    if shortlist is None and len(documents) * n_labels <= DENSE_SCORES:
+        scores = predict_logits(classifier, corpus, documents, batch_size=batch_size)
+        truth = multi_hot(corpus, documents, n_labels, torch.device("cpu")).numpy()
+        return best_threshold(scores, truth, "macro_f1_present")
+    if shortlist is None:
+        rows, labels, scores = _best_scores(classifier, corpus, documents, batch_size)
+    else:
+        lists, values = predict_candidates(classifier, corpus, documents, shortlist, batch_size=batch_size)
+        rows, columns = np.nonzero(lists.inside)
+        labels, scores = lists.labels[rows, columns], values[rows, columns]
+    true = [corpus.labels(document).astype(np.int64) for document in documents]
+    pairs = np.concatenate([np.zeros(0, dtype=np.int64), *(row * n_labels + ids for row, ids in enumerate(true))])
+    return best_threshold_of_entries(
+        labels, scores, np.isin(rows * n_labels + labels, pairs),
+        positives=np.bincount(pairs % n_labels, minlength=n_labels), objective="macro_f1_present",
+    )  # fmt: skip
+
+
+def _best_scores(
+    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, batch_size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row, label and score of the `BEST` labels of each document, a part of the documents at a time."""
+    size, best = max(1, PART // classifier.n_labels), min(BEST, classifier.n_labels)
+    labels, scores = [np.zeros((0, best), dtype=np.int64)], [np.zeros((0, best), dtype=np.float32)]
+    for start in range(0, len(documents), size):
+        logits = predict_logits(classifier, corpus, documents[start : start + size], batch_size=batch_size)
+        labels.append(np.argpartition(-logits, best - 1, axis=1)[:, :best])
+        scores.append(np.take_along_axis(logits, labels[-1], axis=1))
+    rows = np.repeat(np.arange(len(documents)), best)
+    return rows, np.concatenate(labels).ravel(), np.concatenate(scores).ravel()
+
+
+def _vectors(classifier: LabelClassifier) -> LabelVectors | None:
+    """What labels bring to every document, once for many batches; None where the classifier does not use it."""
+    return classifier.label_vectors() if classifier.attention.embeddings.device.type == "cpu" else None
+
+
+def _share(corpus: Corpus, documents: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """This process's batches: document ids, and their rows among `documents`."""
+    row_of = {int(document): row for row, document in enumerate(documents)}
+    batches = ordered_batches(corpus, documents, batch_size)
+    for position in processes().mine(len(batches)):
+        batch = batches[position]
+        yield batch, np.array([row_of[int(document)] for document in batch])

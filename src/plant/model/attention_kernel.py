@@ -1,0 +1,262 @@
+"""Logits of label attention on the CPU, by hand: no padding, no L x n x G array, no work for labels without gradient.
+
+For one document and one head, with queries Q (r, d), the head's folded vectors U (r, d), keys K and values V (n, d):
+
+    S = softmax(Q K^T)    O = S V    y_l = o_l . u_l    logit_l = sum over heads of y_l  (+ a bias a label, elsewhere)
+
+and backward, with g_l the gradient of logit_l, a factor of every term of row l:
+
+    dU = g O    X = S * (U V^T - y)    dQ = g (X K)    dK = X^T (g Q)    dV = S^T (g U)
+
+Two matrix products forward and five backward: S and U V^T are made anew, a tile of labels at a time, O is kept. A
+label whose g is exactly 0 costs nothing backward: all those that hard negative mining leaves out. Every product has
+the form a b^T, see `product`; one more column of its factors subtracts a number a row on the way. Powers are of 2:
+PyTorch has no fast exp on every processor. What all this needs and takes: docs/speed/label-attention.md.
+
+Symbols as in `plant.model.label_attention`; N counts the tokens of all documents, r the labels of one document.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+from torch.nn import functional as F
+
+TILE = 2**19  # entries of S that exist at a time: 2 MiB in fp32, and as much for X
+LIMIT = 64.0  # scores up to it (to base 2) have powers that fp32 holds, and so have their sums: no maximum is needed
+LOG2_E = math.log2(math.e)
+STEP = 16  # tokens and labels come in multiples of it: oneDNN compiles a product for every shape that it meets
+
+
+def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+    """a b^T + bias, by the fastest library at hand.
+
+    On the CPU and in fp32 that is oneDNN. PyTorch's own choice, MKL, does without AVX-512 on processors that are not
+    Intel's, at half the speed.
+
+    Args:
+        a: (r, k).
+        b: (c, k); its transpose may be the contiguous one.
+        bias: (c) or None.
+
+    Returns:
+        (r, c).
+    """
+    onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
+    if onednn and a.dtype == torch.float32 and a.device.type == "cpu":
+        if not b.is_contiguous() and not b.T.is_contiguous():
+            b = b.contiguous()  # for other strides oneDNN has only its reference loop, 2,000 times slower
+        return torch.ops.mkldnn._linear_pointwise(a.contiguous(), b, bias, "none", [], "")
+    return a @ b.T if bias is None else torch.addmm(bias, a, b.T)
+
+
+class _Affine(Function):
+    """x W^T + b, forward and backward by `product`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return product(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        return (
+            product(gradient, weight.T) if ctx.needs_input_grad[0] else None,
+            product(gradient.T, x.T) if ctx.needs_input_grad[1] else None,
+            gradient.sum(0) if ctx.needs_input_grad[2] else None,
+        )
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b: (r, i), (o, i), (o) -> (r, o). Differentiable once."""
+    return _Affine.apply(x, weight, bias)
+
+
+def label_logits(
+    queries: Tensor,
+    folded: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    lengths: Sequence[int],
+    heads: int,
+    labels: Tensor | None = None,
+) -> Tensor:
+    """Sum over heads and tokens of S_lj (v_j . u_l), for every document.
+
+    Args:
+        queries: W_Q E + b_Q (|L|, h).
+        folded: U, that is W_O^T c_l as rows (|L|, h), see `plant.model.label_attention.Head`.
+        keys: W_K H + b_K (N, h), one document after the other, without padding.
+        values: W_V H + b_V (N, h).
+        lengths: tokens of each document, N in all. A document without a token has logits 0.
+        heads: G.
+        labels: ids (B, m) of each document, or None for all.
+
+    Returns:
+        (B, m), or (B, |L|). Differentiable once.
+    """
+    scaled = queries * (1 / math.sqrt(queries.shape[1] / heads))
+    return _LabelLogits.apply(scaled, folded, keys, values, labels, lengths, heads)
+
+
+class _LabelLogits(Function):
+    """The formulas above, document by document."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        folded: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        labels: Tensor | None,
+        lengths: Sequence[int],
+        heads: int,
+    ) -> Tensor:
+        m, h = queries.shape[0] if labels is None else labels.shape[1], queries.shape[1]
+        documents = len(lengths) if any(ctx.needs_input_grad) else 1  # whose O is kept
+        logits = queries.new_zeros(len(lengths), m)
+        attended, normaliser = queries.new_empty(documents, m, h), queries.new_empty(documents, m, heads)
+        powers = queries * LOG2_E
+        q, u, largest = _by_head(powers, heads), folded, _largest(powers, heads)
+        for document, tokens in _spans(lengths):
+            if labels is not None:
+                ids = labels[document]
+                q, u = _by_head(powers.index_select(0, ids), heads), folded.index_select(0, ids)
+            k, v = keys[tokens], values[tokens]
+            safe = (largest * _largest(k, heads) <= LIMIT).tolist()
+            o, z = attended[document % documents], normaliser[document % documents]
+            _attend(q, k, v, safe, o.view(m, heads, -1), z)
+            logits[document] = (o * u).sum(1)
+        ctx.save_for_backward(queries, folded, keys, values, labels, attended, normaliser)
+        ctx.lengths, ctx.heads = lengths, heads
+        return logits
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, folded, keys, values, labels, attended, normaliser = ctx.saved_tensors
+        of_queries, of_folded = torch.zeros_like(queries), torch.zeros_like(folded)
+        of_keys, of_values = torch.zeros_like(keys), torch.zeros_like(values)
+        for document, tokens in _spans(ctx.lengths):
+            kept, g = _nonzero(gradient[document])
+            if not len(kept):
+                continue
+            ids = kept if labels is None else labels[document].index_select(0, kept)
+            q, u = queries.index_select(0, ids), folded.index_select(0, ids)
+            o, z = (x[document].index_select(0, kept) for x in (attended, normaliser))
+            dq, dk, dv = _document_backward(q, u, o, z, keys[tokens], values[tokens], g[:, None])
+            of_queries.index_add_(0, ids, dq)
+            of_folded.index_add_(0, ids, o.mul_(g[:, None]))
+            of_keys[tokens], of_values[tokens] = dk, dv
+        return of_queries, of_folded, of_keys, of_values, None, None, None
+
+
+def _attend(q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Tensor, z: Tensor) -> None:
+    """O of one document and the logarithm of what divides its S.
+
+    Args:
+        q: queries times log2(e), (G, r, d).
+        keys: (n, h).
+        values: (n, h).
+        safe: for each head, whether all scores are within `LIMIT`.
+        o: written, (r, G, d).
+        z: written, log2 of the sum over tokens of 2 ** score (r, G).
+    """
+    heads, r, _ = q.shape
+    k, v, beyond = _tokens(keys, heads), _tokens(values, heads), _beyond(keys)
+    for rows, head in _tiles(r, len(keys), heads):
+        s = product(q[head, rows], k[head], beyond)
+        top = 0 if safe[head] else s.amax(1, keepdim=True)
+        total = (s if safe[head] else s.sub_(top)).exp2_().sum(1, keepdim=True)
+        torch.div(product(s, v[head].T), total, out=o[rows, head])
+        z[rows, head] = (total.log2_() + top)[:, 0]
+
+
+def _document_backward(
+    q: Tensor, u: Tensor, o: Tensor, z: Tensor, keys: Tensor, values: Tensor, g: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients by Q, K, V of one document: (r, h), (n, h), (n, h).
+
+    Args:
+        q: (r, h).
+        u: (r, h).
+        o: (r, h).
+        z: (r, G), see `_attend`.
+        keys: (n, h).
+        values: (n, h).
+        g: gradients of the logits (r, 1).
+    """
+    r, heads = z.shape
+    k, v, beyond = _tokens(keys, heads), _tokens(values, heads), _beyond(keys)
+    gq, gu = ((g * x).T.contiguous().view(heads, -1, r) for x in (q, u))  # (G, d, r)
+    y = (o * u).view(r, heads, -1).sum(-1)
+    q, u = _less(_by_head(q * LOG2_E, heads), z), _less(_by_head(u, heads), y)  # (G, r, d + 1)
+    k_one, v_one = F.pad(k, (0, 1), value=1), F.pad(v, (0, 1), value=1)
+    dq = torch.empty_like(o).view(r, heads, -1)
+    dk, dv = (x.new_zeros(heads, x.shape[2], x.shape[1]) for x in (k, v))  # (G, d, n')
+    for rows, head in _tiles(r, len(keys), heads):
+        s = product(q[head, rows], k_one[head], beyond).exp2_()
+        dv[head] += product(gu[head, :, rows], s.T)
+        x = product(u[head, rows], v_one[head]).mul_(s)
+        dk[head] += product(gq[head, :, rows], x.T)
+        dq[rows, head] = product(x, k[head].T)
+    dk, dv = (x[:, :, : len(keys)].flatten(0, 1).T for x in (dk, dv))
+    return dq.view(r, -1).mul_(g), dk, dv
+
+
+def _largest(x: Tensor, heads: int) -> Tensor:
+    """Length of the longest row of each head (G): the product of two bounds all scores."""
+    return torch.linalg.vector_norm(x.view(len(x), heads, -1), dim=-1).amax(0)
+
+
+def _less(x: Tensor, numbers: Tensor) -> Tensor:
+    """(G, r, d), (r, G) -> (G, r, d + 1): times a row that ends with 1, `x` times that row less the number."""
+    return torch.cat([x, -numbers.T[:, :, None]], 2)
+
+
+def _nonzero(gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions of the entries that are not 0, and those entries; the first position fills up to `STEP`, with 0."""
+    kept = gradient.nonzero()[:, 0]
+    missing = -len(kept) % STEP if len(kept) < len(gradient) else 0
+    return torch.cat([kept, kept[:1].expand(missing)]), F.pad(gradient[kept], (0, missing))
+
+
+def _tiles(r: int, n: int, heads: int) -> Iterator[tuple[slice, int]]:
+    """Rows with at most `TILE` scores, and a head."""
+    step = max(STEP, TILE // n // STEP * STEP)
+    for head in range(heads):
+        for start in range(0, r, step):
+            yield slice(start, min(start + step, r)), head
+
+
+def _spans(lengths: Sequence[int]) -> Iterator[tuple[int, slice]]:
+    """Position and tokens of each document that has any."""
+    first = 0
+    for document, n in enumerate(lengths):
+        if n:
+            yield document, slice(first, first + n)
+        first += n
+
+
+def _by_head(x: Tensor, heads: int) -> Tensor:
+    """(r, h) -> (G, r, d), contiguous"""
+    return x.view(len(x), heads, -1).transpose(0, 1).contiguous()
+
+
+def _tokens(x: Tensor, heads: int) -> Tensor:
+    """(n, h) -> (G, n', d), contiguous: n' is n rounded up to `STEP`, rows beyond are 0"""
+    return _by_head(F.pad(x, (0, 0, 0, -len(x) % STEP)), heads)
+
+
+def _beyond(tokens: Tensor) -> Tensor | None:
+    """What the softmax adds to scores: 0 for the n tokens, -inf for the rows (n') that `_tokens` puts beyond them."""
+    n = len(tokens)
+    missing = -n % STEP
+    return F.pad(tokens.new_zeros(n), (0, missing), value=-math.inf) if missing else None

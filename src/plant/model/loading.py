@@ -1,0 +1,136 @@
+"""The network of a backbone from its files: precision, quantisation, and the devices that it is put on."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from plant import settings as plant_settings
+from plant.errors import InputError
+from plant.model.parallel import processes
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ROOM = 0.85  # of a GPU's free memory for layers; the rest is for activations, label attention and head
+NetworkBackbone = plant_settings.Pretrained | plant_settings.Random
+
+
+def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.device) -> Any:
+    """Load, and where the settings say so quantise and spread over the GPUs of a node.
+
+    Args:
+        settings: of the backbone.
+        folder: hub id or local folder.
+        device: where a quantised model goes; where the first layer of a spread one goes.
+
+    Returns:
+        A Hugging Face base model; on the CPU, for the caller to move, unless `is_placed(settings)`.
+
+    Raises:
+        InputError: no model in the folder; one that brings a quantisation of its own, or weights that NF4 would pass
+            by; too few GPUs, or too small ones.
+    """
+    from transformers import AutoModel
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # a log is not a terminal
+    options = {"use_safetensors": True, **hub_options(settings), **_weights(settings, folder)}
+    options |= _placement(settings, device) if is_placed(settings) else {}
+    try:
+        model = AutoModel.from_pretrained(str(folder), **options)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"backbone {folder}",
+            expected="a Hugging Face model (config.json, safetensors) by folder or hub id, without a quantisation of "
+            "its own, that fits on the devices",
+            got=str(error).splitlines()[0],
+            fix="Check `path` (a local folder on offline machines, 16 or 32 bits for NF4) and `devices`.",
+        ) from error
+    _check_placement(model, settings, folder)
+    for module in model.modules():
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            # else the first evaluation packs the weights for a kernel without a gradient, and training goes on with it
+            module.support_avx512bf16_for_cpu = False
+    return model
+
+
+def hub_options(settings: NetworkBackbone) -> dict[str, Any]:
+    """What a hub id is loaded with."""
+    if isinstance(settings, plant_settings.Random):
+        return {}
+    return {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
+
+
+def is_placed(settings: NetworkBackbone) -> bool:
+    """Whether loading puts it on its devices: quantised weights are made where they stay, layers go to several GPUs."""
+    return settings.quantization != "none" or settings.parallel == "layers"
+
+
+def _weights(settings: NetworkBackbone, folder: str | Path) -> dict[str, Any]:
+    """Type or quantisation of the weights."""
+    if settings.quantization == "nf4":
+        return {"quantization_config": _nf4(settings, folder)}
+    if settings.adapter != "full" and settings.precision != "fp32":
+        return {"dtype": DTYPES[settings.precision]}  # frozen weights need no fp32 master copy
+    return {"dtype": torch.float32}
+
+
+def _nf4(settings: NetworkBackbone, folder: str | Path) -> Any:
+    from transformers import AutoConfig, BitsAndBytesConfig
+
+    try:
+        kind = AutoConfig.from_pretrained(str(folder), **hub_options(settings)).model_type
+    except (OSError, ValueError):
+        kind = ""  # loading the model says what is wrong
+    how: dict[str, Any] = {
+        "load_in_4bit": True,
+        "bnb_4bit_quant_type": "nf4",
+        "bnb_4bit_use_double_quant": True,
+        "bnb_4bit_compute_dtype": DTYPES[settings.precision],
+    }
+    from plant.model.experts import WITH_EXPERTS, ExpertsConfig
+
+    return ExpertsConfig(**how) if kind in WITH_EXPERTS else BitsAndBytesConfig(**how)
+
+
+def _placement(settings: NetworkBackbone, device: torch.device) -> dict[str, Any]:
+    """Where transformers puts the layers while it reads them."""
+    if settings.parallel != "layers":
+        return {"device_map": {"": device}}
+    if processes().count > 1:
+        raise InputError(
+            "backbone", expected="one process (parallel: layers)", got=f"{processes().count}", fix="Launch one."
+        )
+    if device.type != "cuda":
+        return {"device_map": {"": device}}
+    found = torch.cuda.device_count()
+    if found < settings.devices:
+        raise InputError(
+            "backbone.devices",
+            expected=f"{settings.devices} GPUs in this process",
+            got=f"{found}",
+            fix="Ask the scheduler for as many on one node, or lower `devices`.",
+        )
+    free = {index: int(torch.cuda.mem_get_info(index)[0] * ROOM) for index in range(settings.devices)}
+    return {"device_map": "balanced", "max_memory": free}
+
+
+def _check_placement(model: nn.Module, settings: NetworkBackbone, folder: str | Path) -> None:
+    """Refuse layers that were left without a GPU, and weights that stayed in full precision."""
+    places = {str(place) for place in getattr(model, "hf_device_map", {}).values()}
+    if places & {"cpu", "disk"} and places != {"cpu"}:
+        raise InputError(
+            f"backbone {folder}",
+            expected=f"a model that fits on {settings.devices} GPUs",
+            got=f"layers on {' and '.join(sorted(places))}",
+            fix="Use `quantization: nf4`, or more or larger GPUs.",
+        )
+    if settings.quantization == "nf4":
+        left = [n for n, p in model.named_parameters() if p.is_floating_point() and p.ndim > 2]
+        if left:
+            raise InputError(
+                f"backbone {folder}",
+                expected="weights that NF4 can take: linear layers, experts of a known model type",
+                got=f"stacked weights of another kind, {left[0]}",
+                fix="Use `quantization: none`.",
+            )

@@ -1,0 +1,130 @@
+"""Several processes of one training job: which share of a batch is mine, and sums over all processes.
+
+`accelerate launch` starts the same script N times and tells each through the environment which one it is (RANK,
+WORLD_SIZE, LOCAL_RANK). Nothing was launched: one process, and everything here is the identity.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+import torch
+from torch import distributed, nn
+
+PATIENCE = timedelta(hours=2)  # shares of a long validation may end far apart; a process that died ends all at once
+LARGE = 2**22  # numbers; a gradient of that size is worth a message of its own, and no second copy in memory
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those of its job.
+
+    Attributes:
+        rank: of this process, from 0; only 0 writes.
+        count: of processes.
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    @property
+    def first(self) -> bool:
+        """True where files, logs and sidecars are written."""
+        return self.rank == 0
+
+    def mine(self, n: int) -> np.ndarray:
+        """Positions below `n` that are this process's share: rank, rank + count, ... Shares are disjoint and cover.
+
+        >>> Processes(1, 3).mine(8).tolist(), Processes(2, 3).mine(2).tolist()
+        ([1, 4, 7], [])
+        """
+        return np.arange(self.rank, n, self.count)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """Elementwise sum over processes, with the same bits on all of them.
+
+        Args:
+            values: numbers of any shape; shape and type are the same on all processes.
+
+        Returns:
+            A new array of that shape and type; for one process its copy.
+        """
+        out = np.array(values, order="C", ndmin=1)
+        if self.count > 1 and out.size:
+            distributed.all_reduce(torch.from_numpy(out))  # in place, in the array's memory
+        return out.reshape(np.shape(values))
+
+    def wait(self) -> None:
+        """Return when every process has come here."""
+        self.sum(np.zeros(1))
+
+    def of_first(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The numbers of process 0 on all: a decision that hangs on them is the same everywhere."""
+        if self.count == 1:
+            return dict(values)
+        here = np.array(list(values.values()), dtype=np.float64)
+        return dict(zip(values, self.sum(here if self.first else np.zeros_like(here)).tolist(), strict=True))
+
+    def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Put the sum of gradients over processes into `grad`, with the same bits on all of them.
+
+        Small gradients of one device and type travel as one flat tensor, large ones in place. A parameter without a
+        gradient here counts as zeros, as another process may have one; a parameter without a gradient anywhere gets
+        none, as in one process.
+
+        Args:
+            parameters: that are trained, in the same order on all processes; those frozen now are left alone.
+        """
+        if self.count == 1:
+            return
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        found = self.sum(np.array([parameter.grad is not None for parameter in trained], dtype=np.int64))
+        small: dict[tuple[torch.device, torch.dtype], list[nn.Parameter]] = {}
+        for parameter, times in zip(trained, found, strict=True):
+            if not times:
+                continue
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            if parameter.numel() < LARGE:
+                small.setdefault((parameter.device, parameter.dtype), []).append(parameter)
+            else:
+                parameter.grad = parameter.grad.contiguous()
+                distributed.all_reduce(parameter.grad)
+        for group in small.values():
+            gradients = [parameter.grad for parameter in group if parameter.grad is not None]
+            flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+            distributed.all_reduce(flat)
+            for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+                gradient.copy_(part.view_as(gradient))
+
+
+def processes() -> Processes:
+    """Which process this is; the first call joins the group.
+
+    Sums of arrays run over gloo on the CPU, sums of gradients over nccl where the gradients are on a GPU.
+    """
+    if not distributed.is_initialized():
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return Processes()
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        distributed.init_process_group(backend, timeout=PATIENCE)
+    return Processes(distributed.get_rank(), distributed.get_world_size())
+
+
+def own_device(name: str) -> torch.device:
+    """The device of this process.
+
+    Args:
+        name: of a device type, or `auto`: a GPU where there is one. Each process of a node takes its own GPU.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name != "cuda" or processes().count == 1:
+        return torch.device(name)
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(
+        device
+    )  # before the first CUDA call: random numbers, autocast and nccl ask for the current one
+    return device

@@ -1,0 +1,126 @@
+"""Shortlists: a few candidate labels of every document, where the label set is too large to score whole.
+
+    score(d, l) = sum over the distinct tokens t of document d of r_lt
+
+with the relevance r_lt of a measure's file (0 for tokens that are not among the label's k). Nothing of the
+document but its tokens is read, so the list is the same for a document whose labels are not known.
+
+The sums of a block of documents are one product of sparse matrices; memory is bounded by the block, whatever the
+number of documents.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
+from plant.errors import InputError
+from plant.f1 import ordered_codes
+from plant.files import read_arrays, write_arrays
+from plant.relevance.contingency import spans
+
+BLOCK = 8_000_000
+"""Scores (document, label), and tokens, that are in memory at once: about 0.3 GB each."""
+
+
+def write_shortlist(corpus: Path, tokens: Path, relevance: Path, *, size: int, out: Path) -> dict[str, float]:
+    """Write the shortlist of every document, all splits.
+
+    Args:
+        corpus: folder with labels.safetensors.
+        tokens: folder with tokens.safetensors.
+        relevance: `{measure}.safetensors` of the relevance room.
+        size: labels a document.
+        out: file to write: `labels` i32 (N, size), label ids by falling score (equal scores: by label id), -1
+            where no further label has a score above 0.
+
+    Returns:
+        For each split the share of true labels that are on their document's shortlist, in [0, 1]: facts for the
+        record, which no score is made from.
+
+    Raises:
+        InputError: the files do not belong together.
+    """
+    labels, texts = load_labels(corpus), load_tokens(tokens)
+    arrays = read_arrays(relevance)
+    if len(arrays["indptr"]) != labels.n_labels + 1 or texts.n_documents != labels.n_documents:
+        raise InputError(
+            str(relevance),
+            expected=f"relevance of {labels.n_labels} labels and tokens of {labels.n_documents} documents",
+            got=f"{len(arrays['indptr']) - 1} labels and {texts.n_documents} documents",
+            fix="Delete the relevance and the tokens and run again.",
+        )
+    best = best_labels(
+        texts.input_ids, texts.offsets, arrays["indptr"], arrays["token_id"], arrays["relevance"], size=size
+    )
+    write_arrays(out, {"labels": best})
+    return {f"recall_{split}": _recall(best, labels, split) for split in SPLITS}
+
+
+def best_labels(
+    input_ids: np.ndarray,
+    offsets: np.ndarray,
+    indptr: np.ndarray,
+    token_id: np.ndarray,
+    relevance: np.ndarray,
+    *,
+    size: int,
+    block: int = BLOCK,
+) -> np.ndarray:
+    """The labels of largest summed relevance of each document.
+
+    Args:
+        input_ids, offsets: tokens of all documents, as in `corpus.reader.Tokens`.
+        indptr, token_id, relevance: T_l of each label as CSR, as in the relevance file.
+        size: labels a document.
+        block: scores, and tokens, that are in memory at once.
+
+    Returns:
+        i32 (N, size), label ids by falling score, equal scores by label id; -1 where no further label has a score
+        above 0.
+    """
+    n_labels, n_documents = len(indptr) - 1, len(offsets) - 1
+    vocabulary = 1 + int(max(token_id.max(initial=0), input_ids.max(initial=0)))
+    by_label = sp.csr_array((relevance, token_id, indptr), shape=(n_labels, vocabulary))
+    by_token = by_label.T.tocsr()  # one copy of the relevance, ordered by token
+    best = np.full((n_documents, size), -1, dtype=np.int32)
+    for first, last in spans(np.diff(offsets), block, most=max(1, block // max(1, n_labels))):
+        part = _presence(input_ids, offsets[first : last + 1], vocabulary)
+        scores = (part @ by_token).toarray()
+        best[first:last, : min(size, n_labels)] = _top(scores, min(size, n_labels))
+    return best
+
+
+def _presence(input_ids: np.ndarray, offsets: np.ndarray, vocabulary: int) -> sp.csr_array:
+    """Distinct tokens of a few documents, f32 ones (documents, V)."""
+    tokens = input_ids[offsets[0] : offsets[-1]].astype(np.int64)
+    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    keys = np.unique(documents * vocabulary + tokens)
+    indptr = np.searchsorted(keys, np.arange(len(offsets)) * vocabulary)
+    ones = np.ones(len(keys), dtype=np.float32)
+    return sp.csr_array((ones, (keys % vocabulary).astype(np.int32), indptr), shape=(len(offsets) - 1, vocabulary))
+
+
+def _top(scores: np.ndarray, size: int) -> np.ndarray:
+    """Columns of the largest scores above 0 of each row, best first, equal ones by column; -1 where none is left."""
+    # one 64-bit key (inverted score, column) a score: distinct, so the partition has no ties to break
+    keys = ((~ordered_codes(scores)).astype(np.uint64) << np.uint64(32)) | np.arange(scores.shape[1], dtype=np.uint64)
+    if size < scores.shape[1]:
+        keys = np.partition(keys, size - 1, axis=1)[:, :size]
+    keys.sort(axis=1)
+    columns = (keys & np.uint64(0xFFFFFFFF)).astype(np.int32)
+    return np.where(np.take_along_axis(scores, columns.astype(np.int64), axis=1) > 0, columns, -1)
+
+
+def _recall(best: np.ndarray, labels: Labels, split: str) -> float:
+    """Share of a split's true labels that are on their document's shortlist; 0 where it has none."""
+    rows = labels.rows(split)
+    found = total = 0
+    for document in range(rows.start, rows.stop):
+        true = labels.row(document)
+        found += int(np.isin(true, best[document]).sum())
+        total += len(true)
+    return found / total if total else 0.0

@@ -1,0 +1,143 @@
+"""One process of jobs in float64: a toy, whole and interrupted, and both stages. Started by test_parallel.py.
+
+python shared_job.py <folder>      writes <folder>/<rank>.json and <folder>/<rank>.safetensors
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from plant.checkpoints import save_tensors
+from plant.errors import Interrupted
+from plant.finetuning.finetune import finetune
+from plant.model import fitting, parallel
+from plant.model.batches import Corpus
+from plant.model.classifier import LabelClassifier
+from plant.model.fitting import Group, Task, fit
+from plant.model.parallel import processes
+from plant.pretraining.lists import TopTokens
+from plant.pretraining.pretrain import pretrain
+from plant.settings import Finetuning, Optimisation, Pretraining
+
+DOCUMENTS, BATCH = 13, 3  # the last batch has one document: not every process has a share
+STOP = (2, 1)  # epoch and batch in which the last process is asked to end
+
+
+class Toy(nn.Module):
+    """`odd` gets a gradient from odd documents only, so not in every process; `late` trains from epoch 2 on."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        torch.manual_seed(3)
+        self.shared, self.late = nn.Linear(4, 3, dtype=torch.float64), nn.Linear(3, 1, dtype=torch.float64)
+        self.odd = nn.Parameter(torch.zeros(3, dtype=torch.float64))
+        self.never = nn.Parameter(torch.ones(2, dtype=torch.float64))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, document):
+        hidden = torch.tanh(self.shared(self.dropout(x)))
+        return self.late(hidden + self.odd if document % 2 else hidden).squeeze(-1)
+
+
+def train(folder, *, dropout, stop=False):
+    """History and weights. Document i has (i + 1) % 3 items, so the weight of a share may be 0."""
+    model, together = Toy(dropout), processes()
+    random = np.random.default_rng(0)
+    items = [torch.from_numpy(random.normal(size=((i + 1) % 3, 4))) for i in range(DOCUMENTS)]
+
+    def loss(batch, epoch):
+        if stop and (epoch, int(batch[0])) == (STOP[0], STOP[1] * BATCH) and together.rank == together.count - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        mine = [int(batch[i]) for i in together.mine(len(batch))]
+        parts = [(model(items[i], i) - 1).square().sum() for i in mine]
+        return sum(parts, torch.zeros(())), float(sum(len(items[i]) for i in mine))
+
+    def validate():
+        values = np.zeros(DOCUMENTS)
+        with torch.no_grad():
+            for i in together.mine(DOCUMENTS):
+                values[i] = model(items[i], i).sum().item()
+        return {"value": float(together.sum(values).sum()), "rank": float(together.rank)}
+
+    batches = [np.arange(start, min(start + BATCH, DOCUMENTS)) for start in range(0, DOCUMENTS, BATCH)]
+    groups = [Group("all", [*model.shared.parameters(), model.odd, model.never], 0.05),
+              Group("late", list(model.late.parameters()), 0.02, from_epoch=2)]  # fmt: skip
+    task = Task("toy", groups, lambda epoch: batches, loss, validate, "value")
+    settings = Optimisation(epochs=4, patience=None, accumulation=2)
+    history = fit(model, task, settings, seed=1, checkpoint=folder, digest="d")
+    return history, model.state_dict()
+
+
+class Embedding(nn.Module):
+    """A backbone that looks tokens up."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(200, 16)
+
+    def forward(self, input_ids, mask):
+        return self.table(input_ids) * mask[..., None]
+
+
+def corpus():
+    """25 documents, of which every fifth has no label."""
+    random = np.random.default_rng(0)
+    documents = [random.integers(10, 200, size=random.integers(3, 20)) for _ in range(25)]
+    labels = [np.sort(random.choice(6, size=0 if i % 5 == 0 else 2, replace=False)) for i in range(25)]
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in documents])])
+    indptr = np.concatenate([[0], np.cumsum([len(part) for part in labels])])
+    splits = {"train": (0, 19), "val": (19, 25), "test": (25, 25)}
+    return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
+
+
+def stages(folder):
+    """History and weights of Stage 1 and Stage 2, one after the other."""
+    torch.manual_seed(0)
+    model = LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4).double()
+    tokens = np.tile(np.arange(10, 200, dtype=np.int32), 6)
+    relevance = np.random.default_rng(1).random(len(tokens), dtype=np.float32)
+    top = TopTokens.from_csr(np.arange(7) * 190, tokens, relevance, k=100, vocabulary=200)
+    data, histories, tensors = corpus(), {}, {}
+    common = {"epochs": 2, "patience": None, "batch_size": 3, "accumulation": 2, "learning_rate": 0.01,
+              "head_learning_rate": 0.01}  # fmt: skip
+    for reduction in ("mean", "sum"):
+        recipe = Pretraining(**common, reduction=reduction, negatives=2, reweight=True)
+        name = f"stage 1 {reduction}"
+        histories[name] = pretrain(model, data, top, recipe, seed=0, checkpoint=folder / name, digest="d")
+        tensors |= {f"{name}/{key}": value.clone() for key, value in model.state_dict().items()}
+    recipe = Finetuning(**common, hard_negatives=2)
+    histories["stage 2"] = finetune(model, data, recipe, seed=0, checkpoint=folder / "stage 2", digest="d")
+    return histories, tensors | {f"stage 2/{key}": value for key, value in model.state_dict().items()}
+
+
+def main():
+    folder, together = Path(sys.argv[1]), processes()
+    parallel.LARGE = 5  # numbers: weights travel alone, biases together
+    if together.rank:
+        fitting.save_checkpoint = None  # a process that may not write fails if it tries
+    tensors, facts = {}, {"count": together.count}
+    for name, dropout in (("plain", 0.0), ("dropout", 0.5)):
+        facts[name], weights = train(folder / name, dropout=dropout)
+        tensors |= {f"{name}/{key}": value for key, value in weights.items()}
+    try:
+        train(folder / "part", dropout=0.5, stop=True)
+    except Interrupted as stopped:
+        facts["stopped"] = str(stopped)
+    together.wait()
+    facts["resumed"], weights = train(folder / "part", dropout=0.5)
+    tensors |= {f"resumed/{key}": value for key, value in weights.items()}
+    facts["stages"], weights = stages(folder)
+    tensors |= weights
+    facts["own"] = torch.initial_seed()  # of this process's dropout
+    save_tensors(folder / f"{together.rank}.safetensors", tensors)
+    (folder / f"{together.rank}.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Where a backbone's layers are put. What needs several GPUs is tested by what is asked of the loader."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import nn
+
+from plant.errors import InputError
+from plant.model import loading
+from plant.model.assemble import TrainingData, build_classifier
+from plant.model.backbone import Backbone, load_backbone
+from plant.model.loading import load_model
+from plant.model.parallel import Processes
+
+CPU, GPU, META = torch.device("cpu"), torch.device("cuda"), torch.device("meta")
+
+
+class Loaded(nn.Module):
+    """What a loader would return."""
+
+    def __init__(self, places):
+        super().__init__()
+        self.weight, self.hf_device_map = nn.Parameter(torch.zeros(1)), places
+
+
+@pytest.fixture
+def node(monkeypatch):
+    """(free gigabytes of each GPU, where the loader puts layers) -> what the loader is asked for."""
+    asked = {}
+
+    def make(free, places=None):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: len(free))
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index: (int(free[index] * 1e9), int(99e9)))
+
+        def from_pretrained(folder, **options):
+            asked.update(options)
+            return Loaded(places or {"": 0})
+
+        monkeypatch.setattr(transformers.AutoModel, "from_pretrained", from_pretrained)
+        return asked
+
+    return make
+
+
+def test_layers_are_spread_over_as_many_gpus_as_asked_for_with_room_left_on_each(node, tiny):
+    asked = node([80, 70, 80], {"layers.0": 0, "layers.1": 1})
+    load_model(tiny(parallel="layers", devices=2), "folder", GPU)
+    assert asked["device_map"] == "balanced"
+    assert asked["max_memory"] == {0: int(80e9 * 0.85), 1: int(70e9 * 0.85)}  # no CPU, no disk, no third GPU
+
+
+def test_too_few_gpus_are_refused(node, tiny):
+    node([80])
+    with pytest.raises(InputError, match="2 GPUs in this process, got 1"):
+        load_model(tiny(parallel="layers", devices=2), "folder", GPU)
+
+
+@pytest.mark.parametrize("rest", ["cpu", "disk"])
+def test_layers_that_found_no_gpu_are_refused(node, tiny, rest):
+    node([80, 80], {"layers.0": 0, "layers.1": 1, "layers.2": rest})
+    with pytest.raises(InputError, match=f"fits on 2 GPUs, got layers on .*{rest}"):
+        load_model(tiny(parallel="layers", devices=2), "folder", GPU)
+
+
+def test_layers_are_not_spread_by_several_processes(node, tiny, monkeypatch):
+    node([80, 80])
+    monkeypatch.setattr(loading, "processes", lambda: Processes(0, 2))
+    with pytest.raises(InputError, match="one process"):
+        load_model(tiny(parallel="layers", devices=2), "folder", GPU)
+
+
+def test_a_quantised_model_is_read_onto_the_device_of_its_process(node, tiny, backbone_folder):
+    folder = backbone_folder(tiny())
+    asked = node([80, 80])
+    load_model(tiny(adapter="lora", quantization="nf4"), folder, torch.device("cuda", 1))
+    assert asked["device_map"] == {"": torch.device("cuda", 1)}
+
+
+def test_a_model_in_full_precision_is_moved_by_the_caller(node, tiny):
+    asked = node([80, 80])
+    load_model(tiny(devices=2), "folder", GPU)
+    assert "device_map" not in asked
+
+
+def test_stacked_weights_that_nf4_passes_by_are_refused(tiny, backbone_folder, monkeypatch):
+    class Stacked(Loaded):
+        def __init__(self):
+            super().__init__({"": "cpu"})
+            self.experts = nn.Parameter(torch.zeros(2, 3, 4))
+
+    folder = backbone_folder(tiny())
+    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", lambda folder, **options: Stacked())
+    with pytest.raises(InputError, match="stacked weights of another kind, experts"):
+        load_model(tiny(adapter="lora", quantization="nf4"), folder, CPU)
+
+
+def test_what_loading_has_placed_stays_and_the_rest_moves():
+    assert Backbone(nn.Linear(1, 1), chunk_tokens=4, placed=True).place(META).model.weight.device == CPU
+    assert Backbone(nn.Linear(1, 1), chunk_tokens=4).place(META).model.weight.device == META
+
+
+@pytest.mark.parametrize("options", [{}, {"adapter": "lora"}, {"adapter": "lora", "quantization": "nf4"}])
+def test_on_a_cpu_spread_layers_compute_what_any_others_do(toy, tiny, backbone_folder, options):
+    data = TrainingData(toy, np.arange(6), list("abcdef"))
+    ids, mask = torch.arange(10, 20).view(2, 5), torch.ones(2, 5, dtype=torch.bool)
+    found = []
+    for spread in ({}, {"parallel": "layers", "devices": 2}):
+        settings = tiny(hidden_size=64, **options, **spread)
+        model = build_classifier(settings, backbone_folder(settings), data, seed=0, device=CPU).eval()
+        found.append(model.backbone(ids, mask))
+    assert model.backbone.placed
+    assert torch.equal(*found)
+
+
+def test_a_gradient_reaches_an_adapter_of_placed_layers(tiny, backbone_folder):
+    settings = tiny(adapter="lora", parallel="layers", devices=2, gradient_checkpointing=True)
+    backbone = load_backbone(settings, backbone_folder(settings), device=CPU).train()
+    backbone(torch.arange(10, 15)[None], torch.ones(1, 5, dtype=torch.bool)).square().sum().backward()
+    assert any(p.grad is not None and p.grad.abs().max() > 0 for p in backbone.parameters())

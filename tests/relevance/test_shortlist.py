@@ -1,0 +1,86 @@
+"""Shortlists against a naive loop; ties, blocks, and files."""
+
+import numpy as np
+import pytest
+
+from plant.errors import InputError
+from plant.files import read_arrays, write_arrays
+from plant.relevance.shortlist import best_labels, write_shortlist
+
+
+def problem(seed=0, documents=25, labels=40, vocabulary=30, levels=4):
+    """Documents with repeats and relevances of few distinct values, so that sums tie; one label has no row."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(0, 12, size=documents)
+    lengths[3] = 0
+    input_ids = random.integers(0, vocabulary, size=lengths.sum()).astype(np.int32)
+    sizes = random.integers(1, 9, size=labels)
+    sizes[7] = 0
+    token_id = np.concatenate([random.choice(vocabulary, size=size, replace=False) for size in sizes]).astype(np.int32)
+    relevance = (random.integers(0, levels, size=sizes.sum()) / levels).astype(np.float32)  # exact sums
+    return input_ids, ends(lengths), ends(sizes), token_id, relevance
+
+
+def ends(sizes):
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def naive(input_ids, offsets, indptr, token_id, relevance, size):
+    rows = []
+    for document in range(len(offsets) - 1):
+        present = set(input_ids[offsets[document] : offsets[document + 1]].tolist())
+        scores = {}
+        for label in range(len(indptr) - 1):
+            entries = range(indptr[label], indptr[label + 1])
+            scores[label] = sum(float(relevance[e]) for e in entries if int(token_id[e]) in present)
+        best = sorted((label for label in scores if scores[label] > 0), key=lambda label: (-scores[label], label))
+        rows.append((best + [-1] * size)[:size])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("size", [1, 5, 60])
+@pytest.mark.parametrize("block", [1, 90, 10_000])  # one document at a time, two, all
+def test_shortlist_equals_the_naive_loop_ties_by_label_id(size, block):
+    data = problem()
+    found = best_labels(*data, size=size, block=block)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, naive(*data, size))
+    assert (found[3] == -1).all()
+
+
+def test_a_repeated_token_counts_once():
+    once, twice = (best_labels(np.array(ids, dtype=np.int32), np.array([0, len(ids)]), np.array([0, 1, 3]),
+                               np.array([4, 4, 2], dtype=np.int32), np.array([0.6, 0.5, 0.4], dtype=np.float32), size=2)
+                   for ids in ([4, 2], [4, 4, 4, 2]))  # fmt: skip
+    assert once.tolist() == twice.tolist() == [[1, 0]]
+
+
+def test_the_file_holds_all_splits_and_does_not_depend_on_the_labels_of_a_document(tmp_path):
+    input_ids, offsets, indptr, token_id, relevance = problem()
+    random = np.random.default_rng(5)
+    write_arrays(tmp_path / "mig.safetensors", {"indptr": indptr, "token_id": token_id, "relevance": relevance})
+    spans = {"starts": np.zeros_like(input_ids), "ends": np.ones_like(input_ids)}
+    write_arrays(tmp_path / "tokens.safetensors", {"input_ids": input_ids, "offsets": offsets, **spans})
+    expected = naive(input_ids, offsets, indptr, token_id, relevance, 6)
+    for _ in range(2):
+        true = [np.sort(random.choice(40, size=3, replace=False)) for _ in range(25)]
+        write_arrays(tmp_path / "labels.safetensors", {
+            "indptr": ends([3] * 25), "indices": np.concatenate(true).astype(np.int32),
+            "split_sizes": np.array([15, 4, 6]), "counts": np.zeros((3, 40), dtype=np.int64)})  # fmt: skip
+        facts = write_shortlist(tmp_path, tmp_path, tmp_path / "mig.safetensors", size=6, out=tmp_path / "out")
+        np.testing.assert_array_equal(read_arrays(tmp_path / "out")["labels"], expected)
+        hits = [len(set(row.tolist()) & set(best.tolist())) for row, best in zip(true, expected, strict=True)]
+        assert facts == pytest.approx({"recall_train": sum(hits[:15]) / 45, "recall_val": sum(hits[15:19]) / 12,
+                                       "recall_test": sum(hits[19:]) / 18})  # fmt: skip
+
+
+def test_relevance_of_other_labels_is_one_clear_error(tmp_path):
+    input_ids, offsets, indptr, token_id, relevance = problem()
+    write_arrays(tmp_path / "mig.safetensors", {"indptr": indptr, "token_id": token_id, "relevance": relevance})
+    spans = {"starts": np.zeros_like(input_ids), "ends": np.ones_like(input_ids)}
+    write_arrays(tmp_path / "tokens.safetensors", {"input_ids": input_ids, "offsets": offsets, **spans})
+    write_arrays(tmp_path / "labels.safetensors", {
+        "indptr": ends([0] * 25), "indices": np.zeros(0, dtype=np.int32), "split_sizes": np.array([15, 4, 6]),
+        "counts": np.zeros((3, 39), dtype=np.int64)})  # fmt: skip
+    with pytest.raises(InputError, match=r"relevance of 39 labels .* got 40 labels"):
+        write_shortlist(tmp_path, tmp_path, tmp_path / "mig.safetensors", size=6, out=tmp_path / "out")

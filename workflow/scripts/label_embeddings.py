@@ -1,0 +1,20 @@
+"""Mean hidden state of each label's description."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from plant.commandline import job
+from plant.model.assemble import parse_network
+from plant.model.descriptions import write_label_embeddings
+from plant.model.parallel import own_device
+
+
+def main(args: Namespace) -> dict[str, object]:
+    device = own_device(args.settings["compute"]["device"])
+    settings = parse_network(args.settings["backbone"])
+    found = write_label_embeddings(settings, args.backbone, Path(args.corpus), out=args.embeddings, device=device)
+    return {"device": str(device), **found}
+
+
+if __name__ == "__main__":
+    job(main, inputs=("labels?", "tokens?"), outputs=("embeddings",), texts=("backbone", "corpus"))
