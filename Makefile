@@ -9,12 +9,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CORES ?= all
 DEMO := results/paper/demo
+GRID := results/miniature/paper
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo test test-slow test-slurm check format schema audit lock clean
+.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick check format schema audit lock clean
 
 help:  ## this list
 	@echo "make <target>:"
@@ -53,6 +54,13 @@ demo: setup  ## run the default config from raw notes to tables, figures and a r
 	@echo "Figures: $(DEMO)/figures/ (pdf, png)"
 	@echo "Report:  $(DEMO)/report.html"
 
+grid: setup  ## the paper's whole grid in miniature: every dataset, backbone, ablation, table and figure
+	@snakemake --cores $(CORES) --configfile config/paper.yaml config/miniature.yaml --quiet host rules reason -- all
+	@echo; cat $(GRID)/tables/table_6.md; echo
+	@echo "Tables:  $(GRID)/tables/ (csv, md, tex)"
+	@echo "Figures: $(GRID)/figures/ (pdf, png)"
+	@echo "Plan:    snakemake --cores 1 --configfile config/paper.yaml plan"
+
 test: check  ## everything below `check`, then the tests
 	@pytest
 
@@ -61,6 +69,12 @@ test-slow: setup  ## the tests that take minutes
 
 test-slurm: setup  ## the pipeline on a private Slurm (skips where Slurm is not installed)
 	@pytest -m slurm -rs tests/slurm
+
+bench: setup  ## the four hot spots beside their peers: tables and growth figures in results/benchmarks/
+	@python tests/benchmarks/run.py
+
+bench-quick: setup  ## the same, small: that all ways agree
+	@python tests/benchmarks/run.py --quick
 
 check: setup  ## lint, format, types, import direction, and that generated files are in step
 	ruff check .

@@ -3,6 +3,9 @@
     snakemake --cores 2                      everything that the config names
     snakemake --cores 2 tables               the tables (or: figures, report)
     snakemake --cores 2 ablation_<variant>   one variant and what it needs, nothing else
+    snakemake --cores 2 experiment_<name>    one experiment
+    snakemake --cores 1 table_6              a table (or figure) of the paper from whatever has run, beside the paper's
+    snakemake --cores 1 plan                 jobs and GPU hours of the config, before anything runs
     snakemake --profile slurm all            the same on a cluster (slurm/README.md)
 
 Another config takes the place of the default: `--configfile config/open.yaml`.
@@ -18,6 +21,7 @@ if "datasets" not in config:
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/results.smk"
 
 
 validate(config, "config/schema.yaml", set_default=False)
@@ -28,27 +32,35 @@ localrules:
     tables,
     figures,
     report,
+    open_replication,
 
 
 rule all:
     default_target: True
     input:
-        [paper_outputs(name) for name in SETTINGS.experiments],
+        [paper_outputs(name) for name in asked()],
+        grid_outputs(),
 
 
 rule tables:
     input:
-        [paper_tables(name) for name in SETTINGS.experiments],
+        [paper_tables(name) for name in reported()],
 
 
 rule figures:
     input:
-        [paper_figures(name) for name in SETTINGS.experiments],
+        [paper_figures(name) for name in reported()],
 
 
 rule report:
     input:
-        [paper_report(name) for name in SETTINGS.experiments],
+        [paper_report(name) for name in reported()],
+
+
+rule open_replication:
+    """The experiments on open, real text."""
+    input:
+        [paper_outputs(name) for name in reported() if is_open(name)],
 
 
 include: "workflow/rules/corpus.smk"

@@ -70,14 +70,17 @@ def best_threshold(scores: np.ndarray, truth: np.ndarray, objective: Objective =
             got=f"{truth.shape}",
             fix="Pass the two arrays of the same documents and labels.",
         )
-    return _search(_dense_blocks(scores, truth), truth.sum(axis=0), objective)
+    positives = _required(truth.sum(axis=0))
+    return _best_cut(_dense_steps(scores, truth, positives, objective), positives, objective)
 
 
 def best_threshold_of_entries(
     labels: np.ndarray, scores: np.ndarray, truth: np.ndarray, *, positives: np.ndarray, objective: Objective
 ) -> Threshold:
     """As `best_threshold`, from single (label id, score, truth) entries; what is not listed is never predicted."""
-    return _search([(labels, scores, truth)], positives, objective)
+    positives = _required(positives)
+    steps = _macro_steps if objective == "macro_f1_present" else _micro_steps
+    return _best_cut([steps(*_sorted(labels, scores, truth), positives)], positives, objective)
 
 
 def ordered_codes(scores: np.ndarray) -> np.ndarray:
@@ -91,25 +94,85 @@ def ordered_codes(scores: np.ndarray) -> np.ndarray:
     return np.where(bits >> 31, ~bits, bits | np.uint32(0x80000000))
 
 
+def half_codes(scores: np.ndarray) -> np.ndarray | None:
+    """Unsigned 16-bit integers in the order of the scores; None unless fp16 holds every score exactly.
+
+    >>> half_codes(np.array([0.5, -0.0, 0.0, -np.inf], dtype=np.float32)).tolist()
+    [47104, 32768, 32768, 1023]
+    """
+    with np.errstate(over="ignore"):
+        half = scores.astype(np.float16)
+    if not np.array_equal(half, scores):
+        return None
+    bits = (half + np.float16(0)).view(np.uint16)
+    return np.where(bits >> 15, ~bits, bits | np.uint16(0x8000))
+
+
+def scores_of_half_codes(codes: np.ndarray) -> np.ndarray:
+    """Inverse of `half_codes`, as float32."""
+    codes = np.asarray(codes, dtype=np.uint16)
+    return np.where(codes >> 15, codes & np.uint16(0x7FFF), ~codes).view(np.float16).astype(np.float32)
+
+
 def scores_of_codes(codes: np.ndarray) -> np.ndarray:
     """Inverse of `ordered_codes`."""
     codes = np.asarray(codes, dtype=np.uint32)
     return np.where(codes >> 31, codes & np.uint32(0x7FFFFFFF), ~codes).view(np.float32)
 
 
+_NEVER, _NEVER_HALF = np.uint32(0x007FFFFF), np.uint16(0x03FF)  # codes of -inf
 _Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+_Steps = tuple[np.ndarray, np.ndarray]
 
 
-def _dense_blocks(scores: np.ndarray, truth: np.ndarray) -> Iterator[_Entries]:
+def _dense_steps(
+    scores: np.ndarray, truth: np.ndarray, positives: np.ndarray, objective: Objective
+) -> Iterator[_Steps]:
+    """What `_macro_steps` and `_micro_steps` give for the entries of (documents, labels) arrays, in blocks."""
     documents, labels = scores.shape
     width = max(1, BLOCK // max(1, documents))
     for start in range(0, labels, width):
-        block = scores[:, start : start + width]
-        ids = np.broadcast_to(np.arange(start, start + block.shape[1]), block.shape)
-        yield ids.ravel(), block.ravel(), truth[:, start : start + width].ravel()
+        block = slice(start, start + width)
+        _refuse_nan(scores[:, block])
+        counted = positives[block] > 0
+        if objective == "micro_f1":
+            counted[:] = True
+        rows = np.ascontiguousarray(scores[:, block].T[counted])
+        yield _row_steps(rows, truth[:, block].T[counted], positives[block][counted], objective)
 
 
-def _search(blocks: Iterable[_Entries], positives: np.ndarray, objective: Objective) -> Threshold:
+def _row_steps(scores: np.ndarray, truth: np.ndarray, positives: np.ndarray, objective: Objective) -> _Steps:
+    """Sums of gains per distinct score of (labels, documents) rows.
+
+    Scores that fp16 holds (as score files do) are sorted and grouped by 16-bit codes: three times faster, and the
+    same numbers are added in the same order.
+    """
+    half = half_codes(scores)
+    if half is None:
+        codes = ordered_codes(scores)
+        keys = (~codes).astype(np.uint64) << np.uint64(1)
+    else:
+        codes = half
+        keys = (~codes).astype(np.uint32) << np.uint32(1)
+    keys |= truth.astype(keys.dtype)  # a row's keys are sorted by (inverted score, truth)
+    keys.sort(axis=1)
+    true = (keys & keys.dtype.type(1)).astype(np.int32)
+    codes = (~(keys >> keys.dtype.type(1))).astype(codes.dtype).ravel()
+    if objective == "macro_f1_present":
+        f1 = 2 * np.cumsum(true, axis=1) / (positives[:, None] + np.arange(1, scores.shape[1] + 1))
+        gains = f1.copy()
+        gains[:, 1:] -= f1[:, :-1]
+        gains = gains.reshape(-1, 1)
+    else:
+        gains = np.stack([true.ravel(), np.ones(true.size)], axis=1)
+    scored = codes != (_NEVER if half is None else _NEVER_HALF)
+    if not scored.all():
+        codes, gains = codes[scored], gains[scored]
+    codes, gains = _per_level(codes, gains)
+    return (codes if half is None else ordered_codes(scores_of_half_codes(codes))), gains
+
+
+def _required(positives: np.ndarray) -> np.ndarray:
     positives = np.asarray(positives, dtype=np.int64)
     if not positives.any():
         raise InputError(
@@ -118,8 +181,11 @@ def _search(blocks: Iterable[_Entries], positives: np.ndarray, objective: Object
             got="none",
             fix="Give the validation split documents with labels.",
         )
-    steps = _macro_steps if objective == "macro_f1_present" else _micro_steps
-    parts = [steps(*_sorted(labels, scores, truth), positives) for labels, scores, truth in blocks]
+    return positives
+
+
+def _best_cut(steps: Iterable[_Steps], positives: np.ndarray, objective: Objective) -> Threshold:
+    parts = list(steps)
     codes, gains = _per_level(np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
     codes, totals = codes[::-1], np.cumsum(gains[::-1], axis=0)  # from the highest score down
     if objective == "macro_f1_present":
@@ -141,10 +207,7 @@ def _cut(levels: np.ndarray, values: np.ndarray) -> Threshold:
 
 def _sorted(labels: np.ndarray, scores: np.ndarray, truth: np.ndarray) -> _Entries:
     """Entries with a score, sorted by (label, score descending), as (label, code, truth)."""
-    if np.isnan(scores).any():
-        raise InputError(
-            "threshold", expected="scores that are numbers", got="NaN", fix="The training diverged: lower its rate."
-        )
+    _refuse_nan(scores)
     scored = scores > -np.inf
     codes = ordered_codes(scores[scored])
     # One 64-bit key (label, inverted score, truth): sorting the keys is several times faster than an argsort.
@@ -155,9 +218,14 @@ def _sorted(labels: np.ndarray, scores: np.ndarray, truth: np.ndarray) -> _Entri
     return (key >> np.uint64(33)).astype(np.int64), ~(key >> np.uint64(1)).astype(np.uint32), (key & np.uint64(1)) > 0
 
 
-def _macro_steps(
-    labels: np.ndarray, codes: np.ndarray, truth: np.ndarray, positives: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _refuse_nan(scores: np.ndarray) -> None:
+    if np.isnan(scores).any():
+        raise InputError(
+            "threshold", expected="scores that are numbers", got="NaN", fix="The training diverged: lower its rate."
+        )
+
+
+def _macro_steps(labels: np.ndarray, codes: np.ndarray, truth: np.ndarray, positives: np.ndarray) -> _Steps:
     """What each further prediction of a label adds to the sum of F1 over labels."""
     first = np.flatnonzero(np.diff(labels, prepend=-1))
     lengths = np.diff(first, append=labels.size)
@@ -176,16 +244,16 @@ def _micro_steps(
     codes: np.ndarray,
     truth: np.ndarray,
     positives: np.ndarray,  # noqa: ARG001
-) -> tuple[np.ndarray, np.ndarray]:
+) -> _Steps:
     """Hits and predictions of each entry."""
     return _per_level(codes, np.stack([truth, np.ones_like(truth)], axis=1).astype(np.float64))
 
 
-def _per_level(codes: np.ndarray, gains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _per_level(codes: np.ndarray, gains: np.ndarray) -> _Steps:
     """Sum of gains (entries, columns) per distinct score, ascending."""
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
-    first = np.flatnonzero(np.diff(codes.astype(np.int64), prepend=-1))
-    if not first.size:
+    if not codes.size:
         return codes, gains
+    first = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     return codes[first], np.add.reduceat(gains[order], first, axis=0)

@@ -349,7 +349,7 @@ def test_scores_of_other_documents_are_refused(corpus, tmp_path):
     combine(corpus, tmp_path)
     other = build({**documents(), "val": documents()["val"][:-1]}, tmp_path / "other")
     evidence(other, tmp_path / "b2")
-    with pytest.raises(InputError, match="the documents and labels that the linear system scored"):
+    with pytest.raises(InputError, match="the same documents"):
         combined(tmp_path / "a", tmp_path / "b2", settings=ONE_C, evaluation=Evaluation(), out=tmp_path / "c2")
 
 

@@ -8,7 +8,15 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score
 
 from plant.errors import InputError
-from plant.f1 import best_threshold, best_threshold_of_entries, macro_f1, ordered_codes, scores_of_codes
+from plant.f1 import (
+    best_threshold,
+    best_threshold_of_entries,
+    half_codes,
+    macro_f1,
+    ordered_codes,
+    scores_of_codes,
+    scores_of_half_codes,
+)
 
 FLOATS = st.one_of(st.floats(-4, 4, width=16), st.just(-np.inf))
 
@@ -58,17 +66,21 @@ def test_neighbouring_float32_scores_are_separated() -> None:
     assert macro_f1(scores, truth, best.value) == best.objective == 1.0
 
 
-def test_threshold_of_entries_is_that_of_the_dense_array() -> None:
+@pytest.mark.parametrize("half", [False, True], ids=["float32", "fp16"])
+@pytest.mark.parametrize("objective", ["macro_f1_present", "micro_f1"])
+def test_threshold_of_entries_is_that_of_the_dense_array(half: bool, objective) -> None:
     rng = np.random.default_rng(0)
-    scores, truth = rng.normal(size=(30, 12)).astype(np.float32), rng.random((30, 12)) < 0.2
+    scores, truth = rng.normal(size=(300, 12)).astype(np.float32), rng.random((300, 12)) < 0.2
+    scores[rng.random((300, 12)) < 0.05], truth[:, 3] = -np.inf, False
+    if half:
+        scores = scores.astype(np.float16).astype(np.float32)
+    assert (half_codes(scores) is not None) == half
     rows, columns = np.nonzero(np.ones_like(truth))
-    shuffled = rng.permutation(rows.size)
-    for objective in ("macro_f1_present", "micro_f1"):
-        entries = best_threshold_of_entries(
-            columns[shuffled], scores.ravel()[shuffled], truth.ravel()[shuffled],
-            positives=truth.sum(axis=0), objective=objective,
-        )  # fmt: skip
-        assert entries == pytest.approx(best_threshold(scores, truth, objective))
+    entries = best_threshold_of_entries(
+        columns, scores[rows, columns], truth[rows, columns], positives=truth.sum(axis=0), objective=objective
+    )
+    assert entries.value == best_threshold(scores, truth, objective).value
+    assert entries.objective == pytest.approx(best_threshold(scores, truth, objective).objective, abs=1e-13)
 
 
 def test_blocks_of_labels_give_the_same_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,3 +123,11 @@ def test_codes_have_the_order_of_the_scores_and_lead_back(scores: np.ndarray) ->
         np.sign(codes[:, None] - codes), np.sign(0.0 + (scores[:, None] > scores) - (scores[:, None] < scores))
     )
     assert np.array_equal(scores_of_codes(ordered_codes(scores)), scores)
+
+
+@given(arrays(np.float16, 20, elements=st.floats(width=16, allow_nan=False)))
+def test_half_codes_have_the_order_of_the_codes_and_lead_back(scores: np.ndarray) -> None:
+    codes = half_codes(scores.astype(np.float32))
+    assert np.array_equal(np.argsort(codes, kind="stable"), np.argsort(ordered_codes(scores), kind="stable"))
+    assert np.array_equal(scores_of_half_codes(codes), scores)
+    assert half_codes(np.array([1 + 2**-12], dtype=np.float32)) is None

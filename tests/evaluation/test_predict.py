@@ -9,8 +9,9 @@ from torch import nn
 from plant.evaluation.attention import write_attention
 from plant.evaluation.predict import predict_split
 from plant.evaluation.scores import read_scores
-from plant.files import write_arrays
-from plant.finetuning.finetune import predict_logits
+from plant.files import read_arrays, write_arrays
+from plant.finetuning.candidates import Shortlist
+from plant.finetuning.scoring import predict_logits
 from plant.model.assemble import load_training_data, load_weights, save_weights
 from plant.model.classifier import LabelClassifier
 from plant.model.features import read_features, write_features
@@ -34,6 +35,9 @@ class Embedding(nn.Module):
 
     def forward(self, input_ids, mask):
         return self.table(input_ids) * mask[..., None]
+
+    def place(self, device):
+        return self.to(device)
 
 
 @pytest.fixture
@@ -98,6 +102,70 @@ def test_scores_are_the_logits_and_nothing_for_labels_or_documents_without_any(f
         for row in range(2):  # the best two and every true label
             best = set(np.argsort(-expected[row])[:2].tolist()) | set(scores.truth[[row]].indices.tolist())
             assert set(kept.col[kept.row == row].tolist()) == best
+
+
+# candidates of train, val and test documents by the full label list; "a" and "never" of test1 are true, "a" is not on
+# its list, and test0 has no true label on its own
+LISTED = np.array([[0, -1], [3, 0], [1, -1], [0, 1], [1, 2], [3, 0], [1, 3], [0, -1]], dtype=np.int32)
+
+
+def shortlist():
+    return Shortlist(LISTED, np.array([0, 1, -1, 2]), 2)
+
+
+@pytest.mark.parametrize("dense_limit", [10_000, 2], ids=["dense", "top K"])
+@pytest.mark.parametrize("top", [1, 2])
+def test_labels_outside_the_shortlist_have_no_score_whether_true_or_not(folder, tmp_path, dense_limit, top):
+    data = load_training_data(folder, folder)
+    model, settings = make(data), Evaluation(dense_limit=dense_limit, top=top)
+    predict_split(model, data, "test", corpus=folder, out=tmp_path / "out", settings=settings, batch_size=2,
+                  shortlist=shortlist())  # fmt: skip
+    scores = read_scores(tmp_path / "out", "test")
+    logits = np.full((3, 4), -np.inf)
+    logits[np.ix_([0, 1], [0, 1, 3])] = predict_logits(model, data.corpus, np.array([5, 6]), batch_size=1)
+    listed = np.zeros((3, 4), dtype=bool)
+    listed[[0, 0, 1, 1], [3, 0, 1, 3]] = True  # the third has no token
+    expected = np.where(listed, logits, -np.inf)
+    if dense_limit == 10_000:
+        np.testing.assert_allclose(scores.dense, expected, rtol=2e-3)
+    else:
+        assert scores.dense is None
+    kept = np.full((3, 4), np.nan)
+    entries = scores.kept.tocoo()
+    kept[entries.coords] = entries.data
+    for row in range(3):
+        best = set(np.flatnonzero(np.argsort(np.argsort(-expected[row])) < top)) & set(np.flatnonzero(listed[row]))
+        stored = best | set(scores.truth[[row]].indices.tolist())
+        assert set(np.flatnonzero(~np.isnan(kept[row])).tolist()) == stored
+        for label in stored:
+            assert kept[row, label] == pytest.approx(expected[row, label], rel=2e-3)
+    assert np.isneginf(kept[1, 0]) and np.isneginf(kept[0, 1])  # true, and not on the list
+
+
+@pytest.mark.parametrize("dense_limit", [10_000, 2], ids=["dense", "top K"])
+def test_truth_leaks_neither_into_scores_of_a_shortlist_nor_into_the_threshold(folder, tmp_path, dense_limit):
+    """Other labels on the test documents, and on the validation documents that are scored: the same scores."""
+    found = []
+    for swapped in (False, True):
+        if swapped:
+            arrays = read_arrays(folder / "labels.safetensors")
+            indices = arrays["indices"].copy()
+            indices[arrays["indptr"][3] :] = [3, 0, 2, 1, 0, 1, 2]  # from the first validation document on
+            write_arrays(folder / "labels.safetensors", {**arrays, "indices": indices})
+            for split, labels in (("val", [["z"], ["a", "never"]]), ("test", [["b"], ["a", "b"], ["never"]])):
+                table = pl.read_parquet(folder / f"{split}.parquet").with_columns(labels=pl.Series(labels))
+                table.write_parquet(folder / f"{split}.parquet")
+        data = load_training_data(folder, folder)
+        settings = Evaluation(dense_limit=dense_limit, top=2)
+        model, out = make(data), tmp_path / f"out{swapped}"
+        for split in ("val", "test"):
+            predict_split(model, data, split, corpus=folder, out=out, settings=settings, batch_size=2,
+                          shortlist=shortlist())  # fmt: skip
+        found.append([read_scores(out, split) for split in ("val", "test")])
+    for one, two in zip(*found, strict=True):
+        assert (one.truth != two.truth).nnz
+        assert (one.retrieved != two.retrieved).nnz == 0
+        assert one.retrieved.nnz == two.retrieved.nnz
 
 
 def test_weights_saved_and_loaded_give_the_same_logits(folder, tmp_path):

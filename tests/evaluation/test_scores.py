@@ -140,7 +140,7 @@ def test_no_document_text_can_be_in_the_files(tmp_path: Path, case) -> None:
     write(tmp_path, case(0).scores)
     assert pl.read_parquet(tmp_path / "test.scores.parquet").columns == ["document_id", "label", "score", "truth"]
     assert json.loads(pl.read_parquet_metadata(tmp_path / "test.scores.parquet")["plant"]).keys() == {
-        "split", "documents", "top", "dense", "labels",
+        "split", "documents", "top", "dense", "labels", "split_name", "label_space_name",
     }  # fmt: skip
 
 

@@ -52,11 +52,3 @@ def test_page_of_another_form_is_one_clear_error(tmp_path):
 
 def test_markdown_of_a_page_is_escaped_before_it_is_set():
     assert str(first_paragraph("`a` is **b** <i>\n\nnext")) == "<code>a</code> is <strong>b</strong> &lt;i&gt;"
-
-
-def test_every_figure_and_table_of_the_paper_is_in_scope_md():
-    scope = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1].strip() for line in scope.splitlines() if line.startswith(("| Table", "| Figure"))]
-    expected = [f"Table {n}" for n in range(1, 13)]
-    expected += ["Figure 1", "Figure 2a", "Figure 2b", "Figure 3, left", "Figure 3, right", "Figure 4", "Figure 5"]
-    assert rows == expected

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 from plant.reference import UNITS, all_keys, is_numeric, main, render_config_reference, render_schema, unit
+from plant.settings import forget_foreign_nulls, load
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -43,10 +46,18 @@ def test_units_of_well_known_keys(path, expected):
 
 def test_schema_accepts_the_shipped_configs_and_refuses_a_misspelt_key():
     schema = yaml.safe_load(render_schema())
-    shipped = sorted(CONFIG.glob("*.yaml"))
-    configs = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in shipped if path.name != "schema.yaml"]
-    assert configs
-    for config in configs:
+    shipped = {
+        path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in CONFIG.glob("*.yaml")
+        if path.stem != "schema"
+    }
+    assert shipped.keys() == {"config", "miniature", "open", "paper"}
+    overlay = shipped.pop("miniature")
+    shipped["miniature"] = copy.deepcopy(shipped["paper"])
+    update_config(shipped["miniature"], overlay)  # as Snakemake lays one config file over another
+    forget_foreign_nulls(shipped["miniature"])
+    for config in shipped.values():
+        load(config)
         jsonschema.validate(config, schema)
         with pytest.raises(jsonschema.ValidationError, match="sead"):
             jsonschema.validate(config | {"statistics": {"sead": 1}}, schema)

@@ -66,6 +66,13 @@ def test_ties_across_the_edge_of_the_tokens_that_never_occur_with_the_label_go_b
     assert top_tokens(label, among, measure="pmi", k=2).token.tolist() == [4, 0]
 
 
+def test_ties_among_the_rarest_of_the_tokens_that_never_occur_with_the_label_go_by_token_id():
+    # The k most frequent are 7, 8 and, of those in one document, 0 and 1; all have pmi 0, and 2 comes before 7.
+    documents = [([4], True), ([7, 8], False), ([7, 8], False), ([0, 1, 2, 3], False)]
+    label, among = prepare(documents)
+    assert top_tokens(label, among, measure="pmi", k=5).token.tolist() == [4, 0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("total", [1_000, 50_000, 1_000_000])
 def test_equal_tables_reached_by_other_sums_stay_ties_at_scale(total):
     random = np.random.default_rng(total)

@@ -21,13 +21,15 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def make(toy, folder: Path, measure="mig", *, block=room.BLOCK, **settings):
+def make(toy, folder: Path, measure="mig", *, block=room.BLOCK, compiled=True, **settings):
     """(table, arrays) of a toy corpus."""
     if not folder.exists():
         toy.write(folder)
     parquet, arrays = folder / f"{measure}.parquet", folder / f"{measure}.safetensors"
     chosen = Relevance(**({"k": 8} | settings))
-    write_relevance(folder, folder / "tokens", measure, chosen, parquet=parquet, arrays=arrays, block=block)
+    write_relevance(
+        folder, folder / "tokens", measure, chosen, parquet=parquet, arrays=arrays, block=block, compiled=compiled
+    )
     return pl.read_parquet(parquet), load_file(arrays)
 
 
@@ -92,11 +94,13 @@ def test_the_files_keep_their_contract(toy_corpus, tmp_path, measure):
     assert arrays["relevance"].tolist() == table["relevance"].to_list()
 
 
-@pytest.mark.parametrize("measure", ["mig", "term_frequency"])
-def test_the_size_of_a_block_changes_nothing(toy_corpus, tmp_path, measure):
-    whole, _ = make(toy_corpus, tmp_path / "c", measure)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_compiled_and_polars_write_the_same_files_whatever_the_size_of_a_block(toy_corpus, tmp_path, measure):
+    whole, arrays = make(toy_corpus, tmp_path / "c", measure)
     for block in (1, 7, 60):
-        assert make(toy_corpus, tmp_path / "c", measure, block=block)[0].equals(whole)
+        table, others = make(toy_corpus, tmp_path / "c", measure, block=block, compiled=False)
+        assert table.equals(whole)
+        assert all((others[name] == arrays[name]).all() for name in arrays)
 
 
 def test_row_groups_end_where_a_label_ends(toy_corpus, tmp_path, monkeypatch):

@@ -153,7 +153,7 @@ def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_s
     others, _ = write_systems(tmp_path, {"older": (1.0, (77,))}, test=98)
     arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
     for write in (write_intervals, write_wilcoxon, write_randomization):
-        with pytest.raises(InputError, match="the same test documents"):
+        with pytest.raises(InputError, match="the same documents"):
             write(tmp_path / "never.parquet", {**folders, **others}, **arguments)
     assert not (tmp_path / "never.parquet").exists()
 

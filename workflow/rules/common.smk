@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import get_args
 
 # Nodes and un-activated shells find the environment that runs Snakemake, and the package beside this file.
 os.environ.update(
@@ -21,10 +22,11 @@ from plant import settings as plant_settings
 from plant.errors import InputError
 from plant.evaluation.names import find
 from plant.files import atomic_path
-from plant.paper import FIGURES, TABLE_FORMATS, TABLES
+from plant.paper import FIGURE_FORMATS, FIGURES, TABLE_FORMATS, TABLES
 from plant.paper.systems import cut_settings, find_roles
 from plant.provenance import digest
 
+plant_settings.forget_foreign_nulls(config)
 try:
     SETTINGS = plant_settings.load(config)
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
@@ -34,9 +36,16 @@ except InputError as error:
 
 R = SETTINGS.results
 SCORES = ["val.scores.parquet", "test.scores.parquet"]
+WEIGHTS = ["label_attention.safetensors", "backbone.safetensors"]
 # relative, so that a repository that has moved reruns nothing
 HERE = Path(os.path.relpath(workflow.basedir))
 SCRIPTS = HERE / "workflow" / "scripts"
+# Every option is given, so that a user's own default config of accelerate plays no part. The processes have a quarter of
+# an hour to write their state when the launcher is asked to end.
+ACCELERATE = (
+    "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=900 accelerate launch --multi_gpu --num_machines 1 --mixed_precision no"
+    f" --dynamo_backend no --num_cpu_threads_per_process {SETTINGS.compute.threads} --main_process_port 0"
+)
 
 
 def one_of(names):
@@ -52,7 +61,8 @@ wildcard_constraints:
     dataset=one_of(SETTINGS.datasets),
     backbone=one_of(SETTINGS.backbones),
     pretraining=one_of(SETTINGS.pretrainings),
-    initial=one_of([plant_settings.NO_PRETRAINING, *SETTINGS.pretrainings]),
+    # a Stage 1 recipe, or one of its epochs: plant, plant@3, none
+    initial=rf"{plant_settings.NO_PRETRAINING}|(?:{one_of(SETTINGS.pretrainings)})(?:@\d+)?",
     finetuning=one_of(SETTINGS.finetunings),
     measure=one_of(plant_settings.MEASURES),
     experiment=one_of(SETTINGS.experiments),
@@ -79,6 +89,37 @@ def script(name):
     return f"python {SCRIPTS / name}.py"
 
 
+def launch(name):
+    """The command of a training script: one process, or one a device of the backbone (choice of `parallel`)."""
+
+    def command(wildcards):
+        backbone = SETTINGS.backbones[wildcards.backbone]
+        if backbone.devices == 1 or backbone.parallel == "layers":
+            return script(name)
+        return f"{ACCELERATE} --num_processes {backbone.devices} {SCRIPTS / name}.py"
+
+    return command
+
+
+def training_threads(wildcards):
+    return SETTINGS.compute.threads * (devices(wildcards) if not is_layered(wildcards) else 1)
+
+
+def is_layered(wildcards):
+    """Whether the backbone's layers are spread over the devices of one process."""
+    return SETTINGS.backbones[wildcards.backbone].parallel == "layers"
+
+
+def devices(wildcards):
+    """GPUs of a training job."""
+    return SETTINGS.backbones[wildcards.backbone].devices
+
+
+def devices_of_one_process(wildcards):
+    """GPUs of a job that only runs the backbone: more than one where its layers are spread."""
+    return devices(wildcards) if is_layered(wildcards) else 1
+
+
 def attempts(megabytes):
     """Memory that grows with each attempt."""
     return lambda wildcards, attempt: megabytes * attempt
@@ -89,7 +130,8 @@ def system_of(variant):
     if variant in plant_settings.BASELINES:
         return variant
     recipe = SETTINGS.variants[variant]
-    return f"{recipe.pretraining}+{recipe.finetuning}"
+    epoch = "" if recipe.pretraining_epoch is None else f"@{recipe.pretraining_epoch}"
+    return f"{recipe.pretraining}{epoch}+{recipe.finetuning}"
 
 
 def score_folders(experiment, system):
@@ -128,18 +170,19 @@ def backbone_source(wildcards):
     return f"{R}/model/{wildcards.dataset}/{wildcards.backbone}/backbone"
 
 
+def random_backbone_files(wildcards):
+    """The random backbone that this pipeline makes, or nothing."""
+    made = SETTINGS.backbones[wildcards.backbone].kind == "random"
+    return {"backbone": f"{R}/model/{wildcards.dataset}/{wildcards.backbone}/backbone"} if made else {}
+
+
 def backbone_files(wildcards):
     """What a training job waits for beside tokens: the random backbone, cached features, or nothing."""
     settings = SETTINGS.backbones[wildcards.backbone]
     folder = f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
-    files = {} if settings.kind == "pretrained" else {"backbone": f"{folder}/backbone"}
-    return files | ({"features": f"{folder}/features.safetensors"} if settings.cache_features else {})
-
-
-def features_option(wildcards):
-    """`--features <file>` where hidden states are cached."""
-    files = backbone_files(wildcards)
-    return f"--features {files['features']}" if "features" in files else ""
+    return random_backbone_files(wildcards) | (
+        {"features": f"{folder}/features.safetensors"} if settings.cache_features else {}
+    )
 
 
 def corpus_files(wildcards):
@@ -150,91 +193,61 @@ def corpus_files(wildcards):
     }
 
 
-def paper_tables(experiment):
-    return [f"{R}/paper/{experiment}/tables/{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS]
+CORPUS_FILES = [
+    "train.parquet",
+    "val.parquet",
+    "test.parquet",
+    "labels.parquet",
+    "labels.safetensors",
+    "statistics.json",
+    "provenance.json",
+]
+SUBSETS = [name for name, dataset in SETTINGS.datasets.items() if dataset.source == "subset"]
+STAND_INS = [name for name, dataset in SETTINGS.datasets.items() if getattr(dataset, "generate", None)]
+DOWNLOADS = {str(Path(download.path)): download for download in SETTINGS.downloads.values()}
+ARCHIVES = [path for path, download in DOWNLOADS.items() if download.unpack]
 
 
-def paper_figures(experiment):
-    return [f"{R}/paper/{experiment}/figures/{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")]
-
-
-def paper_report(experiment):
-    return f"{R}/paper/{experiment}/report.html"
-
-
-def paper_outputs(experiment):
-    return [*paper_tables(experiment), *paper_figures(experiment), paper_report(experiment)]
-
-
-def stage_folders(experiment, stage):
-    """Folders of the training runs of an experiment: recipe (Stage 1) or variant (Stage 2) -> one a seed."""
-    settings = SETTINGS.experiments[experiment]
-    base = f"{R}/{stage}/{settings.dataset}/{settings.backbone}"
-    if stage == "pretraining":
-        recipes = {SETTINGS.variants[name].pretraining for name in settings.variants}
-        names = {recipe: recipe for recipe in sorted(recipes - {plant_settings.NO_PRETRAINING})}
-    else:
-        names = {name: system_of(name) for name in settings.variants}
-    return {key: [f"{base}/{name}/seed{seed}" for seed in settings.seeds] for key, name in names.items()}
-
-
-def attention_files(experiment):
-    """Attention of the planted system and its control (first seed); nothing where the text must not be shown."""
-    settings = SETTINGS.experiments[experiment]
-    hidden = SETTINGS.datasets[settings.dataset].credentialed and not SETTINGS.evaluation.show_credentialed
-    if hidden or not SETTINGS.evaluation.attention_documents:
-        return {}
-    roles = find_roles(SETTINGS, settings)
-    shown = [system.name for system in (roles.planted, roles.control) if system is not None]
-    return {name: f"{score_folders(experiment, name)[0]}/attention.parquet" for name in shown}
-
-
-def paper_paths(experiment):
-    """The fields of plant.paper.inputs.Inputs: everything that tables, figures and report read."""
-    settings = SETTINGS.experiments[experiment]
-    return {
-        "statistics": f"{R}/statistics/{experiment}",
-        "corpus": f"{R}/corpus/{settings.dataset}",
-        "evaluations": system_map(experiment),
-        "pretrainings": stage_folders(experiment, "pretraining"),
-        "finetunings": stage_folders(experiment, "finetuning"),
-        "attention": attention_files(experiment),
-        "stages": {
-            "corpus": [f"{R}/corpus/{settings.dataset}"],
-            "relevance": [f"{R}/relevance/{settings.dataset}/{settings.backbone}"],
-            "backbone": [f"{R}/model/{settings.dataset}/{settings.backbone}"],
-        },
-    }
-
-
-def paper_files(wildcards):
-    """The files behind `paper_paths`."""
-    name = wildcards.experiment
-    settings = SETTINGS.experiments[name]
-    runs = [
-        folder
-        for stage in ("pretraining", "finetuning")
-        for folders in stage_folders(name, stage).values()
-        for folder in folders
-    ]
+def named_files(dataset):
+    """Every file and folder outside the pipeline's results that a dataset names."""
+    generated = getattr(dataset, "generate", None) is not None
+    paths = [None if generated else getattr(dataset, "path", None), *(getattr(dataset, "files", None) or {}).values()]
     return [
-        *(f"{R}/statistics/{name}/{file}.parquet" for file in ("intervals", "wilcoxon", "randomization")),
-        f"{R}/corpus/{settings.dataset}/statistics.json",
-        *score_files(name, "metrics.json", "per_label.parquet"),
-        *(f"{folder}/{file}" for folder in runs for file in ("history.parquet", "provenance.json")),
-        *attention_files(name).values(),
+        path for path in [*paths, *(dataset.split.ids or {}).values(), dataset.split.table, dataset.labels.keep] if path
     ]
 
 
-def paper_settings(wildcards):
-    """The config cut down to one experiment, and the paths of its results."""
-    name = wildcards.experiment
-    return section(config=cut_settings(SETTINGS, name), paths=paper_paths(name), experiment=name)
+def downloads(wildcards):
+    """The declared downloads that a dataset reads: those at, above or below a path that it names."""
+    named = [Path(path) for path in named_files(SETTINGS.datasets[wildcards.dataset])]
+    return [
+        path for path in DOWNLOADS if any(one.is_relative_to(path) or Path(path).is_relative_to(one) for one in named)
+    ]
 
 
-def raw_files(wildcards):
-    settings = SETTINGS.datasets[wildcards.dataset]
-    return f"{R}/corpus/{wildcards.dataset}/raw" if getattr(settings, "generate", None) else []
+def corpus_settings(wildcards):
+    """The dataset's section, without what only the plan of the grid reads."""
+    dataset = SETTINGS.datasets[wildcards.dataset]
+    expected = dataset.expected.model_copy(update={"tokens": None})
+    return section(dataset=dataset.model_copy(update={"expected": expected}))
+
+
+def stand_in(wildcards):
+    """The folder of the generated raw files, where the dataset has some."""
+    return f"{R}/corpus/{wildcards.dataset}/raw" if wildcards.dataset in STAND_INS else []
+
+
+def whole_folder(wildcards):
+    """Corpus folder of the dataset that a subset is a part of."""
+    return f"{R}/corpus/{SETTINGS.whole(wildcards.dataset)}"
+
+
+def whole_files(wildcards):
+    names = ("train", "val", "test", "labels")
+    return [
+        *(f"{whole_folder(wildcards)}/{name}.parquet" for name in names),
+        f"{whole_folder(wildcards)}/statistics.json",
+    ]
 
 
 def tokenizer_source(wildcards):
@@ -243,11 +256,57 @@ def tokenizer_source(wildcards):
     return []
 
 
+def planted_folder(wildcards):
+    """(folder of the Stage 1 run, folder of the weights that Stage 2 starts from); None without Stage 1."""
+    recipe, _, epoch = wildcards.initial.partition("@")
+    if recipe == plant_settings.NO_PRETRAINING:
+        return None
+    folder = f"{R}/pretraining/{wildcards.dataset}/{wildcards.backbone}/{recipe}/seed{wildcards.seed}"
+    return folder, f"{folder}/epochs/{epoch}" if epoch else folder
+
+
 def planted_files(wildcards):
-    if wildcards.initial == plant_settings.NO_PRETRAINING:
+    """What Stage 2 waits for: the weights of Stage 1, or the folder with those of its epochs."""
+    found = planted_folder(wildcards)
+    if found is None:
         return []
-    folder = f"{R}/pretraining/{wildcards.dataset}/{wildcards.backbone}/{wildcards.initial}/seed{wildcards.seed}"
-    return [f"{folder}/label_attention.safetensors", f"{folder}/backbone.safetensors"]
+    run, weights = found
+    return [f"{run}/epochs"] if run != weights else [f"{run}/{name}" for name in WEIGHTS]
+
+
+def planted_option(wildcards):
+    found = planted_folder(wildcards)
+    return "" if found is None else "--planted " + " ".join(f"{found[1]}/{name}" for name in WEIGHTS)
+
+
+def candidates(wildcards):
+    """The shortlists that Stage 2 and prediction read, where the recipe asks for some."""
+    size = SETTINGS.finetunings[wildcards.finetuning].shortlist
+    folder = f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
+    return {} if size is None else {"shortlist": f"{folder}/mig.shortlist{size}.safetensors"}
+
+
+def start_of(recipe):
+    """Label embeddings that a recipe starts from, where it asks for some."""
+
+    def files(wildcards):
+        folder = f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
+        described = recipe(wildcards).initialisation == "descriptions"
+        return {"embeddings": f"{folder}/label_embeddings.safetensors"} if described else {}
+
+    return files
+
+
+def start_without_stage_1(wildcards):
+    """Label embeddings of Stage 2 where no Stage 1 trained them."""
+    if wildcards.initial != plant_settings.NO_PRETRAINING:
+        return {}
+    return start_of(lambda names: SETTINGS.finetunings[names.finetuning])(wildcards)
+
+
+def options(wildcards, input, *names):
+    """`--name file` for those of the names that the job has as input."""
+    return " ".join(f"--{name} {input[name]}" for name in names if name in input.keys())
 
 
 def experiment_labels(wildcards):

@@ -15,6 +15,7 @@ rule predict:
     input:
         unpack(corpus_files),
         unpack(backbone_files),
+        unpack(candidates),
         weights=multiext(
             "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
             "label_attention.safetensors",
@@ -33,7 +34,7 @@ rule predict:
         "../../envs/plant.yaml"
     threads: SETTINGS.compute.threads
     resources:
-        gpu=1,
+        gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
         script=script("predict"),
@@ -45,13 +46,21 @@ rule predict:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
-        features=features_option,
+        options=lambda wildcards, input: options(wildcards, input, "features", "shortlist"),
         weights=lambda wildcards, input: Path(input.weights[0]).parent,
         out=subpath(output[0], parent=True),
-        rooms=digest("model", "evaluation/predict.py", "evaluation/scores.py", "evaluation/top.py", "f1.py"),
+        rooms=digest(
+            "model",
+            "finetuning/scoring.py",
+            "finetuning/candidates.py",
+            "evaluation/predict.py",
+            "evaluation/scores.py",
+            "evaluation/top.py",
+            "f1.py",
+        ),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
-        " --tokens {input.tokens} --backbone {params.backbone} {params.features} --weights {params.weights}"
+        " --tokens {input.tokens} --backbone {params.backbone} {params.options} --weights {params.weights}"
         " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
 
 
@@ -191,7 +200,7 @@ rule attention:
     conda:
         "../../envs/plant.yaml"
     resources:
-        gpu=1,
+        gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
         script=script("attention"),
@@ -202,11 +211,11 @@ rule attention:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
-        features=features_option,
+        options=lambda wildcards, input: options(wildcards, input, "features"),
         weights=lambda wildcards, input: Path(input.weights[0]).parent,
         rooms=digest("model", "evaluation/attention.py"),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
         " --tokens {input.tokens} --vocabulary {input.vocabulary} --relevance {input.relevance}"
-        " --backbone {params.backbone} {params.features} --weights {params.weights}"
+        " --backbone {params.backbone} {params.options} --weights {params.weights}"
         " --attention {output.attention} > {log} 2>&1"

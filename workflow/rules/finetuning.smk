@@ -15,6 +15,8 @@ rule finetune:
     input:
         unpack(corpus_files),
         unpack(backbone_files),
+        unpack(candidates),
+        unpack(start_without_stage_1),
         planted=planted_files,
     output:
         multiext(
@@ -31,12 +33,12 @@ rule finetune:
         "benchmarks/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.tsv"
     conda:
         "../../envs/plant.yaml"
-    threads: SETTINGS.compute.threads
+    threads: training_threads
     resources:
-        gpu=1,
+        gpu=devices,
         mem_mb=attempts(16000),
     params:
-        script=script("finetune"),
+        script=launch("finetune"),
         settings=lambda wildcards: section(
             backbone=SETTINGS.backbones[wildcards.backbone],
             finetuning=SETTINGS.finetunings[wildcards.finetuning],
@@ -44,11 +46,11 @@ rule finetune:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
-        features=features_option,
-        planted=lambda wildcards, input: f"--planted {' '.join(input.planted)}" if input.planted else "",
+        options=lambda wildcards, input: options(wildcards, input, "features", "shortlist", "embeddings"),
+        planted=planted_option,
         out=subpath(output[0], parent=True),
-        rooms=digest("model", "finetuning"),
+        rooms=digest("model", "finetuning", "pretraining/approx_ndcg.py", "pretraining/ndcg.py"),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
-        " --labels {input.labels} --tokens {input.tokens} --backbone {params.backbone} {params.features}"
+        " --labels {input.labels} --tokens {input.tokens} --backbone {params.backbone} {params.options}"
         " {params.planted} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"

@@ -1,4 +1,4 @@
-"""Model: random backbones, and cached hidden states of frozen ones.
+"""Model: random backbones, cached hidden states of frozen ones, label embeddings from descriptions.
 
 REQUIRED INPUTS
     results/corpus/<dataset>/<backbone>/tokenizer/   (random backbones)
@@ -6,7 +6,7 @@ REQUIRED INPUTS
 
 OUTPUTS
     results/model/<dataset>/<backbone>/backbone/     a Hugging Face folder
-    results/model/<dataset>/<backbone>/features.safetensors
+    results/model/<dataset>/<backbone>/features.safetensors, label_embeddings.safetensors
 """
 
 
@@ -47,7 +47,7 @@ rule features:
         "../../envs/plant.yaml"
     threads: 8
     resources:
-        gpu=1,
+        gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
         script=script("features"),
@@ -58,3 +58,33 @@ rule features:
     shell:
         "{params.script} --settings {params.settings} --corpus {params.corpus} --tokens {input.tokens}"
         " --backbone {params.backbone} --features {output.features} --provenance {output.provenance} > {log} 2>&1"
+
+
+rule label_embeddings:
+    """Mean hidden state of each label's description, for recipes that start from them (choice C22)."""
+    input:
+        unpack(corpus_files),
+        unpack(random_backbone_files),
+        names="<results>/corpus/{dataset}/labels.parquet",
+        tokenizer=tokenizer_source,
+    output:
+        embeddings="<results>/model/{dataset}/{backbone}/label_embeddings.safetensors",
+        provenance="<results>/model/{dataset}/{backbone}/label_embeddings.provenance.json",
+    log:
+        "logs/model/{dataset}/{backbone}/label_embeddings.log",
+    benchmark:
+        "benchmarks/model/{dataset}/{backbone}/label_embeddings.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        gpu=devices_of_one_process,
+        mem_mb=attempts(16000),
+    params:
+        script=script("label_embeddings"),
+        settings=lambda wildcards: section(backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        backbone=backbone_source,
+        rooms=digest("model", "corpus/encoders.py"),
+    shell:
+        "{params.script} --settings {params.settings} --corpus {params.corpus} --labels {input.labels}"
+        " --backbone {params.backbone} --embeddings {output.embeddings} --provenance {output.provenance} > {log} 2>&1"

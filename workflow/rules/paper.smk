@@ -6,6 +6,8 @@ REQUIRED INPUTS
 
 OUTPUTS
     results/paper/<experiment>/tables/*.{csv,md,tex}, figures/*.{pdf,png}, report.html
+    results/paper/tables/table_<n>.{csv,md,tex}, figures/figure_<n>.{pdf,png}   the paper's own, with a verdict a cell
+    results/paper/tables/cost.*, figures/cost.*, plan.{csv,md}
 """
 
 
@@ -15,6 +17,7 @@ rule write_tables:
         paper_files,
     output:
         [f"<results>/paper/{{experiment}}/tables/{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS],
+        provenance="<results>/paper/{experiment}/tables.provenance.json",
     log:
         "logs/paper/{experiment}/tables.log",
     benchmark:
@@ -27,7 +30,7 @@ rule write_tables:
         out=subpath(output[0], parent=True),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
 
 
 rule write_figures:
@@ -35,7 +38,8 @@ rule write_figures:
     input:
         paper_files,
     output:
-        [f"<results>/paper/{{experiment}}/figures/{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")],
+        [f"<results>/paper/{{experiment}}/figures/{name}.{kind}" for name in FIGURES for kind in FIGURE_FORMATS],
+        provenance="<results>/paper/{experiment}/figures.provenance.json",
     log:
         "logs/paper/{experiment}/figures.log",
     benchmark:
@@ -48,7 +52,7 @@ rule write_figures:
         out=subpath(output[0], parent=True),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
 
 
 rule write_report:
@@ -58,6 +62,7 @@ rule write_report:
         figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
     output:
         report="<results>/paper/{experiment}/report.html",
+        provenance="<results>/paper/{experiment}/report.provenance.json",
     log:
         "logs/paper/{experiment}/report.log",
     benchmark:
@@ -71,7 +76,8 @@ rule write_report:
         choices=HERE / "docs" / "choices",
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --figures {params.figures} --choices {params.choices} --report {output.report} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --figures {params.figures} --choices {params.choices}"
+        " --report {output.report} --provenance {output.provenance} > {log} 2>&1"
 
 
 for variant in SETTINGS.variants:
@@ -86,4 +92,151 @@ for variant in SETTINGS.variants:
                 if variant in settings.variants
                 for folder in score_folders(experiment, variant)
             ],
+        localrule: True
+
+
+rule write_paper_table:
+    """A table of the paper, cell by cell: the paper's value, ours, our interval, a verdict."""
+    input:
+        grid_files,
+    output:
+        [f"<results>/paper/tables/table_{{number}}.{kind}" for kind in TABLE_FORMATS],
+        provenance="<results>/paper/tables/table_{number}.provenance.json",
+    log:
+        "logs/paper/tables/table_{number}.log",
+    benchmark:
+        "benchmarks/paper/tables/table_{number}.tsv"
+    wildcard_constraints:
+        number=r"\d+",
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("paper_item"),
+        settings=lambda wildcards: grid_settings(item=f"table_{wildcards.number}"),
+        out=subpath(output[0], ancestor=2),
+        rooms=digest("paper"),
+    shell:
+        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+
+
+rule write_paper_figure:
+    """A figure of the paper from our runs, the paper's points marked."""
+    input:
+        grid_files,
+    output:
+        [f"<results>/paper/figures/figure_{{number}}.{kind}" for kind in FIGURE_FORMATS],
+        provenance="<results>/paper/figures/figure_{number}.provenance.json",
+    log:
+        "logs/paper/figures/figure_{number}.log",
+    benchmark:
+        "benchmarks/paper/figures/figure_{number}.tsv"
+    wildcard_constraints:
+        number=r"\d+",
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("paper_item"),
+        settings=lambda wildcards: grid_settings(item=f"figure_{wildcards.number}"),
+        out=subpath(output[0], ancestor=2),
+        rooms=digest("paper"),
+    shell:
+        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+
+
+rule write_cost:
+    """What every stage cost, for all datasets and backbones."""
+    input:
+        grid_files,
+    output:
+        *grid_item("table_cost"),
+        *grid_item("figure_cost"),
+        provenance="<results>/paper/cost.provenance.json",
+    log:
+        "logs/paper/cost.log",
+    benchmark:
+        "benchmarks/paper/cost.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("cost"),
+        settings=lambda wildcards: grid_settings(),
+        out=subpath(output[0], ancestor=2),
+        rooms=digest("paper"),
+    shell:
+        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+
+
+rule write_plan:
+    """Jobs and GPU hours of the whole config, before anything runs."""
+    output:
+        grid_item("plan"),
+    log:
+        "logs/paper/plan.log",
+    benchmark:
+        "benchmarks/paper/plan.tsv"
+    localrule: True
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("plan"),
+        settings=section(config=SETTINGS),
+        out=subpath(output[0], parent=True),
+        rooms=digest("paper", "settings"),
+    shell:
+        "{params.script} --settings {params.settings} --out {params.out} > {log} 2>&1"
+
+
+# `snakemake table_6` writes the table from whatever has run, at once, and says what is missing; `all` writes it when
+# everything has run. Both write the same file.
+for item in get_args(plant_settings.Item):
+
+    rule:
+        name:
+            item
+        log:
+            f"logs/paper/so_far/{item}.log",
+        localrule: True
+        conda:
+            "../../envs/plant.yaml"
+        params:
+            script=script("paper_item"),
+            settings=grid_settings(item=item),
+            out=f"{R}/paper",
+            provenance=item_files(item)[0].rpartition(".")[0] + ".provenance.json",
+        shell:
+            "{params.script} --settings {params.settings} --out {params.out} --provenance {params.provenance} 2>&1"
+            " | tee {log}"
+
+
+rule cost:
+    """The cost table and figure from whatever has run."""
+    log:
+        "logs/paper/so_far/cost.log",
+    localrule: True
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("cost"),
+        settings=grid_settings(),
+        out=f"{R}/paper",
+        provenance=f"{R}/paper/cost.provenance.json",
+    shell:
+        "{params.script} --settings {params.settings} --out {params.out} --provenance {params.provenance} 2>&1"
+        " | tee {log}"
+
+
+rule plan:
+    """Jobs and GPU hours of the whole config."""
+    input:
+        grid_item("plan"),
+    localrule: True
+
+
+for experiment in SETTINGS.experiments:
+
+    rule:
+        name:
+            f"experiment_{experiment}"
+        input:
+            paper_outputs(experiment),
         localrule: True

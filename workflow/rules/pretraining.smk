@@ -8,6 +8,7 @@ REQUIRED INPUTS
 OUTPUTS
     results/pretraining/<dataset>/<backbone>/<pretraining>/seed<seed>/
         label_attention.safetensors, backbone.safetensors, history.parquet, provenance.json
+        epochs/<epoch>/{label_attention,backbone}.safetensors   (recipes with keep_epochs)
 """
 
 
@@ -16,11 +17,13 @@ rule pretrain:
     input:
         unpack(corpus_files),
         unpack(backbone_files),
+        unpack(start_of(lambda wildcards: SETTINGS.pretrainings[wildcards.pretraining])),
         relevance=lambda wildcards: "{}/relevance/{}/{}/{}.safetensors".format(
             R, wildcards.dataset, wildcards.backbone, SETTINGS.pretrainings[wildcards.pretraining].measure
         ),
     output:
-        multiext(
+        epochs=directory("<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/epochs"),
+        weights=multiext(
             "<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/",
             "label_attention.safetensors",
             "backbone.safetensors",
@@ -33,12 +36,12 @@ rule pretrain:
         "benchmarks/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.tsv"
     conda:
         "../../envs/plant.yaml"
-    threads: SETTINGS.compute.threads
+    threads: training_threads
     resources:
-        gpu=1,
+        gpu=devices,
         mem_mb=attempts(16000),
     params:
-        script=script("pretrain"),
+        script=launch("pretrain"),
         settings=lambda wildcards: section(
             backbone=SETTINGS.backbones[wildcards.backbone],
             pretraining=SETTINGS.pretrainings[wildcards.pretraining],
@@ -46,11 +49,11 @@ rule pretrain:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
-        features=features_option,
-        out=subpath(output[0], parent=True),
+        options=lambda wildcards, input: options(wildcards, input, "features", "embeddings"),
+        out=subpath(output.epochs, parent=True),
         rooms=digest("model", "pretraining"),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
         " --labels {input.labels} --tokens {input.tokens} --relevance {input.relevance}"
-        " --backbone {params.backbone} {params.features} --out {params.out}"
+        " --backbone {params.backbone} {params.options} --out {params.out}"
         " --provenance {params.out}/provenance.json > {log} 2>&1"

@@ -6,14 +6,15 @@ from pydantic import TypeAdapter
 
 from plant.commandline import job
 from plant.paper.figures import write_figures
-from plant.paper.inputs import Inputs
+from plant.paper.inputs import Inputs, files_read
 from plant.settings import Settings
 
 
-def main(args: Namespace) -> None:
+def main(args: Namespace) -> dict[str, object]:
     paths = TypeAdapter(Inputs).validate_python(args.settings["paths"])
     settings = Settings.model_validate(args.settings["config"])
     write_figures(paths, args.out, settings=settings, experiment=args.settings["experiment"])
+    return {"inputs": files_read(paths)}
 
 
 if __name__ == "__main__":

@@ -5,20 +5,22 @@ from argparse import Namespace
 from pydantic import TypeAdapter
 
 from plant.commandline import job
-from plant.paper.inputs import Inputs
+from plant.paper.inputs import Inputs, files_read
 from plant.paper.report import write_report
 from plant.settings import Settings
 
 
-def main(args: Namespace) -> None:
+def main(args: Namespace) -> dict[str, object]:
+    paths = TypeAdapter(Inputs).validate_python(args.settings["paths"])
     write_report(
-        TypeAdapter(Inputs).validate_python(args.settings["paths"]),
+        paths,
         args.report,
         figures=args.figures,
         choices=args.choices,
         settings=Settings.model_validate(args.settings["config"]),
         experiment=args.settings["experiment"],
     )
+    return {"inputs": files_read(paths)}
 
 
 if __name__ == "__main__":

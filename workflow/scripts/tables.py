@@ -5,15 +5,16 @@ from argparse import Namespace
 from pydantic import TypeAdapter
 
 from plant.commandline import job
-from plant.paper.inputs import Inputs
+from plant.paper.inputs import Inputs, files_read
 from plant.paper.tables import write_tables
 from plant.settings import Settings
 
 
-def main(args: Namespace) -> None:
+def main(args: Namespace) -> dict[str, object]:
     paths = TypeAdapter(Inputs).validate_python(args.settings["paths"])
     settings = Settings.model_validate(args.settings["config"])
     write_tables(paths, args.out, settings=settings, experiment=args.settings["experiment"])
+    return {"inputs": files_read(paths)}
 
 
 if __name__ == "__main__":

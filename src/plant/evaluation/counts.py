@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from plant.evaluation.resamples import Resamples
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -28,16 +30,21 @@ class Counts:
         """The counts of some labels (boolean mask)."""
         return Counts(self.hits[members], self.predicted[members], self.positives[members])
 
+    def part(self, columns: slice) -> Counts:
+        """The counts of some resamples."""
+        return Counts(self.hits[:, columns], self.predicted[:, columns], self.positives[:, columns])
 
-def count(predicted: sp.csr_array, truth: sp.csr_array, weights: np.ndarray) -> Counts:
-    """Counts of predictions on weighted documents, by sparse products.
+
+def count(predicted: sp.csr_array, truth: sp.csr_array, weights: np.ndarray | Resamples) -> Counts:
+    """Counts of predictions on weighted documents.
 
     Args:
         predicted: (N, L), boolean.
         truth: (N, L), boolean.
         weights: (N, B), not negative.
     """
-    return Counts(*(_total(array, weights) for array in (predicted.multiply(truth), predicted, truth)))
+    resamples = Resamples.of(weights, labels=truth.shape[1])
+    return Counts(*(resamples.totals(array) for array in (predicted.multiply(truth), predicted, truth)))
 
 
 def label_f1(counts: Counts) -> np.ndarray:
@@ -105,10 +112,6 @@ BY_NAME: dict[str, Callable[[Counts], np.ndarray]] = {
     )
 }  # fmt: skip
 """Metric name -> function of Counts that returns (B,) fractions in [0, 1], higher is better."""
-
-
-def _total(array: sp.csr_array, weights: np.ndarray) -> np.ndarray:
-    return np.asarray(sp.csr_array(array.T, dtype=weights.dtype) @ weights, dtype=np.float64)
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray, undefined: float = 0.0) -> np.ndarray:

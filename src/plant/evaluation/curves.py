@@ -6,22 +6,23 @@ T_g the negatives at that score, R_g and N_g the positives and negatives at or a
     AP  = sum_g P_g / P * R_g / (R_g + N_g)
     AUC = sum_g P_g (N - N_g + T_g / 2) / (P N)
 
-as scikit-learn defines both, ties included. A label's documents are sorted once, whatever the number of resamples;
-a few resamples are summed with NumPy, many by a compiled loop (`curves_kernel.py`; measured: 150 ms against 10 ms
-for 300 documents, 150 labels and 1000 resamples, while loading the compiler takes half a second).
+as scikit-learn defines both, ties included. Each resample on its own is a walk down every label's ranking
+(`column_areas`, NumPy: the slow twin). Many resamples are summed together by compiled code (`curves_kernel.py`), with
+equal results to the last bit; loading it takes half a second, so a few resamples go the slow way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from plant.evaluation.resamples import Resamples
 from plant.f1 import ordered_codes
 
 BLOCK = 4_000_000  # entries that are sorted at once: about 100 MB
-FEW = 8  # resamples up to which NumPy is faster than loading the compiled loop
 NEVER = ordered_codes(np.array([-np.inf]))[0]  # the code of "no score"
 
 
@@ -35,9 +36,25 @@ class Kept:
     """(N,): a label that was not kept scores at most this (the K-th score; -inf where nothing was cut off)."""
 
 
+class Columns(Protocol):
+    """Scores (N, L) that are made when they are asked for: all together would need too much memory."""
+
+    def columns(self, labels: np.ndarray) -> np.ndarray:
+        """(N, labels), float32."""
+        ...
+
+
+class Rows(Protocol):
+    """As `Columns`, by documents."""
+
+    def rows(self, documents: slice) -> np.ndarray:
+        """(documents, L), float32."""
+        ...
+
+
 @dataclass(frozen=True)
 class Entries:
-    """(label, document) pairs, sorted by (label, score descending)."""
+    """(label, document) pairs, those of a label side by side."""
 
     starts: np.ndarray
     """(labels + 1,): the entries of label i are starts[i]:starts[i + 1]."""
@@ -63,7 +80,7 @@ class _Above:
 
 
 def auc_and_precision(
-    scores: np.ndarray | Kept, truth: sp.csr_array, weights: np.ndarray, *, members: np.ndarray
+    scores: np.ndarray | Columns | Kept, truth: sp.csr_array, weights: np.ndarray | Resamples, *, members: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Area under the ROC curve and average precision of each label in each resample.
 
@@ -79,44 +96,110 @@ def auc_and_precision(
         Two (L, B) arrays of fractions in [0, 1], higher is better. NaN: no positive (AP), or no positive or no
         negative (AUC).
     """
-    auc, precision = (np.full((truth.shape[1], weights.shape[1]), np.nan) for _ in range(2))
-    above = _above_bound(scores, weights) if isinstance(scores, Kept) else None
+    resamples = Resamples.of(weights, labels=truth.shape[1])
+    auc, precision = (np.full((truth.shape[1], resamples.number), np.nan) for _ in range(2))
+    above = _above_bound(scores, resamples.weights) if isinstance(scores, Kept) else None
     wanted = np.flatnonzero(members & (np.bincount(truth.indices, minlength=truth.shape[1]) > 0))
     width = max(1, BLOCK // max(1, truth.shape[0]))
     for start in range(0, wanted.size, width):
         labels = wanted[start : start + width]
-        auc[labels], precision[labels] = _areas(_entries(scores, truth, labels), weights, above)
+        entries = _entries(scores, truth, labels, ordered=resamples.packed is None)
+        auc[labels], precision[labels] = _areas(entries, resamples, above)
     if isinstance(scores, Kept):
         auc[:] = np.nan
     return auc, precision
 
 
-def micro_auc(scores: np.ndarray, truth: sp.csr_array, weights: np.ndarray) -> np.ndarray:
+def micro_auc(scores: np.ndarray | Rows, truth: sp.csr_array, weights: np.ndarray | Resamples) -> np.ndarray:
     """(B,), area under the ROC curve over all (document, label) pairs; NaN without a positive or a negative."""
-    documents = np.repeat(np.arange(scores.shape[0]), scores.shape[1])
-    entries = _sort(ordered_codes(scores).reshape(1, -1), truth.toarray().reshape(1, -1), documents)
-    return _areas(entries, weights, None, copies=scores.shape[1])[0][0]
+    resamples = Resamples.of(weights, labels=truth.shape[1])
+    if resamples.packed is not None:
+        return _compiled_micro_auc(scores, truth, resamples)
+    codes = ordered_codes(_rows(scores, slice(0, truth.shape[0]))).reshape(1, -1)
+    documents = np.repeat(np.arange(truth.shape[0], dtype=np.int32), truth.shape[1])
+    entries = _sort(codes, truth.toarray().reshape(1, -1), documents)
+    return _areas(entries, resamples, None, copies=truth.shape[1])[0][0]
 
 
 def _areas(
-    entries: Entries, weights: np.ndarray, above: _Above | None, *, copies: int = 1
+    entries: Entries, resamples: Resamples, above: _Above | None, *, copies: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """(labels, B) AUC and AP; `copies` is how often a label's list holds each document."""
-    total = copies * weights.sum(axis=0, dtype=np.float64)
-    if above is None:
-        sums, rows = np.zeros((1, weights.shape[1])), np.zeros(entries.codes.size, dtype=np.int64)
-    else:
-        sums, rows = above.sums, above.rows(entries.codes)
-    if weights.shape[1] > FEW:
-        from plant.evaluation.curves_kernel import areas  # loads the compiler
-
-        auc, precision = (np.empty((entries.starts.size - 1, weights.shape[1])) for _ in range(2))
-        fields = (entries.starts, entries.documents, entries.codes, entries.truth, entries.signs)
-        areas(*fields, rows, sums, np.ascontiguousarray(weights, dtype=np.float32), total, NEVER, auc, precision)
-        return auc, precision
-    columns = [column_areas(entries, weights[:, b], total[b], sums[rows, b]) for b in range(weights.shape[1])]
+    weights, total = resamples.weights, copies * resamples.total
+    if resamples.packed is not None:
+        return _compiled_areas(entries, resamples, total, above)
+    none = np.zeros(entries.codes.size)
+    rows = None if above is None else above.rows(entries.codes)
+    columns = [
+        column_areas(entries, weights[:, b], total[b], none if above is None else above.sums[rows, b])
+        for b in range(weights.shape[1])
+    ]
     auc, precision = (np.stack(parts, axis=1) for parts in zip(*columns, strict=True))
     return auc, precision
+
+
+def _compiled_areas(
+    entries: Entries, resamples: Resamples, total: np.ndarray, above: _Above | None
+) -> tuple[np.ndarray, np.ndarray]:
+    from plant.evaluation.curves_kernel import areas
+
+    levels, level_starts = _levels(entries)
+    order, cuts = _place(entries, levels, level_starts)
+    rows, sums = np.zeros(levels.size, dtype=np.int64), np.zeros((1, total.size))
+    if above is not None:
+        rows, sums = above.rows(levels), above.sums
+    auc, precision = (np.empty((entries.starts.size - 1, total.size)) for _ in range(2))
+    areas(
+        order, cuts, level_starts, levels > NEVER, resamples.packed, resamples.limit, rows, sums, total, auc, precision
+    )  # fmt: skip
+    return auc, precision
+
+
+def _levels(entries: Entries) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct codes of each label's positives, from the highest down, and (labels + 1,) where each label's begin."""
+    true = np.flatnonzero(entries.truth)
+    owners = np.searchsorted(entries.starts, true, side="right").astype(np.uint64) - np.uint64(1)
+    keys = np.unique((owners << np.uint64(32)) | ~entries.codes[true])
+    starts = np.searchsorted(keys, np.arange(entries.starts.size, dtype=np.uint64) << np.uint64(32))
+    return ~keys.astype(np.uint32), starts
+
+
+def _place(entries: Entries, levels: np.ndarray, level_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Documents in the buckets of their levels, and where each bucket begins (`curves_kernel.place`)."""
+    from plant.evaluation.curves_kernel import BUCKETS, place
+
+    order, cuts = np.empty(entries.codes.size, dtype=np.int32), np.empty(BUCKETS * levels.size + 1, dtype=np.int64)
+    fields = (entries.starts, entries.documents, entries.codes, entries.truth, entries.signs)
+    place(*fields, levels, level_starts, order, cuts)
+    return order, cuts
+
+
+def _compiled_micro_auc(scores: np.ndarray | Rows, truth: sp.csr_array, resamples: Resamples) -> np.ndarray:
+    """One list of all pairs; sums of its buckets are added up over blocks of documents, to bound the memory."""
+    from plant.evaluation.curves_kernel import BUCKETS, totals
+
+    documents, labels = truth.shape
+    height = max(1, BLOCK // max(1, labels))
+    blocks = [slice(first, min(first + height, documents)) for first in range(0, documents, height)]
+    codes = [np.unique(ordered_codes(_rows(scores, block)[truth[block].nonzero()])) for block in blocks]
+    levels = np.unique(np.concatenate(codes))[::-1].copy()
+    sums = np.zeros((3 * levels.size, resamples.number))  # of each level: its run, ties, positives
+    for block in blocks:
+        ids = np.repeat(np.arange(block.start, block.stop, dtype=np.int32), labels)
+        entries = _unsorted(
+            ordered_codes(_rows(scores, block)).reshape(1, -1), truth[block].toarray().reshape(1, -1), ids
+        )
+        order, cuts = _place(entries, levels, np.array([0, levels.size]))
+        cuts = np.append(cuts[:-1].reshape(-1, BUCKETS)[:, ::2], cuts[-1])  # no entry is signed out here
+        totals(order, cuts, resamples.packed, resamples.limit, sums)
+    auc = np.empty(resamples.number)
+    for part in resamples.parts():
+        run, tie, hit = (sums[k::3, part] for k in range(3))
+        positives = hit.sum(axis=0)
+        every = positives * (labels * resamples.total[part] - positives)
+        pairs = every + (hit * (tie / 2 - np.cumsum(run + tie, axis=0))).sum(axis=0)
+        auc[part] = _divide(pairs, every, np.nan)
+    return auc
 
 
 def column_areas(
@@ -145,15 +228,28 @@ def column_areas(
     )
 
 
-def _entries(scores: np.ndarray | Kept, truth: sp.csr_array, labels: np.ndarray) -> Entries:
+def _rows(scores: np.ndarray | Rows, documents: slice) -> np.ndarray:
+    return scores[documents] if isinstance(scores, np.ndarray) else scores.rows(documents)
+
+
+def _entries(scores: np.ndarray | Columns | Kept, truth: sp.csr_array, labels: np.ndarray, *, ordered: bool) -> Entries:
     if isinstance(scores, Kept):
         return _kept_entries(scores, truth, labels)
-    codes = ordered_codes(np.ascontiguousarray(scores[:, labels].T))
-    return _sort(codes, truth[:, labels].toarray().T, np.arange(truth.shape[0]))
+    columns = scores[:, labels] if isinstance(scores, np.ndarray) else scores.columns(labels)
+    codes = ordered_codes(np.ascontiguousarray(columns.T))
+    true = np.ascontiguousarray(truth[:, labels].toarray().T)
+    return (_sort if ordered else _unsorted)(codes, true, np.arange(truth.shape[0], dtype=np.int32))
+
+
+def _unsorted(codes: np.ndarray, truth: np.ndarray, documents: np.ndarray) -> Entries:
+    """Entries of (labels, n) codes; column i belongs to documents[i]."""
+    starts = np.arange(codes.shape[0] + 1) * codes.shape[1]
+    repeated = np.tile(documents, codes.shape[0]) if codes.shape[0] > 1 else documents
+    return Entries(starts, repeated, codes.ravel(), truth.ravel(), np.ones(codes.size, dtype=np.int8))
 
 
 def _sort(codes: np.ndarray, truth: np.ndarray, documents: np.ndarray) -> Entries:
-    """Entries of (labels, n) codes; column i belongs to documents[i]."""
+    """As `_unsorted`, a label's entries from the highest score down."""
     # One 64-bit key (inverted score, document, truth): sorting keys is faster than an argsort and two gathers.
     keys = (~codes).astype(np.uint64) << np.uint64(32)
     keys |= (documents.astype(np.uint64) << np.uint64(1)) | truth.astype(np.uint64)

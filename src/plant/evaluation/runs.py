@@ -71,14 +71,15 @@ class Run:
         return self._rankings[group]
 
 
-def load_run(folder: Path, labels: LabelSpace) -> Run:
-    """Read the validation scores for the threshold and the test scores for everything else.
+def load_run(folder: Path, labels: LabelSpace, tuned: Tuned | None = None) -> Run:
+    """Read the validation scores for the threshold (unless it is given) and the test scores for everything else.
 
     Raises:
         InputError: a score file is missing or damaged, its labels are not those of the corpus, or fewer scores
             were kept than the largest k of `evaluation.at`.
     """
-    tuned = tune(_read(folder, "val", labels), labels.settings)
+    if tuned is None:
+        tuned = tune(_read(folder, "val", labels), labels.settings)
     return Run(_read(folder, "test", labels), labels, tuned)
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from plant.evaluation import counts
-from plant.evaluation.curves import Kept, auc_and_precision, micro_auc
+from plant.evaluation.curves import Columns, Kept, Rows, auc_and_precision, micro_auc
 from plant.evaluation.documents import Terms
 from plant.evaluation.groups import LabelSpace
 from plant.evaluation.names import CURVES, MICRO_AUC, Metric, find
+from plant.evaluation.resamples import WIDTH, Resamples
 
 LARGEST = 16_000_000  # numbers in one (L, B) array
 
@@ -25,8 +26,8 @@ class Measured(Protocol):
     @property
     def truth(self) -> sp.csr_array: ...
     def predictions(self, natural: bool) -> sp.csr_array | None: ...
-    def curve_scores(self) -> np.ndarray | Kept: ...
-    def all_scores(self) -> np.ndarray | None: ...
+    def curve_scores(self) -> np.ndarray | Columns | Kept: ...
+    def all_scores(self) -> np.ndarray | Rows | None: ...
     def terms(self, metric: Metric) -> Terms | None: ...
 
 
@@ -49,54 +50,75 @@ def metric_values(run: Measured, names: Iterable[str], weights: np.ndarray | Non
         weights = np.ones((run.truth.shape[0], 1), dtype=np.float32)
     width = max(1, LARGEST // max(1, run.truth.shape[1]))
     starts = range(0, weights.shape[1], width)
-    parts = [_values(run, wanted, np.ascontiguousarray(weights[:, start : start + width])) for start in starts]
+    parts = [
+        _values(run, wanted, Resamples.of(weights[:, start : start + width], labels=run.truth.shape[1]))
+        for start in starts
+    ]
     return {metric.name: np.concatenate([part[metric.name] for part in parts]) for metric in wanted}
 
 
-def _values(run: Measured, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:
-    curves = _curves(run, wanted, weights)
-    tallies = {
-        natural: counts.count(predicted, run.truth, weights)
-        for natural in (False, True)
-        if any(metric.base in counts.BY_NAME and metric.natural == natural for metric in wanted)
-        and (predicted := run.predictions(natural)) is not None
-    }
-    undefined = np.full(weights.shape[1], np.nan)
-    exact = weights.astype(np.float64)  # once, for the products with terms that are not whole numbers
+def _values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
+    values = _curve_values(run, wanted, resamples)
+    for natural in (False, True):
+        values |= _count_values(run, [metric for metric in wanted if metric.natural == natural], resamples)
+    known = (*CURVES, MICRO_AUC, *counts.BY_NAME)
+    terms = {metric.name: run.terms(metric) for metric in wanted if metric.base not in known}
+    values |= {name: np.full(resamples.number, np.nan) for name in terms}
+    for part in resamples.parts():
+        exact = resamples.weights[:, part].astype(np.float64)  # once, as the terms are not whole numbers
+        for name, each in terms.items():
+            if each is not None:
+                values[name][part] = each.total(exact)
+    return values
+
+
+def _curve_values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
+    """Means of AUC and AP over labels, and micro-AUC."""
     values = {}
+    needed = {metric.name: _members(run, metric) for metric in wanted if metric.base in CURVES}
+    if needed:
+        members = np.logical_or.reduce(list(needed.values()))
+        curves = dict(
+            zip(CURVES, auc_and_precision(run.curve_scores(), run.truth, resamples, members=members), strict=True)
+        )
+        for metric in wanted:
+            if metric.base in CURVES:
+                own = curves[metric.base]
+                values[metric.name] = mean_of_defined(own if metric.group is None else own[needed[metric.name]])
     for metric in wanted:
-        if metric.base in CURVES:
-            values[metric.name] = mean_of_defined(curves[metric.base][_members(run, metric)])
-        elif metric.base == MICRO_AUC:
+        if metric.base == MICRO_AUC:
             scores = run.all_scores()
-            values[metric.name] = undefined if scores is None else micro_auc(scores, run.truth, weights)
-        elif metric.base in counts.BY_NAME:
-            tally = tallies.get(metric.natural)
-            values[metric.name] = (
-                undefined
-                if tally is None
-                else counts.BY_NAME[metric.base](tally if metric.group is None else tally.of(_members(run, metric)))
-            )
-        else:
-            terms = run.terms(metric)
-            values[metric.name] = undefined if terms is None else terms.total(exact)
+            undefined = np.full(resamples.number, np.nan)
+            values[metric.name] = undefined if scores is None else micro_auc(scores, run.truth, resamples)
+    return values
+
+
+def _count_values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
+    """Metrics from counts at one threshold: all of them are `natural`, or none is."""
+    counted = [metric for metric in wanted if metric.base in counts.BY_NAME]
+    values = {metric.name: np.full(resamples.number, np.nan) for metric in counted}
+    predicted = run.predictions(counted[0].natural) if counted else None
+    if predicted is None:
+        return values
+    tally = counts.count(predicted, run.truth, resamples)
+    for metric in counted:
+        own = tally if metric.group is None else tally.of(_members(run, metric))
+        for part in resamples.parts():
+            values[metric.name][part] = counts.BY_NAME[metric.base](own.part(part))
     return values
 
 
 def mean_of_defined(values: np.ndarray) -> np.ndarray:
     """Mean over rows without NaN, per column; NaN where every row is."""
+    means = [_mean(values[:, first : first + WIDTH]) for first in range(0, values.shape[1], WIDTH)]
+    return np.concatenate(means) if means else np.empty(0)
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
     defined = ~np.isnan(values)
     total = np.where(defined, values, 0.0).sum(axis=0)
     number = defined.sum(axis=0)
     return np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
-
-
-def _curves(run: Measured, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:
-    needed = [_members(run, metric) for metric in wanted if metric.base in CURVES]
-    if not needed:
-        return {}
-    members = np.logical_or.reduce(needed)
-    return dict(zip(CURVES, auc_and_precision(run.curve_scores(), run.truth, weights, members=members), strict=True))
 
 
 def _members(run: Measured, metric: Metric) -> np.ndarray:

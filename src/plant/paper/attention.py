@@ -57,7 +57,7 @@ class Reading:
 
 def may_show_text(settings: Settings, experiment: Experiment) -> bool:
     """False for credentialed data, unless the config asks for it in so many words."""
-    return not settings.datasets[experiment.dataset].credentialed or settings.evaluation.show_credentialed
+    return not settings.is_credentialed(experiment.dataset) or settings.evaluation.show_credentialed
 
 
 def readings(attention: pl.DataFrame, roles: Roles, *, documents: int) -> tuple[Reading, ...]:

@@ -12,9 +12,16 @@ from plant.files import read_json
 from plant.paper.inputs import STAGE1
 from plant.paper.render import Cell, Table
 from plant.paper.systems import System
-from plant.paper.wording import MISSING, seconds
+from plant.paper.wording import MISSING, energy, megabytes, seconds, weights
 
 SPLITS = ("train", "val", "test")
+TRAINING = (STAGE1, "Stage 2")
+_COST_COLUMNS: dict[str, Any] = (
+    {"stage": pl.String, "name": pl.String, "seed": pl.Int64}
+    | dict.fromkeys(("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64)
+    | {"trained_parameters": pl.Int64, "energy_device_joules": pl.Float64, "energy_host_joules": pl.Float64}
+    | {"device": pl.String}
+)
 _FIRST = ("documents", "groups", "labels_present", "assignments", "labels_per_document", "words_per_document")
 
 
@@ -65,7 +72,7 @@ def _title(name: str) -> str:
 
 
 def cost_table(records: Sequence[Mapping[str, Any]], *, systems: tuple[System, ...]) -> Table:
-    """Wall time and memory of every stage, from the provenance sidecars.
+    """Wall time, memory, trained weights and energy of every stage, from the provenance sidecars.
 
     Args:
         records: as `read_costs` returns them; several records of one stage and name are its runs (seeds).
@@ -80,26 +87,50 @@ def cost_table(records: Sequence[Mapping[str, Any]], *, systems: tuple[System, .
             Cell(f"{stage}: {name if stage == STAGE1 else titles.get(name, name)}" if name else stage),
             Cell(str(len(runs))),
             Cell(seconds(_mean(runs, "wall_seconds"))),
-            Cell(_megabytes(_largest(runs, "peak_host_mb"))),
-            Cell(_megabytes(_largest(runs, "peak_device_mb"))),
+            Cell(megabytes(_largest(runs, "peak_host_mb"))),
+            Cell(megabytes(_largest(runs, "peak_device_mb"))),
+            Cell(_trained(stage, runs)),
+            Cell(energy(_mean([{"joules": _joules(run)} for run in runs], "joules"))),
             Cell(", ".join(sorted({str(run["device"]) for run in runs if run.get("device")})) or MISSING),
         )
         for (stage, name), runs in groups.items()
     )
-    columns = ("stage", "name", "seed", "wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb", "device")
     return Table(
         name="cost",
         title="Cost of every stage",
-        columns=("Stage", "Runs", "Wall time a run (mean)", "Peak memory", "Peak device memory", "Device"),
+        columns=(
+            "Stage", "Runs", "Wall time a run (mean)", "Peak memory", "Peak device memory", "Weights trained",
+            "Energy a run (mean)", "Device",
+        ),
         rows=rows,
         data=pl.DataFrame(
-            [[record.get(column) for column in columns] for record in records],
-            schema=dict.fromkeys(columns[:2], pl.String) | {"seed": pl.Int64}
-            | dict.fromkeys(columns[3:7], pl.Float64) | {"device": pl.String},
-            orient="row", strict=False,
+            [[_flat(record).get(column) for column in _COST_COLUMNS] for record in records],
+            schema=_COST_COLUMNS, orient="row", strict=False,
         ),
-        notes=("Wall time is that of the job, without the start of Python. Peak memory is the largest of the runs.",),
+        notes=(
+            "Wall time is that of the job, without the start of Python. Peak memory is the largest of the runs.",
+            "Energy is that of device and host together, of the parts that a run tells.",
+        ),
     )  # fmt: skip
+
+
+def _trained(stage: str, runs: Sequence[Mapping[str, Any]]) -> str:
+    """Weights that training moved; a stage without training moves none."""
+    if stage not in TRAINING:
+        return MISSING
+    return weights([float(run["trainable_parameters"]) for run in runs if run.get("trainable_parameters")])
+
+
+def _joules(run: Mapping[str, Any]) -> float | None:
+    told = [value for value in (run.get("energy_joules") or {}).values() if value is not None]
+    return sum(told) if told else None
+
+
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with one column a kind of energy, and without a number of weights where nothing is trained."""
+    joules = {f"energy_{kind}_joules": value for kind, value in (record.get("energy_joules") or {}).items()}
+    trained = record.get("trainable_parameters") if record["stage"] in TRAINING else None
+    return {**record, **joules, "trained_parameters": trained}
 
 
 def _flatten(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
@@ -108,7 +139,7 @@ def _flatten(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
     def walk(node: Any, path: tuple[str, ...], split: str) -> Iterator[tuple[str, str, float]]:
         if isinstance(node, Mapping):
             for key, value in node.items():
-                inside = key in SPLITS
+                inside = key in (*SPLITS, "all")
                 yield from walk(value, path if inside or key == "splits" else (*path, key), key if inside else split)
         elif isinstance(node, int | float) and not isinstance(node, bool):
             yield split, " ".join(path), float(node)
@@ -129,9 +160,3 @@ def _mean(runs: Sequence[Mapping[str, Any]], key: str) -> float | None:
 
 def _largest(runs: Sequence[Mapping[str, Any]], key: str) -> float | None:
     return max((float(run[key]) for run in runs if isinstance(run.get(key), int | float)), default=None)
-
-
-def _megabytes(value: float | None) -> str:
-    if value is None:
-        return MISSING
-    return f"{value:,.0f} MB" if value < 1000 else f"{value / 1000:.1f} GB"

@@ -47,6 +47,19 @@ class Inputs:
     """Further stages of the cost table ("relevance mig", ...) -> folders with provenance sidecars."""
 
 
+def files_read(inputs: Inputs) -> list[Path]:
+    """The files behind the paths that are there, for the provenance of what is made from them."""
+    folders = {
+        Path(inputs.statistics): ("intervals.parquet", "wilcoxon.parquet", "randomization.parquet"),
+        Path(inputs.corpus): ("statistics.json",),
+    }
+    names = ("metrics.json", "per_label.parquet", "history.parquet")
+    for runs in (inputs.evaluations, inputs.pretrainings, inputs.finetunings):
+        folders |= {Path(folder): names for folders_of in runs.values() for folder in folders_of}
+    found = [folder / name for folder, wanted in folders.items() for name in wanted]
+    return [path for path in [*found, *map(Path, inputs.attention.values())] if path.is_file()]
+
+
 def seed_of(folder: Path) -> int:
     """The seed that a folder's name carries.
 
@@ -192,8 +205,9 @@ def read_costs(inputs: Inputs) -> list[dict[str, Any]]:
     """One flat record a provenance sidecar.
 
     Returns:
-        stage, name, seed, the resources (`wall_seconds`, `cpu_seconds`, `peak_host_mb`, `peak_device_mb`), `device`,
-        `commit`, `modified`, `platform`, `versions`.
+        stage, name, seed, the resources (`wall_seconds`, `cpu_seconds`, `peak_host_mb`, `peak_device_mb`,
+        `energy_joules` where it is told), `device`, `trainable_parameters` (of a network, else None), `commit`,
+        `modified`, `platform`, `versions`.
     """
     groups: list[tuple[str, str, Sequence[Path]]] = [(stage, "", paths) for stage, paths in inputs.stages.items()]
     groups += [(STAGE1, name, paths) for name, paths in inputs.pretrainings.items()]
@@ -211,6 +225,7 @@ def _cost(sidecar: Mapping[str, Any]) -> dict[str, Any]:
     device = sidecar["device"]
     return {
         "seed": sidecar["seed"], **sidecar["resources"], "device": f"{device['kind']} ({device['name']})",
+        "trainable_parameters": sidecar.get("trainable_parameters"),
         **sidecar["code"], "platform": sidecar["platform"], "versions": sidecar["versions"],
     }  # fmt: skip
 

@@ -80,17 +80,20 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     """
     experiment = settings.experiments[name]
     variants = {key: settings.variants[key] for key in experiment.variants}
+    datasets = (settings.whole(experiment.dataset), experiment.dataset)
     stage1 = {v.pretraining for v in variants.values()} - {NO_PRETRAINING}
     stage2 = {v.finetuning for v in variants.values()}
     backbones = {experiment.backbone, *(("words",) if experiment.baselines else ())}
     return settings.model_copy(
         update={
-            "datasets": {experiment.dataset: settings.datasets[experiment.dataset]},
+            "datasets": {key: settings.datasets[key] for key in datasets},
+            "downloads": {},
             "backbones": {key: value for key, value in settings.backbones.items() if key in backbones},
             "pretrainings": {key: value for key, value in settings.pretrainings.items() if key in stage1},
             "finetunings": {key: value for key, value in settings.finetunings.items() if key in stage2},
             "variants": variants,
             "experiments": {name: experiment},
+            "paper": settings.paper.model_copy(update={"items": (), "main_backbone": None}),
         }
     )
 

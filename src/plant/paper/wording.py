@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from plant.statistics.significance import Arrow
 
@@ -91,3 +92,38 @@ def seconds(value: float | None) -> str:
     if value < 60:
         return f"{value:.1f} s"
     return f"{value / 60:.1f} min" if value < 3600 else f"{value / 3600:.1f} h"
+
+
+def megabytes(value: float | None) -> str:
+    """Memory in the unit that reads best.
+
+    >>> megabytes(702.4), megabytes(15_300), megabytes(None)
+    ('702 MB', '15.3 GB', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return f"{value:,.0f} MB" if value < 1000 else f"{value / 1000:.1f} GB"
+
+
+def energy(joules: float | None) -> str:
+    """Energy in the unit that reads best.
+
+    >>> energy(900), energy(36_000), energy(7.2e6), energy(None)
+    ('0.25 Wh', '10 Wh', '2 kWh', '–')
+    """
+    if joules is None or not math.isfinite(joules):
+        return MISSING
+    hours = joules / 3600
+    return f"{hours:,.3g} Wh" if hours < 1000 else f"{hours / 1000:,.3g} kWh"
+
+
+def weights(values: Sequence[float]) -> str:
+    """Numbers of weights: one number, or the smallest and the largest.
+
+    >>> weights([356_673.0]), weights([1e6, 2.5e6, 1e6]), weights([])
+    ('0.357 M', '1 to 2.5 M', '–')
+    """
+    if not values:
+        return MISSING
+    low, high = min(values) / 1e6, max(values) / 1e6
+    return f"{high:,.3g} M" if low == high else f"{low:,.3g} to {high:,.3g} M"

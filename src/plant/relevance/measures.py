@@ -18,8 +18,6 @@ from functools import lru_cache
 
 import numpy as np
 
-_ROUNDING = 2e-15  # of a sum of nine terms of at most N log N, divided by N log N
-
 
 @dataclass(frozen=True)
 class Counts:
@@ -67,7 +65,12 @@ def mig(counts: Counts) -> np.ndarray:
     cells = table[joint] + table[label - joint] + table[token - joint] + table[total - label - token + joint]
     margins = (table[token] + table[total - token]) + (table[label] + table[total - label])
     value = (cells - margins + table[total]) / total
-    return np.where(value > _ROUNDING * np.log(max(total, 2)), value, 0.0)
+    return np.where(value > rounding(total), value, 0.0)
+
+
+def rounding(total: int) -> float:
+    """Largest error of `mig` in nats: of a sum of nine terms of at most N log N, divided by N."""
+    return 2e-15 * float(np.log(max(total, 2)))
 
 
 @lru_cache(maxsize=2)

@@ -162,9 +162,12 @@ def _absent(
 
     values = value(among.n_token[absent])
     largest = max(largest, float(values[0]))
-    edge = _next_lower(among, among.n_token[absent[-1]])
-    if edge is not None and normalised(value(edge), largest)[0] >= normalised(values[-1:], largest)[0]:
-        absent = among.order[~met[among.order]]  # a tie crosses the edge, and ties go by token id: look at all
+    last = normalised(values[-1:], largest)
+    tied = among.n_token[absent[normalised(values, largest) == last]]
+    edge = _next_lower(among, tied[-1])
+    if tied[0] > tied[-1] or (edge is not None and normalised(value(edge), largest) >= last):
+        # equal values at unequal frequencies, perhaps beyond the edge, and ties go by token id: look at all
+        absent = among.order[~met[among.order]]
         values = value(among.n_token[absent])
     return absent, values, largest
 

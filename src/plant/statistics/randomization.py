@@ -17,7 +17,7 @@ Systems with different numbers of seeds S and S' are paired seed by seed, cyclic
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +25,12 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from plant import seeds
-from plant.evaluation.curves import Kept
+from plant.evaluation.curves import BLOCK, Columns, Kept
 from plant.evaluation.documents import Terms
 from plant.evaluation.groups import LabelSpace
 from plant.evaluation.names import Metric
-from plant.evaluation.runs import load_run
 from plant.evaluation.values import Measured, metric_values
+from plant.f1 import half_codes, scores_of_half_codes
 from plant.statistics.systems import Comparison, number_of_documents, require_same_documents
 
 SCHEMA = pa.schema([
@@ -99,8 +99,7 @@ def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
     pairs = math.lcm(len(ours), len(theirs))
     total = {metric: np.zeros(1 + resamples) for metric in metrics}
     for pair in range(pairs):
-        first = load_run(ours[pair % len(ours)], comparison.labels)
-        second = load_run(theirs[pair % len(theirs)], comparison.labels)
+        first, second = comparison.run(ours[pair % len(ours)]), comparison.run(theirs[pair % len(theirs)])
         require_same_documents(first.scores, second.scores, f"{name} and {comparison.reference}")
         for metric, difference in swapped_differences(first, second, swaps, metrics).items():
             total[metric] += difference / pairs
@@ -126,18 +125,18 @@ class Stacked:
         first, second = self.first.predictions(natural), self.second.predictions(natural)
         return None if first is None or second is None else _stack(first, second)
 
-    def curve_scores(self) -> np.ndarray | Kept:
+    def curve_scores(self) -> RanksInColumns | Kept:
         first, second = self.first.curve_scores(), self.second.curve_scores()
         if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-            return np.concatenate([ranks(first), ranks(second)])
-        first, second = (part if isinstance(part, Kept) else _as_kept(part) for part in (first, second))
+            return RanksInColumns(first, second)
+        first, second = (_as_kept(part) for part in (first, second))
         return Kept(_stack(first.scores, second.scores), np.concatenate([first.bound, second.bound]))
 
-    def all_scores(self) -> np.ndarray | None:
+    def all_scores(self) -> RanksInAll | None:
         first, second = self.first.all_scores(), self.second.all_scores()
-        if first is None or second is None:
+        if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
             return None
-        return np.concatenate([ranks(part.reshape(-1, 1)).reshape(part.shape) for part in (first, second)])
+        return RanksInAll.of(first, second)
 
     def terms(self, metric: Metric) -> Terms | None:
         first, second = self.first.terms(metric), self.second.terms(metric)
@@ -146,6 +145,69 @@ class Stacked:
         return Terms(
             np.concatenate([first.numerator, second.numerator]), np.concatenate([first.denominator, second.denominator])
         )
+
+
+@dataclass(frozen=True)
+class RanksInColumns:
+    """The rank of each document in each label's list of either run, made for some labels at a time."""
+
+    first: np.ndarray
+    second: np.ndarray
+
+    def columns(self, labels: np.ndarray) -> np.ndarray:
+        return np.concatenate([ranks(self.first[:, labels]), ranks(self.second[:, labels])])
+
+
+@dataclass(frozen=True)
+class RanksInAll:
+    """The place of each score among all scores of its run, made for some documents at a time."""
+
+    runs: tuple[np.ndarray, np.ndarray]
+    places: tuple[_Places, _Places]
+
+    @classmethod
+    def of(cls, first: np.ndarray, second: np.ndarray) -> RanksInAll:
+        return cls((first, second), (_Places.of(first), _Places.of(second)))
+
+    def rows(self, documents: slice) -> np.ndarray:
+        parts = []
+        for run, places, before in zip(self.runs, self.places, (0, len(self.runs[0])), strict=True):
+            parts.append(places.find(run[max(0, documents.start - before) : max(0, documents.stop - before)]))
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Minus the mean number of scores above each distinct score; -inf stays -inf.
+
+    Counted from the top, so that float32 tells the places of the highest scores apart however many scores there are.
+    """
+
+    levels: np.ndarray | None
+    """Distinct scores, ascending; None: all that fp16 holds, by their codes."""
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray) -> _Places:
+        levels, counts = None, np.zeros(1 << 16, dtype=np.int64)
+        for block in _blocks(scores):
+            codes = half_codes(block)
+            if codes is None:
+                levels, counts = np.unique(scores, return_counts=True)
+                break
+            counts += np.bincount(codes.ravel(), minlength=counts.size)
+        places = (counts + 1) / 2 - np.cumsum(counts[::-1])[::-1]
+        known = scores_of_half_codes(np.arange(counts.size)) if levels is None else levels
+        return cls(levels, np.where(known == -np.inf, -np.inf, places).astype(np.float32))
+
+    def find(self, scores: np.ndarray) -> np.ndarray:
+        codes = half_codes(scores) if self.levels is None else np.searchsorted(self.levels, scores)
+        return self.places[codes]
+
+
+def _blocks(scores: np.ndarray) -> Iterator[np.ndarray]:
+    height = max(1, BLOCK // max(1, scores.shape[1]))
+    return (scores[first : first + height] for first in range(0, scores.shape[0], height))
 
 
 def ranks(scores: np.ndarray) -> np.ndarray:
@@ -167,7 +229,11 @@ def ranks(scores: np.ndarray) -> np.ndarray:
     return np.where(scores > -np.inf, result.T, np.float32(-np.inf))
 
 
-def _as_kept(scores: np.ndarray) -> Kept:
+def _as_kept(scores: np.ndarray | Columns | Kept) -> Kept:
+    if isinstance(scores, Kept):
+        return scores
+    if not isinstance(scores, np.ndarray):
+        raise TypeError(f"scores of a run: expected an array, got {type(scores).__name__}")
     rows, columns = np.nonzero(scores > -np.inf)
     entries = sp.csr_array((scores[rows, columns], (rows, columns)), shape=scores.shape)
     return Kept(entries, np.full(scores.shape[0], -np.inf, dtype=np.float32))

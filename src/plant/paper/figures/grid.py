@@ -1,0 +1,131 @@
+"""Figures 2 to 5 of the paper from our runs. What the paper prints stands beside them as hollow black marks."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from matplotlib.figure import Figure
+
+from plant.errors import InputError
+from plant.paper.figures.grid_curves import draw_epochs, draw_sizes
+from plant.paper.figures.grid_rare import draw_frequency, draw_violins
+from plant.paper.figures.style import PAGE, new_figure, sentence
+from plant.paper.grid_points import Points, epoch_points, label_points, size_points
+from plant.paper.grid_results import Grid, target
+from plant.paper.values import Values
+
+Name = Literal["figure_2", "figure_3", "figure_4", "figure_5"]
+BANNER = "Synthetic stand-in text: our marks show that the machinery works, nothing about the paper."
+MISTRAL, LLAMA = "mistral_7b", "llama3_8b"
+PAIRS = (("mimic3_full", MISTRAL), ("mimic4_full", LLAMA))
+"""Of figure 4 (and of ablation 8)."""
+_LINE = 150
+"""Characters of a line of the caption."""
+_RARE = (
+    "Mean F1 of the labels of single_stage and plant by training documents (our counterpart of the paper's 2a, which "
+    "quotes other systems), and their F1 on rare labels. Black diamonds and brackets: the paper's numbers."
+)
+_EPOCHS = (
+    "Numbers are epochs of Stage 1, small marks seeds, the line joins means. Dotted: what the paper reports (nDCG@k "
+    "after 1 and 10 epochs, metric of its full setup); diamond: its full setup."
+)
+_SIZES = (
+    "Solid: PLANT, dashed: without Stage 1; circles: P@5, squares: P@15; small marks are seeds. Black and hollow: the "
+    "sizes at which the paper's PLANT (diamond) and its single stage (square) reach one precision."
+)
+
+
+def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
+    """A figure of the paper; call it inside `style.look()`. One that has nothing to show says what is missing.
+
+    Raises:
+        InputError: no figure of that name, or a result file is unreadable.
+    """
+    match name:
+        case "figure_2":
+            return _figure_2(grid, values)
+        case "figure_3":
+            return _figure_3(grid, values)
+        case "figure_4":
+            return _figure_4(grid, values)
+        case "figure_5":
+            return _figure_5(grid, values)
+    raise InputError("paper.items", expected=", ".join(get_args(Name)), got=repr(name), fix="Correct the name.")
+
+
+def _figure_2(grid: Grid, values: Values) -> Figure:
+    whole = label_points(grid, "mimic3_full", MISTRAL)
+    few = label_points(grid, "mimic3_few", MISTRAL)
+    if whole.data.is_empty() and few.data.is_empty():
+        return _nothing([whole, few])
+    figure = new_figure(PAGE, 3.2)
+    left, right = figure.subplots(1, 2, width_ratios=(0.8, 1))
+    draw_frequency(left, whole, grid.settings.evaluation.frequency_groups, title="a  all labels, mimic3_full")
+    draw_violins(right, few, values, title="b  rare labels, mimic3_few")
+    return _finish(figure, [whole, few], _RARE)
+
+
+def _figure_3(grid: Grid, values: Values) -> Figure:
+    epochs = epoch_points(grid, "mimic4_full", LLAMA, "macro_f1_all")
+    sizes = {metric: size_points(grid, "mimic4_full", MISTRAL, metric) for metric in ("p@5", "p@15")}
+    if epochs.data.is_empty() and all(each.data.is_empty() for each in sizes.values()):
+        return _nothing([epochs, *sizes.values()])
+    figure = new_figure(PAGE, 3.1)
+    left, right = figure.subplots(1, 2)
+    draw_epochs(left, epochs, values, ("mimic4_full", LLAMA), "macro_f1_all")
+    draw_sizes(right, sizes, values, ("mimic4_full", MISTRAL))
+    return _finish(figure, [epochs, *sizes.values()], f"Left: {_EPOCHS} Right: {_SIZES}")
+
+
+def _figure_4(grid: Grid, values: Values) -> Figure:
+    metrics = ("macro_f1_all", "p@15")
+    points = {(pair, metric): epoch_points(grid, *pair, metric) for pair in PAIRS for metric in metrics}
+    if all(each.data.is_empty() for each in points.values()):
+        return _nothing(list(points.values()))
+    figure = new_figure(PAGE, 5.2)
+    panels = figure.subplots(2, 2)
+    for axes, ((pair, metric), each) in zip(panels.flat, points.items(), strict=True):
+        draw_epochs(axes, each, values, pair, metric)
+    return _finish(figure, list(points.values()), _EPOCHS)
+
+
+def _figure_5(grid: Grid, values: Values) -> Figure:
+    datasets = ("mimic3_full", "mimic4_full")
+    points = {
+        name: {metric: size_points(grid, name, MISTRAL, metric) for metric in ("p@5", "p@15")} for name in datasets
+    }
+    every = [each for panel in points.values() for each in panel.values()]
+    if all(each.data.is_empty() for each in every):
+        return _nothing(every)
+    figure = new_figure(PAGE, 3.1)
+    for axes, (name, panel) in zip(figure.subplots(1, 2), points.items(), strict=True):
+        draw_sizes(axes, panel, values, (name, MISTRAL))
+    return _finish(figure, every, _SIZES)
+
+
+def _nothing(points: Sequence[Points]) -> Figure:
+    return sentence("Not attempted. " + _missing(points, most=4))
+
+
+def _finish(figure: Figure, points: Sequence[Points], caption: str) -> Figure:
+    """How to read it and what is missing below, and above, where it is so, that the text is synthetic."""
+    if any(each.stand_in for each in points):
+        figure.suptitle(BANNER, fontsize=6.5, color="#B00000")
+    missing = _missing(points, most=2)
+    lines = [caption, *([f"Missing: {missing}."] if missing else [])]
+    text = "\n".join(line for each in lines for line in textwrap.wrap(each, _LINE))
+    figure.supxlabel(text, x=0.01, ha="left", fontsize=6, color="#333333")
+    return figure
+
+
+def _missing(points: Sequence[Points], *, most: int) -> str:
+    """The first reasons, and the experiments to run as one command."""
+    lines = dict.fromkeys(line for each in points for line in each.missing)
+    names = list(dict.fromkeys(name for each in points for name in each.to_run))
+    shown = [*list(lines)[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
+    if names:
+        rest = f" and {len(names) - most} more" if len(names) > most else ""
+        shown.append(f"not run yet: {target(*names[:most])}{rest}")
+    return "; ".join(shown)

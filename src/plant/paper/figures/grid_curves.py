@@ -1,0 +1,124 @@
+"""Figures 3 to 5: Stage 1 against Stage 2 by epoch, and precision by training size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from plant.paper.figures.grid_rare import empty
+from plant.paper.figures.style import EndLabel, label_ends, marks
+from plant.paper.grid_points import Points
+from plant.paper.systems import KIND_COLOURS, Kind
+from plant.paper.values import Values
+from plant.paper.wording import metric_title
+
+PAPER = "black"
+_DASHES: dict[Kind, str] = {"planted": "solid", "control": "dotted", "unplanted": "dashed"}
+_METRIC_MARKERS = {"p@5": "o", "p@15": "s"}
+_PAPER_COLUMNS = {"macro_f1_all": "macro_f1", "p@15": "p@15"}
+_FULL_SETUP = "PLANT (full setup)"
+
+Pair = tuple[str, str]
+"""Dataset and backbone."""
+
+
+def draw_epochs(axes: Axes, points: Points, values: Values, pair: Pair, metric: str) -> None:
+    """Stage 1 nDCG@k against a metric after Stage 2: small points are seeds, the line joins the means of the epochs.
+
+    Args:
+        axes: to draw on.
+        points: as `epoch_points` returns them.
+        values: the paper's numbers: nDCG@k after 1 and 10 epochs (item F3), the full setup (Table 12).
+        pair: dataset and backbone.
+        metric: name.
+    """
+    axes.set_title(f"{pair[0]}, {pair[1]}")
+    if points.data.is_empty():
+        empty(axes)
+        return
+    colour = KIND_COLOURS["planted"]
+    data = points.data
+    axes.plot(data.get_column("ndcg"), data.get_column("value"), "o", color=colour, markersize=3, alpha=0.4, mew=0)
+    means = data.group_by("epoch").agg(pl.col("ndcg", "value").mean()).sort("epoch")
+    axes.plot(means.get_column("ndcg"), means.get_column("value"), "o", linestyle="solid", color=colour, mec="white")
+    axes.margins(x=0.1, y=0.18)
+    for epoch, x, y in means.iter_rows():
+        axes.annotate(str(epoch), (x, y), (0, 4), textcoords="offset points", ha="center", fontsize=6, color=colour)
+    _paper_epochs(axes, values, pair, metric)
+    axes.set_xlabel("nDCG@k after Stage 1 (validation)")
+    axes.set_ylabel(f"{metric_title(metric)}, test, ×100")
+
+
+def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, pair: Pair) -> None:
+    """P@5 and P@15 by number of training documents: PLANT solid, single stage dashed, seeds as small points.
+
+    Args:
+        axes: to draw on.
+        panels: metric -> as `size_points` returns them.
+        values: the paper's numbers; item S4 holds its reference points.
+        pair: dataset and backbone.
+    """
+    axes.set_title(f"{pair[0]}, {pair[1]}")
+    if all(points.data.is_empty() for points in panels.values()):
+        empty(axes)
+        return
+    axes.set_xscale("log")
+    ends = []
+    for metric, points in panels.items():
+        look = marks(points.systems)
+        for system in points.systems:
+            own = points.data.filter(system=system.name)
+            mean = own.group_by("documents").agg(pl.col("value").mean()).sort("documents")
+            if mean.is_empty():
+                continue
+            x, y = mean.get_column("documents").to_list(), mean.get_column("value").to_list()
+            colour = look[system.name].colour
+            axes.plot(own.get_column("documents"), own.get_column("value"), _METRIC_MARKERS[metric], color=colour,
+                      markersize=2.5, alpha=0.4, mew=0)  # fmt: skip
+            axes.plot(x, y, _METRIC_MARKERS[metric], linestyle=_DASHES.get(system.kind, "solid"), color=colour,
+                      markersize=3.5, markeredgecolor="white", markeredgewidth=0.4)  # fmt: skip
+            ends.append(EndLabel(x[-1], y[-1], f"{system.title}, {metric_title(metric)}", look[system.name].ink))
+    _paper_sizes(axes, values, pair)
+    axes.set_ylim(0, None)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("training documents")
+    axes.set_ylabel("precision (test, ×100)")
+    label_ends(axes, ends, height=2.0)
+
+
+def _paper_epochs(axes: Axes, values: Values, pair: Pair, metric: str) -> None:
+    """Dotted lines at the nDCG@k that the paper reports and at its full setup; a mark where both are known."""
+    dots: dict[str, Any] = {"color": PAPER, "linewidth": 0.7, "linestyle": (0, (1, 2))}
+    reported = [
+        float(cell.value) for cell in values.cells.values() if (cell.item, cell.dataset, cell.backbone) == ("F3", *pair)
+    ]
+    for x in reported:
+        axes.axvline(x, **dots)
+    full = values.cells.get(f"T12/{pair[0]}/{_FULL_SETUP}/{_PAPER_COLUMNS[metric]}")
+    if full is not None:
+        axes.axhline(float(full.value), **dots)
+        if reported:
+            axes.plot(max(reported), float(full.value), "D", color="none", markeredgecolor=PAPER, markersize=5)
+
+
+def _paper_sizes(axes: Axes, values: Values, pair: Pair) -> None:
+    """The sizes at which PLANT and the single stage reach the precision that section 4 names, joined by a line."""
+    rows = [row for row in ("Mistral-7B + PLANT", "Mistral-7B") if f"S4/{pair[0]}/{row}/p@5" in values.cells]
+    for metric in _METRIC_MARKERS:
+        place = [values.within(f"S4/{pair[0]}/{row}") for row in rows]
+        if not place:
+            return
+        x = [float(cells[f"documents_for_{metric}"].value) for cells in place]
+        y = [100 * float(cells[metric].value) for cells in place]
+        axes.plot(x, y, color=PAPER, linewidth=0.7, linestyle=(0, (1, 2)))
+        for mark, x_of, y_of in zip("Ds", x, y, strict=True):
+            axes.plot(x_of, y_of, mark, color="none", markeredgecolor=PAPER, markersize=4.5)
+        middle = math.sqrt(x[0] * x[-1])
+        axes.annotate(f"paper {metric_title(metric)}", (middle, y[0]), (0, 3.5), textcoords="offset points",
+                      ha="center", va="bottom", fontsize=5.8, color="#333333")  # fmt: skip

@@ -1,0 +1,41 @@
+"""The paper's tables and figures by name, cell by cell beside ours, from whatever has run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from plant.files import atomic_path
+from plant.paper.figures.grid import grid_figure
+from plant.paper.figures.style import look, save
+from plant.paper.grid_results import Grid
+from plant.paper.grid_tables import build_sheet, to_frame, to_page, to_tex
+from plant.paper.inputs import Inputs
+from plant.paper.values import load_values
+from plant.settings import Item, Settings
+
+
+def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], folder: Path) -> None:
+    """Write a table or a figure of the paper.
+
+    Args:
+        item: "table_2" to "table_12" or "figure_2" to "figure_5".
+        settings: the whole config; datasets, backbones and variants are matched with values.yaml by name.
+        paths: experiment -> where its results are, or will be.
+        folder: gets `tables/{item}.{csv,md,tex}` or `figures/{item}.{pdf,png}`.
+
+    Raises:
+        InputError: no such item, or a result file that is there is unreadable.
+    """
+    grid, values = Grid(settings, paths), load_values()
+    if item.startswith("figure_"):
+        with look():
+            save(grid_figure(item, grid, values), Path(folder) / "figures" / item)
+        return
+    sheet = build_sheet(item, grid, values)
+    for kind, text in (("csv", to_frame(sheet).write_csv()), ("md", to_page(sheet)), ("tex", to_tex(sheet))):
+        with atomic_path(Path(folder) / "tables" / f"{item}.{kind}") as partial:
+            partial.write_text(text, encoding="utf-8")
+    for line in (*([sheet.banner] if sheet.banner else []), *sheet.summary):
+        logging.getLogger("plant").info("%s: %s", item, line)

@@ -1,0 +1,200 @@
+"""Cells: which experiment measures a row of the paper, gains and their signs, and rows that are never judged."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant.files import read_json, write_json
+from plant.paper.grid_cells import GridCell, average, block_cells
+from plant.paper.grid_results import Grid, Number
+from plant.paper.values import load_values
+from plant.seeds import generator
+
+VALUES = load_values()
+
+
+def cells_of(grid: Grid, item: str, block_of: str, **options) -> list[GridCell]:
+    found, block = next(pair for pair in VALUES.blocks() if (pair[0].item, pair[1].dataset) == (item, block_of))
+    return block_cells(grid, VALUES, found, block, **options)
+
+
+def one(cells: list[GridCell], row: str, column: str, kind: str) -> GridCell:
+    (cell,) = [cell for cell in cells if (cell.row, cell.column, cell.kind) == (row, column, kind)]
+    return cell
+
+
+def test_a_row_is_measured_by_the_experiment_with_its_dataset_backbone_and_variant(world):
+    world.run(level=lambda system, metric: 0.5)
+    world.run("mimic4_full_phi3_mini", level=lambda system, metric: {"plant": 0.565, "single_stage": 0.55}[system])
+    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
+    assert (cell.experiment, cell.seeds, cell.verdict) == ("mimic4_full_phi3_mini", 2, "within")
+    assert (cell.ours, cell.low, cell.high) == pytest.approx((56.5, 56.1, 56.9))
+    assert str(cell.paper) == "56.3"
+
+
+def test_a_row_without_a_backbone_is_that_of_the_main_one(world):
+    world.run("eurlex4k_mistral_7b")
+    assert one(cells_of(world.grid, "T5", "eurlex4k"), "PLANT (Ours)", "p@5", "value").ours is not None
+    config = world.settings.model_dump(mode="json")
+    config["paper"]["main_backbone"] = None
+    none = Grid(type(world.settings).model_validate(config), world.paths)
+    assert "paper.main_backbone" in one(cells_of(none, "T5", "eurlex4k"), "PLANT (Ours)", "p@5", "value").why
+
+
+@pytest.mark.parametrize(("dataset", "backbone", "systems", "reference", "why"), [
+    ("mimic5", "mistral_7b", ["plant"], [], "no experiment of this config is on mimic5"),
+    ("mimic4_full", "deepseek_v3", ["plant"], [], "is on mimic4_full with deepseek_v3"),
+    ("mimic4_full", "phi3_mini", ["plant_mse"], [], "has plant_mse on mimic4_full with phi3_mini"),
+    ("mimic4_full", "llama3_8b", ["plant_mse", "plant_bce"], ["plant_mse", "plant_bce"], "no paired interval"),
+])  # fmt: skip
+def test_what_no_experiment_measures_is_said_in_words(world, dataset, backbone, systems, reference, why):
+    found = world.grid.find(dataset, backbone, systems, reference=reference)
+    assert found.name is None
+    assert why in found.why
+
+
+def test_of_several_experiments_the_one_that_ran_then_more_seeds_then_the_first(world):
+    plain = world.settings.experiments["mimic4_full_phi3_mini"].model_dump(mode="json")
+    more = world.change(experiments={"twin": plain, "larger": plain | {"seeds": [0, 1, 2]}})
+    assert more.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "larger"
+    assert more.grid.find("mimic4_full", "phi3_mini", ["plant"]).others == ("mimic4_full_phi3_mini", "twin")
+    equal = world.change(experiments={"twin": plain})
+    assert equal.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "mimic4_full_phi3_mini"
+    asked = world.change(experiments={"larger": plain | {"seeds": [0, 1, 2], "on_request": True}})
+    assert asked.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "mimic4_full_phi3_mini"
+    silent = world.change(experiments={"larger": plain | {"seeds": [0, 1, 2], "report": False}})
+    assert silent.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "mimic4_full_phi3_mini"
+
+
+def test_of_several_experiments_the_one_with_results_is_taken(world):
+    plain = world.settings.experiments["mimic4_full_phi3_mini"].model_dump(mode="json")
+    world = world.change(experiments={"larger": plain | {"seeds": [0, 1, 2]}, "other": plain | {"seeds": [7]}})
+    world.run("mimic4_full_phi3_mini")  # `larger` shares two of its three seeds, but has no intervals
+    assert world.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "mimic4_full_phi3_mini"
+    shutil.rmtree(world.paths["mimic4_full_phi3_mini"].statistics)
+    found = world.grid.find("mimic4_full", "phi3_mini", ["plant"])
+    assert (found.name, found.others) == ("larger", ("mimic4_full_phi3_mini", "other"))
+
+
+@pytest.mark.parametrize("reference", ["plant", "single_stage"])
+def test_a_gain_is_the_row_minus_the_papers_other_row_whichever_is_the_reference(world, reference):
+    level = {"plant": 0.568, "single_stage": 0.53}
+    world = world.change(experiments={"mimic4_full_phi3_mini": {"reference": reference}})
+    world.run("mimic4_full_phi3_mini", level=lambda system, metric: level[system])
+    gain = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "gain")
+    assert (gain.ours, gain.low, gain.high) == pytest.approx((3.8, 3.4, 4.2))
+    assert (str(gain.paper), gain.verdict) == ("3.1", "above")
+
+
+def test_a_drop_of_an_ablation_keeps_its_sign(world):
+    world.run("mimic4_full_llama3_8b", level=lambda system, metric: 0.569 if system == "plant" else 0.52)
+    drop = one(cells_of(world.grid, "T6", "mimic4_full"), "Single-Stage BCE", "p@15", "gain")
+    assert (drop.ours, drop.low, drop.high) == pytest.approx((-4.9, -5.3, -4.5))
+    assert (str(drop.paper), str(drop.paper_low), str(drop.paper_high)) == ("-4.9", "-5.7", "-3.9")
+    assert drop.verdict == "within"
+
+
+def test_a_gain_without_its_reference_is_not_attempted(world):
+    world = world.change(experiments={"mimic4_full_llama3_8b": {"reference": "plant_mse"}})
+    world.run("mimic4_full_llama3_8b")
+    gain = one(cells_of(world.grid, "T6", "mimic4_full"), "Single-Stage BCE", "p@15", "gain")
+    assert (gain.verdict, gain.ours) == ("not attempted", None)
+    assert "nor plant is the reference of mimic4_full_llama3_8b" in gain.why
+
+
+def test_a_gain_over_quoted_numbers_is_never_measured(complete):
+    gains = [cell for cell in cells_of(complete.grid, "T3", "mimic4_full") if cell.kind == "gain"]
+    assert len(gains) == 6
+    assert {(cell.ours, cell.verdict) for cell in gains} == {(None, "not attempted")}
+    assert all("no documents to pair with" in cell.why for cell in gains)
+
+
+def test_quoted_rows_carry_their_citation_and_convention_and_no_verdict(complete):
+    quoted = [cell for cell in cells_of(complete.grid, "T3", "mimic4_full") if cell.kind == "quoted"]
+    assert len(quoted) == 4 * 6
+    assert {(cell.verdict, cell.ours, cell.experiment) for cell in quoted} == {("", None, "")}
+    assert all(cell.cite for cell in quoted)
+    conventions = {cell.row: cell.convention for cell in quoted if cell.column == "macro_f1"}
+    assert conventions == {
+        "CoRelation": "unknown", "PLM-CA": "present", "GKI-ICD": "present", "GPT-4 Zero-Shot": "unknown"
+    }  # fmt: skip
+    assert all("not comparable" in cell.why for cell in quoted if cell.column == "macro_f1")
+
+
+def test_the_average_gain_waits_for_all_four_backbones(complete):
+    cells = [cell for cell in cells_of(complete.grid, "T9", "mimic3_full") if cell.column == "p@15"]
+    mean = one(cells, "Avg. gain with PLANT", "p@15", "gain")
+    rows = [cell for cell in cells if cell.kind == "gain" and cell is not mean]
+    assert len(rows) == 4
+    assert mean.ours == pytest.approx(sum(cell.ours for cell in rows) / 4)
+    assert mean.low == pytest.approx(sum(cell.low for cell in rows) / 4)
+    assert mean.verdict in {"within", "above", "below"}
+    lacking = one(cells_of(complete.grid, "T9", "mimic4_full"), "Avg. gain with PLANT", "p@15", "gain")
+    assert (lacking.verdict, lacking.ours) == ("not attempted", None)
+    assert "DeepSeek-V3 + PLANT" in lacking.why
+
+
+def test_the_interval_of_an_average_is_never_too_narrow_however_gains_hang_together():
+    random = generator(0, "test", "average")
+    for common in (0.0, 0.5, 2.0):
+        draws = random.normal(size=(20_000, 4)) * [0.5, 1, 1.5, 2] + common * random.normal(size=(20_000, 1))
+        errors = draws.std(axis=0)
+        gains = [Number(0.0, -1.96 * error, 1.96 * error, 1) for error in errors]
+        mean = average(gains, names=list("abcd"))
+        assert mean.high >= 1.96 * draws.mean(axis=1).std()
+        assert mean.high <= 1.96 * np.max(errors)
+
+
+def test_systems_that_the_paper_lacks_stand_apart_and_once(complete):
+    cells = cells_of(complete.grid, "T2", "mimic4_full")
+    rows = list(dict.fromkeys(cell.row for cell in cells if cell.kind in {"measured", "difference"}))
+    assert rows == [
+        "single stage, equal epochs, mistral_7b", "TF-IDF + linear", "MIG log-odds", "TF-IDF + MIG combined",
+        "single stage, equal epochs, llama3_8b",
+    ]  # fmt: skip
+    assert {cell.verdict for cell in cells if cell.kind in {"measured", "difference"}} == {""}
+    few = {cell.row for cell in cells_of(complete.grid, "T4", "mimic3_few") if cell.kind == "measured"}
+    assert "single stage" in few  # the paper leaves it out of Table 4
+    other = cells_of(complete.grid, "T4", "mimic3_few", dataset="mimic3_few_full_test")
+    assert {cell.row for cell in other if cell.kind == "measured"} == few
+
+
+def test_a_metric_without_an_interval_shows_its_value_and_no_verdict(world):
+    world.run("mimic4_full_phi3_mini")
+    path = world.paths["mimic4_full_phi3_mini"].statistics / "intervals.parquet"
+    pl.read_parquet(path).filter(pl.col("metric") != "p@15").write_parquet(path)
+    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
+    assert cell.ours is not None
+    assert (cell.verdict, cell.why) == (
+        "not attempted",
+        "no interval yet: `snakemake experiment_mimic4_full_phi3_mini`",
+    )
+
+
+def test_metrics_of_the_seeds_that_ran_are_averaged_before_there_are_statistics(world):
+    world.run("mimic4_full_phi3_mini")
+    inputs = world.paths["mimic4_full_phi3_mini"]
+    shutil.rmtree(inputs.statistics)
+    first, second = inputs.evaluations["plant"]
+    values = [100 * read_json(folder / "metrics.json")["p@15"] for folder in (first, second)]
+    assert values[0] != values[1]
+    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
+    assert (cell.ours, cell.seeds) == (pytest.approx(sum(values) / 2), 2)
+    shutil.rmtree(second)
+    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
+    assert (cell.ours, cell.seeds) == (pytest.approx(values[0]), 1)
+
+
+def test_a_metric_that_was_not_computed_is_said_to_be_missing(world):
+    world.run("mimic4_full_phi3_mini")
+    inputs = world.paths["mimic4_full_phi3_mini"]
+    shutil.rmtree(inputs.statistics)
+    for folder in inputs.evaluations["plant"]:
+        write_json(folder / "metrics.json", {"p@5": 0.5, "p@15": None})
+    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
+    assert (cell.ours, cell.verdict) == (None, "not attempted")
+    assert "p@15 is not in metrics.json" in cell.why

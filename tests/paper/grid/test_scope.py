@@ -1,0 +1,105 @@
+"""docs/scope.md and what it is about: nothing of the paper without a row, and no row or target that leads nowhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import pytest
+import yaml
+
+from plant.paper.values import load_values
+from plant.settings import Item
+
+ROOT = Path(__file__).parents[3]
+VALUES = load_values()
+NAMES = {"T": "Table", "F": "Figure", "S": "Section", "A": "Appendix"}
+
+
+class Row(NamedTuple):
+    """A row of a table of the page."""
+
+    name: str
+    says: str
+    scope: str
+    why: str
+    target: str
+
+
+def rows() -> list[Row]:
+    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "]
+    return [Row(*row) for row in cells if row[0] not in {"Item", "Claim", "---"}]
+
+
+ROWS = rows()
+
+
+def targets(row: Row) -> list[str]:
+    return re.findall(r"`([^`]+)`", row.target)
+
+
+def rules_of_the_workflow() -> set[str]:
+    """Rules, and the targets that the rule files make from names of the configs and of the paper's items."""
+    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    found = {name for file in files for name in re.findall(r"^rule (\w+):", file.read_text("utf-8"), re.MULTILINE)}
+    found |= set(get_args(Item))
+    for file in (ROOT / "config").glob("*.yaml"):
+        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        found |= {f"ablation_{name}" for name in config.get("variants", {}) if file.name != "schema.yaml"}
+        found |= {f"experiment_{name}" for name in config.get("experiments", {}) if file.name != "schema.yaml"}
+    return found
+
+
+def test_no_item_stands_twice_and_every_row_says_in_or_out():
+    names = [row.name for row in ROWS]
+    assert len(names) == len(set(names))
+    assert {row.scope for row in ROWS} == {"in", "out"}
+    assert all(row.says for row in ROWS)
+    assert [row.name for row in ROWS if row.scope == "out" and not row.why] == []
+
+
+@pytest.mark.parametrize("item", [item.item for item in VALUES.items if item.version == "llm"])
+def test_every_transcribed_item_has_a_row(item):
+    name = f"{NAMES[item[0]]} {item[1:]}"
+    assert [row for row in ROWS if row.name == name or row.name.startswith(f"{name},")]
+
+
+@pytest.mark.parametrize("item", get_args(Item))
+def test_every_item_of_the_settings_is_the_target_of_its_own_row(item):
+    (row,) = [row for row in ROWS if row.name == item.replace("_", " ").capitalize()]
+    assert targets(row) == [item]
+
+
+@pytest.mark.parametrize("where", sorted({claim.where for claim in VALUES.claims}))
+def test_every_claim_that_is_transcribed_has_a_row(where):
+    places = re.findall(r"RQ\d|\(\d\)|key takeaways|Table \d+|appendix [A-Z]|section [15]", where)
+    assert places
+    heads = "\n".join(row.name for row in ROWS).lower()
+    assert [place for place in places if place.lower() not in heads] == []
+
+
+def test_every_table_and_figure_of_the_paper_has_a_row():
+    numbered = {f"Table {number}" for number in range(1, 13)} | {f"Figure {number}" for number in range(1, 6)}
+    assert {row.name for row in ROWS if re.match(r"(Table|Figure) ", row.name)} == numbered
+
+
+def test_what_is_in_has_targets_that_exist_and_what_is_out_has_none():
+    known = rules_of_the_workflow()
+    assert {row.name: targets(row) for row in ROWS if (row.scope == "in") != bool(targets(row))} == {}
+    unknown = {target for row in ROWS for target in targets(row)} - known
+    assert unknown == set(), "targets of docs/scope.md that no rule and no config makes"
+
+
+def test_every_item_and_rule_that_the_page_names_in_passing_exists():
+    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    known = rules_of_the_workflow()
+    named = {word for word in re.findall(r"`(?:snakemake )?(\w+)`", text) if not word.startswith(("mig", "paper"))}
+    assert {word for word in named if word not in known} == set()
+
+
+def test_findings_and_choices_that_the_page_cites_exist():
+    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    audit = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert [number for number in set(re.findall(r"\bA\d\d\b", text)) if f"### {number}:" not in audit] == []

@@ -1,0 +1,232 @@
+"""The plan: jobs as Snakemake plans them, sums, bounds and what is not known."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+from plant.files import write_json
+from plant.paper import plan as plan_page
+from plant.paper import work
+from plant.paper.jobs import Job, list_jobs
+from plant.paper.plan import write_plan
+from plant.paper.plan_rows import build_plan, jobs_by_rule
+from plant.paper.sizes import find_sizes
+from plant.settings import Settings, load
+
+ROOT = Path(__file__).parents[2]
+BEYOND = {"all", "audit", "write_paper_table", "write_paper_figure", "write_cost", "write_plan"}
+"""Rules of `all` that the plan only mentions: the paper's own items, seconds each."""
+SIZES = {"train": 47_719, "val": 1_631, "test": 3_372, "labels": 8_929, "tokens": 2_100}
+MISTRAL = {
+    "kind": "pretrained", "path": "mistralai/Mistral-7B-Instruct-v0.3", "quantization": "nf4", "precision": "bf16",
+    "gradient_checkpointing": True, "chunk_tokens": 4096,
+}  # fmt: skip
+
+
+def make_config(**changes: Any) -> dict[str, Any]:
+    """Two experiments that share runs, and every kind of job that a config can ask for."""
+    return {
+        "datasets": {"notes": {"source": "mimic3", "generate": {}, "credentialed": False},
+                     "other": {"source": "mimic3", "generate": {}, "credentialed": False},
+                     "part": {"source": "subset", "of": "notes", "labels": {"top": 50}}},
+        "backbones": {"tiny": {"kind": "random"}, "words": {"kind": "words"}},
+        "pretrainings": {"plant": {"keep_epochs": True, "patience": None, "initialisation": "descriptions"},
+                         "random": {"measure": "random"}},
+        "finetunings": {"focal": {}, "short": {"shortlist": 20}},
+        "variants": {
+            "plant": {"pretraining": "plant", "finetuning": "focal"},
+            "same": {"pretraining": "plant", "finetuning": "focal", "title": "the same recipes"},
+            "early": {"pretraining": "plant", "finetuning": "focal", "pretraining_epoch": 2},
+            "control": {"pretraining": "random", "finetuning": "focal"},
+            "bare": {"finetuning": "short"},
+        },
+        "experiments": {
+            "first": {"dataset": "notes", "backbone": "tiny", "variants": ["plant", "same", "early", "bare"],
+                      "baselines": ["tfidf_linear", "mig_log_odds", "combined"], "reference": "plant"},
+            "second": {"dataset": "notes", "backbone": "tiny", "variants": ["plant", "control"], "reference": "plant",
+                       "seeds": [0, 1, 2, 3], "report": False},
+            "small": {"dataset": "part", "backbone": "tiny", "variants": ["plant"], "reference": "plant"},
+            "third": {"dataset": "other", "backbone": "tiny", "variants": ["plant"], "reference": "plant",
+                      "on_request": True},
+        },
+    } | changes  # fmt: skip
+
+
+def make_settings(**changes: Any) -> Settings:
+    """One experiment of published size on one backbone."""
+    config = {
+        "datasets": {"mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES}},
+        "backbones": {"mistral_7b": MISTRAL},
+        "pretrainings": {"plant": {}}, "finetunings": {"focal": {}},
+        "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}},
+        "experiments": {"main": {"dataset": "mimic3_full", "backbone": "mistral_7b", "variants": ["plant"],
+                                 "reference": "plant"}},
+    }  # fmt: skip
+    return load(config | changes)
+
+
+def dry_run(folder: Path, config: Path) -> Counter[str]:
+    """Rule -> jobs that Snakemake would run; rules that make synthetic files under one name."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
+               "--configfile", config, "--cores", "1", "--dry-run"]  # fmt: skip
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert run.returncode == 0, run.stdout + run.stderr
+    table = re.search(r"Job stats:\njob +count\n[- ]+\n(.*?)\ntotal", run.stdout + run.stderr, re.DOTALL)
+    assert table is not None
+    counts = {line.split()[0]: int(line.split()[1]) for line in table[1].splitlines()}
+    return Counter({rule.replace("synthetic_mimic3", "synthetic"): count for rule, count in counts.items()})
+
+
+@pytest.mark.parametrize(
+    "config",
+    ["everything", *(pytest.param(f"config/{name}.yaml", marks=pytest.mark.slow) for name in ("config", "open"))],
+)
+def test_planned_jobs_are_those_of_a_dry_run(tmp_path, config):
+    path = tmp_path / "config.yaml"
+    text = yaml.safe_dump(make_config()) if config == "everything" else (ROOT / config).read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    found = dry_run(tmp_path, path)
+    planned = jobs_by_rule(build_plan(load(yaml.safe_load(text))).asked)
+    assert {rule: count for rule, count in found.items() if rule not in BEYOND} == dict(planned)
+
+
+def test_shared_runs_are_counted_once():
+    settings = load(make_config())
+    first, second = list_jobs(settings, "first"), list_jobs(settings, "second")
+    stage1 = {job for job in first | second if job.rule == "pretrain"}
+    assert stage1 == {
+        Job("pretrain", "notes", "tiny", recipe, seed) for recipe in ("plant", "random") for seed in range(4)
+    }
+    # plant = same; early and bare are their own; seed 3 is the second experiment's
+    assert sum(job.rule == "finetune" for job in first) == 9
+    assert sum(job.rule == "finetune" for job in first | second) == 9 + 1 + 4
+    alone = build_plan(settings)
+    assert sum(row.jobs for row in alone.of("first")) == len(first)
+    assert sum(row.jobs for row in alone.rows) == len(
+        set().union(*(list_jobs(settings, name) for name in settings.experiments))
+    )
+
+
+def test_what_runs_on_request_only_is_no_part_of_all():
+    plan = build_plan(load(make_config()))
+    assert {row.dataset for row in plan.asked if row.rule == "pretrain"} == {"notes", "part"}
+    assert {row.dataset for row in plan.rows if row.on_request and row.rule == "pretrain"} == {"other"}
+
+
+def test_credentialed_text_has_no_attention_jobs():
+    hidden = make_config()
+    hidden["datasets"] = {name: {**dataset, "credentialed": True} for name, dataset in hidden["datasets"].items()}
+    counts = jobs_by_rule(build_plan(load(hidden)).rows)
+    assert counts["attention"] == 0
+    assert jobs_by_rule(build_plan(load(make_config())).rows)["attention"] > 0
+
+
+def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine():
+    def hours(**changes: Any) -> float:
+        return sum(row.total_gpu_hours for row in build_plan(make_settings(**changes)).rows if row.rule == "finetune")
+
+    once = hours()
+    twice = {**SIZES, "train": 2 * SIZES["train"], "val": 2 * SIZES["val"]}
+    datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": twice}}
+    assert hours(datasets=datasets) == pytest.approx(2 * once)
+    assert hours(finetunings={"focal": {"epochs": 5}}) == pytest.approx(once / 2)
+    assert hours(hardware={"tflops": 2 * 989}) == pytest.approx(once / 2)
+    assert hours(hardware={"utilisation": 0.6}) == pytest.approx(once / 2)
+
+
+def test_tokens_are_cut_at_max_tokens():
+    datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "tokens": 9_000}}}
+    rows = build_plan(make_settings(datasets=datasets, backbones={"mistral_7b": {**MISTRAL, "max_tokens": 4096}})).rows
+    assert {row.tokens for row in rows if row.rule == "pretrain"} == {4096}
+
+
+def test_parameters_of_the_config_take_the_place_of_the_derived_ones():
+    backbones = {"mistral_7b": {**MISTRAL, "parameters": 2 * 6.979321856}}
+    row = next(row for row in build_plan(make_settings(backbones=backbones)).rows if row.rule == "pretrain")
+    plain = next(row for row in build_plan(make_settings()).rows if row.rule == "pretrain")
+    assert row.work is not None and plain.work is not None
+    assert 1.8 < row.work.products / plain.work.products < 2
+
+
+def test_a_model_that_does_not_fit_is_said_not_to_fit(tmp_path):
+    large = {**MISTRAL, "path": "deepseek-ai/DeepSeek-V3", "devices": 2, "parallel": "layers"}
+    write_plan(make_settings(backbones={"mistral_7b": large}), tmp_path)
+    frame = pl.read_csv(tmp_path / "plan.csv").filter(pl.col("rule") == "finetune")
+    assert frame["fits"].to_list() == [False]
+    assert frame["memory_gb_a_device"].item() > 668.2 * 0.516 / 2  # billions of 4-bit weights on two devices
+    assert "do not fit the memory of their devices (mistral_7b)" in (tmp_path / "plan.md").read_text(encoding="utf-8")
+
+
+def test_unknown_size_and_unknown_shape_are_said_and_not_counted(tmp_path):
+    config = {
+        "datasets": {"mimic3_full": {"source": "mimic3", "path": "data"}},
+        "backbones": {"mistral_7b": {**MISTRAL, "path": "somebody/something"}},
+    }
+    write_plan(make_settings(**config), tmp_path)
+    assert pl.read_csv(tmp_path / "plan.csv").filter(rule="finetune")["gpu_hours"].to_list() == [None]
+    assert "Size not known" in (tmp_path / "plan.md").read_text(encoding="utf-8")
+    write_plan(make_settings(backbones=config["backbones"]), tmp_path)
+    assert "Shape not known" in (tmp_path / "plan.md").read_text(encoding="utf-8")
+
+
+def test_sizes_come_from_the_corpus_where_the_config_gives_none(tmp_path):
+    settings = make_settings(results=str(tmp_path), datasets={"mimic3_full": {"source": "mimic3", "path": "data"}})
+    assert find_sizes(settings, "mimic3_full", "mistral_7b") is None
+    folder = tmp_path / "corpus" / "mimic3_full"
+    splits = {name: {"documents": count} for name, count in (("train", 70), ("val", 10), ("test", 20))}
+    write_json(folder / "statistics.json", {"labels": 150, "splits": splits})
+    write_json(folder / "mistral_7b" / "statistics.json", {"tokens_per_document": {"mean": 61.5}})
+    sizes = find_sizes(settings, "mimic3_full", "mistral_7b")
+    assert sizes is not None
+    assert (sizes.train, sizes.val, sizes.test, sizes.labels, sizes.tokens) == (70, 10, 20, 150, 61.5)
+    assert sizes.sources == ("corpus",)
+
+
+def test_a_subset_is_bounded_by_what_it_is_a_part_of():
+    datasets = {
+        "mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES},
+        "part": {"source": "subset", "of": "mimic3_full", "labels": {"top": 50}, "train_size": 136},
+    }
+    sizes = find_sizes(make_settings(datasets=datasets), "part", "mistral_7b")
+    assert sizes is not None
+    assert (sizes.train, sizes.test, sizes.labels, sizes.tokens) == (136, 3_372, 50, 2_100)
+    assert sizes.sources == ("upper bound",)
+
+
+def test_a_split_that_is_held_out_has_its_share_of_train():
+    expected = {name: SIZES[name] for name in ("train", "test", "labels", "tokens")}
+    datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": expected}}  # 0.7 / 0.1 / 0.2
+    sizes = find_sizes(make_settings(datasets=datasets), "mimic3_full", "mistral_7b")
+    assert sizes is not None
+    assert sizes.val == SIZES["train"] // 8
+
+
+def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path):
+    settings = load(make_config())
+    for name in ("a", "b"):
+        write_plan(settings, tmp_path / name)
+    text = (tmp_path / "a" / "plan.md").read_text(encoding="utf-8")
+    assert text == (tmp_path / "b" / "plan.md").read_text(encoding="utf-8")
+    frame = pl.read_csv(tmp_path / "a" / "plan.csv")
+    asked = frame.filter(~pl.col("on_request"))
+    assert f"**{asked['jobs'].sum():,} jobs**" in text
+    rules = dict(re.findall(r"^\| (\w+) \| ([\d,]+) \| [\d,]+ \| \S.* \|$", text, re.MULTILINE))
+    assert sum(int(count) for rule, count in rules.items() if rule != "all") == int(rules["all"].replace(",", ""))
+
+
+def test_every_assumption_is_explained_with_its_value():
+    page = (ROOT / "docs" / "cost-model.md").read_text(encoding="utf-8")
+    for name in plan_page.ASSUMPTIONS:
+        assert re.search(rf"`{name}` \| {getattr(work, name):g} \|", page), name
+    constants = {name for name in vars(work) if name.isupper()}
+    assert constants == set(plan_page.ASSUMPTIONS)

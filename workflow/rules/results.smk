@@ -1,0 +1,138 @@
+"""Names of what comes out at the end: tables, figures and reports of experiments, and the paper's own items."""
+
+
+def paper_tables(experiment):
+    return [f"{R}/paper/{experiment}/tables/{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS]
+
+
+def paper_figures(experiment):
+    return [f"{R}/paper/{experiment}/figures/{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")]
+
+
+def paper_report(experiment):
+    return f"{R}/paper/{experiment}/report.html"
+
+
+def paper_outputs(experiment):
+    """Everything of an experiment: its tables, figures and report, or the metrics alone."""
+    if not SETTINGS.experiments[experiment].report:
+        return score_files(experiment, "metrics.json", "per_label.parquet")
+    return [*paper_tables(experiment), *paper_figures(experiment), paper_report(experiment)]
+
+
+def asked():
+    """The experiments that `all` runs."""
+    return [name for name, experiment in SETTINGS.experiments.items() if not experiment.on_request]
+
+
+def reported():
+    """Those of them that have tables, figures and a report."""
+    return [name for name in asked() if SETTINGS.experiments[name].report]
+
+
+def is_open(experiment):
+    """Whether the text is real and needs no credentials."""
+    dataset = SETTINGS.experiments[experiment].dataset
+    return not SETTINGS.is_credentialed(dataset) and not SETTINGS.is_stand_in(dataset)
+
+
+def item_files(item):
+    """A table or figure of the paper, in its formats."""
+    kind, formats = ("tables", TABLE_FORMATS) if item.startswith("table") else ("figures", FIGURE_FORMATS)
+    return [f"{R}/paper/{kind}/{item}.{suffix}" for suffix in formats]
+
+
+def grid_outputs():
+    """The paper's own tables and figures, what all of it cost, and what it was planned to cost."""
+    items = [*SETTINGS.paper.items, *(["table_cost", "figure_cost", "plan"] if SETTINGS.paper.items else [])]
+    return [file for item in items for file in grid_item(item)]
+
+
+def grid_item(item):
+    match item:
+        case "plan":
+            return [f"{R}/paper/plan.{kind}" for kind in ("csv", "md")]
+        case "table_cost" | "figure_cost":
+            return [file.replace(item, "cost") for file in item_files(item)]
+    return item_files(item)
+
+
+def grid_files(wildcards):
+    """What the paper's items read, of every experiment that `all` runs."""
+    return list(dict.fromkeys(file for name in asked() for file in experiment_files(name)))
+
+
+def grid_settings(**more):
+    """The whole config with the paths of all results."""
+    paths = {name: paper_paths(name) for name in SETTINGS.experiments}
+    return section(config=SETTINGS, paths=paths, **more)
+
+
+def stage_folders(experiment, stage):
+    """Folders of the training runs of an experiment: recipe (Stage 1) or variant (Stage 2) -> one a seed."""
+    settings = SETTINGS.experiments[experiment]
+    base = f"{R}/{stage}/{settings.dataset}/{settings.backbone}"
+    if stage == "pretraining":
+        recipes = {SETTINGS.variants[name].pretraining for name in settings.variants}
+        names = {recipe: recipe for recipe in sorted(recipes - {plant_settings.NO_PRETRAINING})}
+    else:
+        names = {name: system_of(name) for name in settings.variants}
+    return {key: [f"{base}/{name}/seed{seed}" for seed in settings.seeds] for key, name in names.items()}
+
+
+def attention_files(experiment):
+    """Attention of the planted system and its control (first seed); nothing where the text must not be shown."""
+    settings = SETTINGS.experiments[experiment]
+    hidden = SETTINGS.is_credentialed(settings.dataset) and not SETTINGS.evaluation.show_credentialed
+    if hidden or not SETTINGS.evaluation.attention_documents:
+        return {}
+    roles = find_roles(SETTINGS, settings)
+    shown = [system.name for system in (roles.planted, roles.control) if system is not None]
+    return {name: f"{score_folders(experiment, name)[0]}/attention.parquet" for name in shown}
+
+
+def paper_paths(experiment):
+    """The fields of plant.paper.inputs.Inputs: everything that tables, figures and report read."""
+    settings = SETTINGS.experiments[experiment]
+    return {
+        "statistics": f"{R}/statistics/{experiment}",
+        "corpus": f"{R}/corpus/{settings.dataset}",
+        "evaluations": system_map(experiment),
+        "pretrainings": stage_folders(experiment, "pretraining"),
+        "finetunings": stage_folders(experiment, "finetuning"),
+        "attention": attention_files(experiment),
+        "stages": {
+            "corpus": [f"{R}/corpus/{settings.dataset}"],
+            "relevance": [f"{R}/relevance/{settings.dataset}/{settings.backbone}"],
+            "backbone": [f"{R}/model/{settings.dataset}/{settings.backbone}"],
+        },
+    }
+
+
+def paper_files(wildcards):
+    return experiment_files(wildcards.experiment)
+
+
+def experiment_files(name):
+    """The files behind `paper_paths`."""
+    settings = SETTINGS.experiments[name]
+    runs = [
+        folder
+        for stage in ("pretraining", "finetuning")
+        for folders in stage_folders(name, stage).values()
+        for folder in folders
+    ]
+    tests = ("intervals", "wilcoxon", "randomization") if settings.report else ()
+    return [
+        *(f"{R}/statistics/{name}/{file}.parquet" for file in tests),
+        f"{R}/corpus/{settings.dataset}/statistics.json",
+        *score_files(name, "metrics.json", "per_label.parquet"),
+        *(f"{folder}/{file}" for folder in runs for file in ("history.parquet", "provenance.json")),
+        *(attention_files(name).values() if settings.report else ()),
+    ]
+
+
+def paper_settings(wildcards):
+    """The config cut down to one experiment, and the paths of its results."""
+    name = wildcards.experiment
+    return section(config=cut_settings(SETTINGS, name), paths=paper_paths(name), experiment=name)
