@@ -55,7 +55,8 @@ demo: setup  ## run the default config from raw notes to tables, figures and a r
 	@echo "Report:  $(DEMO)/report.html"
 
 grid: setup  ## the paper's whole grid in miniature: every dataset, backbone, ablation, table and figure
-	@snakemake --cores $(CORES) --configfile config/paper.yaml config/miniature.yaml --quiet host rules reason -- all
+	@snakemake --cores $(CORES) --configfile config/paper.yaml config/miniature.yaml --scheduler greedy \
+	    --quiet host rules reason -- all
 	@echo; cat $(GRID)/tables/table_6.md; echo
 	@echo "Tables:  $(GRID)/tables/ (csv, md, tex)"
 	@echo "Figures: $(GRID)/figures/ (pdf, png)"
@@ -68,7 +69,7 @@ test-slow: setup  ## the tests that take minutes
 	@pytest -m slow
 
 test-slurm: setup  ## the pipeline on a private Slurm (skips where Slurm is not installed)
-	@pytest -m slurm -rs tests/slurm
+	@pytest -m slurm -rs tests/slurm $(if $(ONLY),-k "$(ONLY)")
 
 bench: setup  ## the four hot spots beside their peers: tables and growth figures in results/benchmarks/
 	@python tests/benchmarks/run.py

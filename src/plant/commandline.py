@@ -7,12 +7,14 @@ import json
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from plant.errors import InputError, Interrupted
-from plant.files import read_json, write_json, written
+from plant.files import is_private, read_json, write_json, written
 from plant.provenance import write_provenance
 from plant.resources import Meter, add_attempt
 
@@ -24,6 +26,7 @@ NO_ROOM = {
     errno.EROFS: "Make the file system writable, or name another `results`",
     errno.EACCES: "Make the folder writable, or name another `results`",
 }
+SHOW_ERRORS = "PLANT_SHOW_ERRORS"  # an environment variable: show what an unexpected error says of private data
 TRY_AGAIN = 75  # exit status of a run that was interrupted and can go on (EX_TEMPFAIL)
 
 
@@ -33,6 +36,7 @@ def job(
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
     texts: Sequence[str] = (),
+    reads: Callable[[argparse.Namespace], Sequence[Path]] | None = None,
 ) -> None:
     """Parse the arguments of a rule's script, run it, and write its provenance.
 
@@ -41,15 +45,18 @@ def job(
     ends with `*` takes several paths.
 
     Args:
-        main: does the work; what it returns is added to the provenance (`device` names the device; `inputs` names
-            more files that were read).
+        main: does the work; what it returns is added to the provenance (`device` names the device).
         inputs: names of paths that are read; they are hashed.
         outputs: names of paths that are written.
         texts: names of arguments that are plain text.
+        reads: arguments -> further files that are read, such as those that the settings name; they are hashed too.
 
     An InputError is printed without a traceback; the exit status is 2. A run that SIGTERM interrupted ends with 75
-    and goes on where it stood when it is started again. What is made from files that only their
-    owner can read (credentialed data) can only be read by its owner.
+    and goes on where it stood when it is started again.
+
+    What is made of a credentialed dataset, or from files that only their owner can read, can only be read by its
+    owner: files, and the folders that hold them. An unexpected error of such a job is printed without its message,
+    which may quote the data.
 
     Under `accelerate launch` the same script runs in several processes: the first writes the sidecar, and the others
     log warnings and errors only. Their launcher ends with 1 wherever one of them ended with anything but 0.
@@ -57,21 +64,27 @@ def job(
     meter = Meter()
     first = int(os.environ.get("RANK", "0")) == 0
     args = _parser(inputs, outputs, texts).parse_args()
-    read = _paths(args, inputs)
-    if any(path.exists() and not path.stat().st_mode & OTHERS for path in read):
-        os.umask(OTHERS)
     level = logging.INFO if first else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
-    logging.getLogger("plant").info("%s started", Path(sys.argv[0]).stem)  # a killed job leaves no empty log
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every glyph
+    log = logging.getLogger("plant")
+    log.info("%s started", Path(sys.argv[0]).stem)  # a killed job leaves no empty log
     try:
+        read = [*_paths(args, inputs), *(reads(args) if reads else ())]
+        private = _is_private(args, read)
+        if private:
+            os.umask(OTHERS)
+            sys.excepthook = _without_message
         extra = dict(main(args) or {})
         device = str(extra.pop("device", "cpu"))
         used = meter.read(device)  # of all processes
+        if first and private:
+            _close_folders()
         if first and args.provenance is not None:
             write_provenance(
                 args.provenance,
                 settings=args.settings,
-                inputs=[*read, *extra.pop("inputs", ())],
+                inputs=read,
                 seed=args.seed,
                 started=meter.started,
                 resources=_with_earlier(args, used),
@@ -82,25 +95,63 @@ def job(
             _attempts(args).unlink(missing_ok=True)
         _leave_group()
     except InputError as error:
-        logging.getLogger("plant").error("error: %s", error)
+        log.error("error: %s", error)
         sys.exit(BAD_INPUT)
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        clear = _clear(error, _paths(args, outputs))
+        if clear is None:
             raise
-        # the file may be a temporary one: what the user can act on is where the output goes
-        where = ", ".join(str(path) for path in _paths(args, outputs))
-        logging.getLogger("plant").error(
-            "error: %s: expected to write, got %r. %s; nothing half-written was kept. Then run the same command again.",
-            where, error.strerror, NO_ROOM[error.errno],
-        )  # fmt: skip
+        log.error("error: %s", clear)
         sys.exit(BAD_INPUT)
     except Interrupted as stopped:
         used = meter.read("cuda")
         if first and args.provenance is not None:
             write_json(_attempts(args), {"run": _run(args), "resources": _with_earlier(args, used)})
         _leave_group()
-        logging.getLogger("plant").warning("interrupted in %s; the same command continues from there", stopped)
+        log.warning("interrupted in %s; the same command continues from there", stopped)
         sys.exit(TRY_AGAIN)
+
+
+def _is_private(args: argparse.Namespace, read: Sequence[Path]) -> bool:
+    """Whether a job works on data that only its owner may see: the config says so, or the mode of a file it reads."""
+    dataset = args.settings.get("dataset") or {}
+    return bool(dataset.get("credentialed")) or any(path.exists() and is_private(path) for path in read)
+
+
+def _close_folders() -> None:
+    """Snakemake makes the folders of outputs before the job starts: they become their owner's alone here."""
+    for folder in {path.parent for path in written()}:
+        status = folder.stat()
+        if status.st_mode & OTHERS and status.st_uid == os.getuid():
+            folder.chmod(status.st_mode & 0o700)
+
+
+def _clear(error: OSError, outputs: Sequence[Path]) -> InputError | None:
+    """What a user can do about an error of the system; None where nothing is known."""
+    if isinstance(error, FileNotFoundError):
+        return InputError(
+            str(error.filename or "an input"), expected="a file", got="nothing there",
+            fix="It vanished while the job ran: run the same command again, what is missing is made anew.",
+        )  # fmt: skip
+    if error.errno not in NO_ROOM:
+        return None
+    # the file may be a temporary one: what the user can act on is where the output goes
+    return InputError(
+        ", ".join(map(str, outputs)), expected="to write", got=repr(os.strerror(error.errno)),
+        fix=f"{NO_ROOM[error.errno]}; nothing half-written was kept. Then run the same command again.",
+    )  # fmt: skip
+
+
+def _without_message(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print where an error happened and of what kind it is, not what it says: libraries quote the data."""
+    if os.environ.get(SHOW_ERRORS):
+        sys.__excepthook__(kind, error, trace)
+        return
+    where = "".join(traceback.format_tb(trace))
+    print(  # noqa: T201 - in place of Python's own
+        f"Traceback (most recent call last):\n{where}{kind.__name__}: (its message may quote the data, which is "
+        f"private; set {SHOW_ERRORS}=1 to see it)", file=sys.stderr,
+    )  # fmt: skip
 
 
 def _attempts(args: argparse.Namespace) -> Path:

@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 from plant.errors import InputError
 
 STALE_SECONDS = 3600
+ROOM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _WRITTEN: dict[Path, None] = {}
 
 
@@ -58,12 +59,22 @@ def atomic_path(target: Path) -> Iterator[Path]:
         partial.replace(target)
         record(target)
     except Exception as error:
-        for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):  # polars and safetensors have errors of their own
-            if f"(os error {number})" in str(error):
-                raise OSError(number, os.strerror(number), str(target)) from error
+        raise_room_error(error, target)
         raise
     finally:
         remove(partial)
+
+
+def raise_room_error(error: Exception, target: Path) -> None:
+    """Raise an OSError where a library says in its own way that a disk is full or read-only; else return."""
+    for number in ROOM_ERRORS:  # polars, safetensors and tokenizers have errors of their own
+        if f"(os error {number})" in str(error):
+            raise OSError(number, os.strerror(number), str(target)) from error
+
+
+def is_private(path: Path) -> bool:
+    """Whether group and others have no access: what is derived from such a file must be private too."""
+    return Path(path).stat().st_mode & 0o077 == 0
 
 
 def remove(path: Path) -> None:

@@ -209,6 +209,11 @@ def _without_home(value: Any) -> Any:
     return _public(value) if isinstance(value, str) else value
 
 
+def public_path(path: Path) -> str:
+    """A path as sidecars write it: below the working directory relative to it, below the home directory with `~`."""
+    return _public(str(path))
+
+
 def _public(text: str) -> str:
     """An absolute path relative to the working directory or to `~`; any other text as it is."""
     if not text.startswith("/"):

@@ -1,4 +1,4 @@
-"""Where a number comes from: `plant trace <file>`, or `plant trace <table.csv> <system> <metric>` for one cell.
+"""Where a number comes from: `plant trace <file>`, or `plant trace <table.csv> <word> ...` for some of its cells.
 
 Follows the provenance sidecars from a result back to the raw files: what each step read, whether that is still what
 lies there (SHA-256), with which settings, seed, code and versions it was made, how long it took and how much memory.
@@ -7,31 +7,41 @@ lies there (SHA-256), with which settings, seed, code and versions it was made, 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plant.errors import InputError, nearest
-from plant.files import read_json, require_file
-from plant.provenance import sha256
+from plant.cells import Cut, find_rows, print_row
+from plant.errors import InputError
+from plant.files import read_json
+from plant.provenance import SIDECAR, public_path, sha256
 
 PATTERN = "*provenance.json"
+WIDTH = 120
+UNCHANGED, GONE = "unchanged", "no longer there"
 
 
 @dataclass(frozen=True)
 class Step:
     """One job, as its sidecar tells it."""
 
-    sidecar: Path
+    sidecar: str
     facts: Mapping[str, Any]
 
+    def inputs(self, cut: Cut) -> dict[str, str]:
+        """Path -> SHA-256 when it was read, of what belongs to the systems that are asked for."""
+        return {
+            path: digest for path, digest in self.facts["inputs"].items() if cut.keeps(self.facts["settings"], path)
+        }
+
     @property
-    def inputs(self) -> Mapping[str, str]:
-        """Path -> SHA-256 when it was read."""
-        return self.facts["inputs"]
+    def versions(self) -> dict[str, str]:
+        """Packages that were installed."""
+        return {name: version for name, version in self.facts["versions"].items() if version}
 
 
 class Index:
@@ -42,150 +52,191 @@ class Index:
     """
 
     def __init__(self, root: Path) -> None:
-        self.steps: dict[str, Step] = {}
-        for sidecar in sorted(root.rglob(PATTERN)):
-            step = Step(sidecar, read_json(sidecar))
-            for output in step.facts.get("outputs", {}):
-                self.steps[output] = step
+        self.makers: dict[str, Step] = {}
+        for file in sorted(root.rglob(PATTERN), key=lambda file: (file.name != SIDECAR, file)):  # of folders the first
+            step = Step(public_path(file), read_json(file))
+            if "outputs" in step.facts:  # older sidecars name none
+                self.makers |= dict.fromkeys([step.sidecar, *step.facts["outputs"]], step)
+        self.folders: dict[str, Step] = {}
+        for output, step in self.makers.items():
+            for folder in Path(output).parents:
+                self.folders.setdefault(str(folder), step)
 
     def maker(self, path: str) -> Step | None:
-        """The job that made a file (or the first file below a folder); None for what this pipeline did not make."""
-        if path in self.steps:
-            return self.steps[path]
-        return next((step for output, step in self.steps.items() if output.startswith(f"{path}/")), None)
+        """The job that made a file, the folder around it or what lies in it; None for what no job made."""
+        around = (str(folder) for folder in Path(path).parents)
+        return next((self.makers[name] for name in (path, *around) if name in self.makers), self.folders.get(path))
 
 
-def trace(target: Path, *, root: Path, system: str | None = None) -> Iterator[str]:
-    """The lines of the chain behind a file, each step once.
+@dataclass(frozen=True)
+class Node:
+    """A step in its place: `files` of it were read by the step above, `more` of other steps stands elsewhere."""
+
+    step: Step | None
+    files: Mapping[str, str]
+    more: Mapping[str, str]
+    children: tuple[Node, ...]
+
+
+def trace(target: Path, *, root: Path, cut: Cut | None = None) -> Iterator[str]:
+    """The lines of the chain behind a file: each step once, below the last step that reads from it.
 
     Args:
-        target: a file that the pipeline made, relative to the working directory.
+        target: a file that the pipeline made, or its sidecar.
         root: folder of all results.
-        system: follow only this system where a step compares several.
+        cut: which systems are followed where a step compares several. None: all.
 
     Raises:
         InputError: no sidecar knows the file.
     """
-    index, seen = Index(root), set[Path]()
-    first = index.maker(target.as_posix())
+    index, name = Index(root), public_path(target)
+    first = index.maker(name)
     if first is None:
         raise InputError(
             str(target), expected="a file that a job of this pipeline made", got="none that a sidecar names",
-            fix=f"Give its path as it lies below {root}, from the folder in which Snakemake was started.",
+            fix=f"Give its path below {root}, from the folder in which Snakemake was started, or name another --root.",
         )  # fmt: skip
-    skipped = _others(first, system)
+    made = first.facts["outputs"].get(name)
+    tree = _tree(first, {} if made is None else {name: made}, index, cut or Cut())
+    if made is None:
+        yield name
+    yield from _lines(tree, 0, first)
+    yield ""
+    yield from textwrap.wrap(
+        "Versions: " + ", ".join(f"{name} {version}" for name, version in first.versions.items()),
+        WIDTH, subsequent_indent="  ", break_on_hyphens=False,
+    )  # fmt: skip
+    states = list(_states(tree))
+    changed = [path for path, state in states if state != UNCHANGED]
+    yield f"{len(states)} files: " + (f"{len(changed)} are not what they were" if changed else "all are what they were")
 
-    def walk(path: str, then: str | None, depth: int) -> Iterator[str]:
-        pad, step = "  " * depth, index.maker(path)
-        yield f"{pad}{path}{_state(path, then)}"
-        if step is None:
+
+def _tree(first: Step, files: Mapping[str, str], index: Index, cut: Cut) -> Node:
+    """Every step once: below the reader that is farthest from the target, so that the chain reads downwards."""
+    depth: dict[str, int] = {}
+    steps: dict[str, Step] = {}
+
+    def dive(step: Step, level: int) -> None:
+        if depth.get(step.sidecar, -1) >= level:
             return
-        if step.sidecar in seen:
-            yield f"{pad}  (see above: {step.sidecar})"
-            return
-        seen.add(step.sidecar)
-        yield from (f"{pad}  {line}" for line in describe(step))
-        for source, digest in step.inputs.items():
-            if not any(f"{source}/".startswith(f"{folder}/") for folder in skipped):
-                yield from walk(source, digest, depth + 1)
+        depth[step.sidecar], steps[step.sidecar] = level, step
+        for path in step.inputs(cut):
+            maker = index.maker(path)
+            if maker is not None and maker.sidecar != step.sidecar:
+                dive(maker, level + 1)
 
-    yield from walk(target.as_posix(), None, 0)
-    yield f"Versions: {', '.join(f'{name} {version}' for name, version in first.facts['versions'].items() if version)}"
+    dive(first, 0)
+    placed = {first.sidecar}
+
+    def node(step: Step, files: Mapping[str, str]) -> Node:
+        groups: dict[str, dict[str, str]] = {}
+        more: dict[str, str] = {}
+        for path, digest in step.inputs(cut).items():
+            maker = index.maker(path)
+            name = path if maker is None else maker.sidecar
+            if maker is not None and (name in placed or depth[name] != depth[step.sidecar] + 1):
+                more[path] = digest
+            else:
+                groups.setdefault(name, {})[path] = digest
+        placed.update(groups)
+        below = tuple(
+            node(steps[name], read) if name in steps else Node(None, read, {}, ()) for name, read in groups.items()
+        )
+        return Node(step, files, more, below)
+
+    return node(first, files)
 
 
-def describe(step: Step) -> list[str]:
-    """What a sidecar says, in lines."""
+def _lines(node: Node, level: int, first: Step) -> Iterator[str]:
+    pad = "  " * level
+    for path, digest in node.files.items():
+        yield f"{pad}{_line(path, digest)}"
+    if node.step is not None:
+        for text in describe(node.step, first):
+            yield from textwrap.wrap(
+                text, WIDTH, initial_indent=f"{pad}  ", subsequent_indent=f"{pad}    ", break_on_hyphens=False,
+                break_long_words=False,
+            )  # fmt: skip
+        if node.more:
+            yield f"{pad}  also read, described elsewhere:"
+            for path, digest in node.more.items():
+                yield f"{pad}    {_line(path, digest)}"
+    for child in node.children:
+        yield from _lines(child, level + 1, first)
+
+
+def _line(path: str, digest: str) -> str:
+    return f"{path}  {digest[:12]}  {_state(path, digest)}"
+
+
+def describe(step: Step, first: Step) -> list[str]:
+    """What a sidecar says, in lines.
+
+    Args:
+        step: the job.
+        first: the job of the target, whose versions stand at the end; others are named here.
+    """
     facts, used = step.facts, step.facts["resources"]
-    code, device = facts["code"], facts["device"]
+    code, when = facts["code"], facts["written"][:19].replace("T", " ")
     commit = "unknown code" if code["commit"] is None else f"commit {code['commit'][:12]}"
-    memory = f"{used['peak_host_mb']:,.0f} MB"
-    if used.get("peak_device_mb"):
-        memory += f" and {used['peak_device_mb']:,.0f} MB on the device"
-    return [
-        f"made {facts['written']} by {commit}{' with changes' if code['modified'] else ''}"
-        + ("" if facts["seed"] is None else f", seed {facts['seed']}"),
-        f"in {used['wall_seconds']:,.1f} s on {device['name']}, {memory}; settings in {step.sidecar}",
+    seed = "" if facts["seed"] is None else f", seed {facts['seed']}"
+    lines = [
+        f"made {when} UTC by {commit}{' with changes' if code['modified'] else ''}{seed}",
+        f"{_resources(used)} on {facts['device']['name']}; settings in {step.sidecar}",
     ]
+    other = {name: version for name, version in step.versions.items() if first.versions.get(name) != version}
+    if other:
+        lines.append(f"other versions: {', '.join(f'{name} {version}' for name, version in other.items())}")
+    return lines
 
 
-def _state(path: str, then: str | None) -> str:
-    if then is None:
-        return ""
+def _resources(used: Mapping[str, Any]) -> str:
+    parts = [f"{used['wall_seconds']:,.1f} s"]
+    if used.get("attempts", 1) > 1:
+        parts[0] += f" in {used['attempts']} attempts"
+    if used.get("processes", 1) > 1:
+        parts.append(f"{used['processes']} processes")
+    parts.append(f"{used['peak_host_mb']:,.0f} MB")
+    if used.get("peak_device_mb"):
+        parts.append(f"{used['peak_device_mb']:,.0f} MB on the device")
+    joules = [value for value in (used.get("energy_joules") or {}).values() if value is not None]
+    return ", ".join([*parts, *([f"{sum(joules):,.0f} J"] if joules else [])])
+
+
+@cache
+def _state(path: str, digest: str) -> str:
     where = Path(path).expanduser()
     if not where.exists():
-        return "  [no longer there]"
-    return "  [unchanged]" if sha256(where) == then else "  [CHANGED since it was read]"
+        return GONE
+    return UNCHANGED if sha256(where) == digest else "CHANGED since then"
 
 
-def _others(step: Step, system: str | None) -> list[str]:
-    """Folders of the systems that are not asked for."""
-    if system is None:
-        return []
-    paths = step.facts["settings"].get("paths", {})
-    found = {kind: paths.get(kind, {}) for kind in ("evaluations", "finetunings", "pretrainings", "attention")}
-    if system not in found["evaluations"]:
-        raise InputError(
-            "system", expected="a system of the table", got=repr(system), fix=nearest(system, found["evaluations"])
-        )
-    kept = set(found["evaluations"][system]) | set(found["finetunings"].get(system, ()))
-    kept |= {folder.replace("/finetuning/", "/evaluation/") for folder in kept}
-    every = {
-        folder for kind in ("evaluations", "finetunings") for folders in found[kind].values() for folder in folders
-    }
-    every |= set(found["attention"].values())
-    stage1 = {folder for folders in found["pretrainings"].values() for folder in folders}
-    own = {folder for folder in stage1 if any(_recipe(folder) == _recipe(run) for run in kept)}
-    return sorted(every - kept | stage1 - own)
-
-
-def _folders(runs: Mapping[str, Sequence[str]]) -> list[str]:
-    return [folder for folders in runs.values() for folder in folders]
-
-
-def _recipe(folder: str) -> str:
-    """The Stage 1 recipe in a run's path.
-
-    >>> _recipe("results/finetuning/demo/tiny/plant@3+focal/seed0"), _recipe("results/pretraining/demo/tiny/mse/seed0")
-    ('plant', 'mse')
-    """
-    return Path(folder).parent.name.partition("+")[0].partition("@")[0]
-
-
-def read_cell(table: Path, system: str, metric: str) -> str:
-    """The value of one system and metric in a table that was written as CSV.
-
-    Raises:
-        InputError: the table has no such row.
-    """
-    with require_file(table).open(encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    for column, wanted in (("system", system), ("metric", metric)):
-        known = [row.get(column, "") for row in rows]
-        if wanted not in known:
-            raise InputError(
-                str(table), expected=f"a {column} of the table", got=repr(wanted), fix=nearest(wanted, known)
-            )
-        rows = [row for row in rows if row[column] == wanted]
-    return ", ".join(row["value"] for row in rows)
+def _states(node: Node) -> Iterator[tuple[str, str]]:
+    found = {path: _state(path, digest) for path, digest in (*node.files.items(), *node.more.items())}
+    yield from found.items()
+    for child in node.children:
+        yield from _states(child)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """`plant trace FILE [SYSTEM METRIC]`."""
-    parser = argparse.ArgumentParser(prog="plant", description=__doc__.splitlines()[0] if __doc__ else None)
+    """`plant trace FILE [WORD ...]`."""
+    parser = argparse.ArgumentParser(prog="plant", description=(__doc__ or "").splitlines()[0])
     command = parser.add_subparsers(dest="command", required=True).add_parser("trace", help="where a result comes from")
     command.add_argument("file", type=Path, help="a file below results/")
-    command.add_argument("system", nargs="?", help="of a table in CSV: name of the row")
-    command.add_argument("metric", nargs="?", help="of a table in CSV: name of the column")
+    command.add_argument("words", nargs="*", help="names of a cell of a table in CSV, such as: plant p@5")
+    command.add_argument("--system", help="follow this system only where several are compared")
     command.add_argument("--root", type=Path, default=Path("results"), help="folder of all results (results)")
     args = parser.parse_args(arguments)
     try:
-        if args.system and args.metric:
-            value = read_cell(args.file, args.system, args.metric)
-            print(f"{args.system}, {args.metric}: {value}")  # noqa: T201 - what the command is for
-        for line in trace(args.file, root=args.root, system=args.system):
-            print(line)  # noqa: T201
+        rows = find_rows(args.file, args.words) if args.words else []
+        cut = Cut.of(rows)
+        if args.system:
+            cut = Cut(frozenset([args.system]), cut.experiments)
+        lines = [*trace(args.file, root=args.root, cut=cut)]
     except InputError as error:
         sys.exit(f"plant: {error}")
+    for line in [*map(print_row, rows), *([""] if rows else []), *lines]:
+        print(line)  # noqa: T201 - what the command is for
 
 
 if __name__ == "__main__":

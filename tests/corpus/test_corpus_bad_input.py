@@ -86,7 +86,7 @@ def lists(**ids: str) -> Callable[[Path], object]:
 
     def spoil(path: Path) -> None:
         for name, content in ids.items():
-            (path.parent / f"{name}.ids").write_text(content)
+            (path.parent / f"{name}.ids").write_text(content.replace(" ", "\n"))
 
     return spoil
 

@@ -39,7 +39,7 @@ def assert_same(first, second, tolerance=1e-11):
         torch.testing.assert_close(one, two, rtol=tolerance, atol=tolerance)
 
 
-@pytest.fixture(params=[2**19, 16 * 48, 1], ids=["one tile", "several tiles", "tiles of 16 labels"])
+@pytest.fixture(params=[2**19, 1], ids=["one tile", "tiles of 32 labels"])
 def tile(request, monkeypatch):
     monkeypatch.setattr(attention_kernel, "TILE", request.param)
 
@@ -61,7 +61,7 @@ def test_logits_and_gradients_equal_the_literal_form_and_torch_attention(tile, m
     assert_same(by_hand, attended)
 
 
-@pytest.mark.parametrize("m", [1, 17, 50, 70])
+@pytest.mark.parametrize("m", [1, 17, 50, 170])
 def test_labels_of_each_document_have_the_logits_and_gradients_of_torch_attention(tile, m):
     model = make()
     hidden, mask = batch()

@@ -148,6 +148,11 @@ def test_credentialed_text_is_never_drawn(toy):
         evaluation={"show_credentialed": True},
     )
     assert may_show_text(asked.settings, asked.experiment)
+    with look():
+        marked, plain = (figure_builders(one.inputs, **one.arguments)["attention"]() for one in (asked, toy))
+    assert "fever" in texts(marked)
+    assert "do not share this" in texts(marked)
+    assert "do not share this" not in texts(plain)
 
 
 def test_attention_pairs_planted_and_random_over_the_same_tokens(toy):

@@ -139,6 +139,17 @@ def test_credentialed_text_never_reaches_the_report(toy, figures):
     assert "credentialed and is not shown" in text
 
 
+def test_credentialed_text_that_was_asked_for_is_marked(toy, figures):
+    private = toy.with_config(
+        datasets={"toy": {"source": "mimic3", "generate": {}, "credentialed": True}},
+        evaluation={"show_credentialed": True},
+    )
+    page = Page(report(private, figures))
+    assert "productive" in page.text
+    assert page.text.count("do not share this") == 2  # on top, and over the text
+    assert "do not share this" not in Page(report(toy, figures)).text
+
+
 def test_titles_cannot_inject_markup(toy, figures):
     evil = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": "<img src=x onerror=1>"}})
     assert all(image["src"].startswith("data:") for image in Page(report(evil, figures)).all("img"))

@@ -20,6 +20,7 @@ rule audit:
     output:
         page="<results>/paper/audit.md",
         table="<results>/paper/audit.csv",
+        provenance="<results>/paper/audit.provenance.json",
     log:
         "logs/paper/audit.log",
     benchmark:
@@ -31,4 +32,5 @@ rule audit:
         settings=section(),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --values {input.values} --explanations {input.explanations} --page {output.page} --table {output.table} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --values {input.values} --explanations {input.explanations}"
+        " --page {output.page} --table {output.table} --provenance {output.provenance} > {log} 2>&1"

@@ -15,6 +15,7 @@ from typing import get_args
 os.environ.update(
     PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]),
     PYTHONPATH=str(Path(workflow.basedir) / "src"),
+    TORCHDYNAMO_DISABLE="1",  # nothing here compiles with torch; to load its compiler takes every LoRA job 1.5 s
 )
 sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 

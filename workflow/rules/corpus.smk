@@ -40,6 +40,7 @@ rule synthetic:
     """A stand-in in the dataset's raw form, so that it goes through the real ingestion."""
     output:
         raw=directory("<results>/corpus/{dataset}/raw"),
+        provenance="<results>/corpus/{dataset}/raw.provenance.json",
     log:
         "logs/corpus/{dataset}/synthetic.log",
     benchmark:
@@ -53,7 +54,8 @@ rule synthetic:
         settings=lambda wildcards: section(dataset=SETTINGS.datasets[wildcards.dataset]),
         rooms=digest("corpus"),
     shell:
-        "{params.script} --settings {params.settings} --raw {output.raw} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --raw {output.raw} --provenance {output.provenance}"
+        " > {log} 2>&1"
 
 
 rule corpus:
@@ -118,6 +120,7 @@ rule tokenizer:
         train="<results>/corpus/{dataset}/train.parquet",
     output:
         tokenizer=directory("<results>/corpus/{dataset}/{backbone}/tokenizer"),
+        provenance="<results>/corpus/{dataset}/{backbone}/tokenizer.provenance.json",
     log:
         "logs/corpus/{dataset}/{backbone}/tokenizer.log",
     benchmark:
@@ -130,7 +133,7 @@ rule tokenizer:
         rooms=digest("corpus"),
     shell:
         "{params.script} --settings {params.settings} --train {input.train} --tokenizer {output.tokenizer}"
-        " > {log} 2>&1"
+        " --provenance {output.provenance} > {log} 2>&1"
 
 
 rule tokens:

@@ -193,6 +193,7 @@ rule attention:
         ),
     output:
         attention="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention.parquet",
+        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention.provenance.json",
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention.log",
     benchmark:
@@ -218,4 +219,4 @@ rule attention:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
         " --tokens {input.tokens} --vocabulary {input.vocabulary} --relevance {input.relevance}"
         " --backbone {params.backbone} {params.options} --weights {params.weights}"
-        " --attention {output.attention} > {log} 2>&1"
+        " --attention {output.attention} --provenance {output.provenance} > {log} 2>&1"

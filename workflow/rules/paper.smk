@@ -170,6 +170,7 @@ rule write_plan:
     """Jobs and GPU hours of the whole config, before anything runs."""
     output:
         grid_item("plan"),
+        provenance="<results>/paper/plan.provenance.json",
     log:
         "logs/paper/plan.log",
     benchmark:
@@ -183,7 +184,7 @@ rule write_plan:
         out=subpath(output[0], parent=True),
         rooms=digest("paper", "settings"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} > {log} 2>&1"
+        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
 
 
 # `snakemake table_6` writes the table from whatever has run, at once, and says what is missing; `all` writes it when

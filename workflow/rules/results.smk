@@ -58,8 +58,11 @@ def grid_item(item):
 
 
 def grid_files(wildcards):
-    """What the paper's items read, of every experiment that `all` runs."""
-    return list(dict.fromkeys(file for name in asked() for file in experiment_files(name)))
+    """What the paper's items wait for: the tables of every experiment that `all` runs, which stand for all that they are
+    made from, and the metrics of those without tables. (All files of all experiments would be thousands an item.)"""
+    tables = [paper_tables(name)[0] for name in reported()]
+    metrics = [file for name in asked() if name not in reported() for file in score_files(name, "metrics.json")]
+    return list(dict.fromkeys(tables + metrics))
 
 
 def grid_settings(**more):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plant.commandline import job
 from plant.evaluation.attention import write_attention
-from plant.model.assemble import load_weights, prepare
+from plant.model.assemble import load_weights, made_backbone, prepare
 from plant.pretraining.lists import load_top_tokens
 from plant.settings import Evaluation
 
@@ -32,4 +32,5 @@ if __name__ == "__main__":
         inputs=("tokens", "vocabulary", "relevance", "weights", "features?"),
         outputs=("attention",),
         texts=("backbone", "corpus"),
+        reads=made_backbone,
     )

@@ -1,9 +1,11 @@
 """Read, clean, split and check one dataset."""
 
 from argparse import Namespace
+from pathlib import Path
 
 from plant.commandline import job
 from plant.corpus.build import build_corpus
+from plant.corpus.named import files_read
 from plant.settings import parse_dataset
 
 
@@ -11,5 +13,9 @@ def main(args: Namespace) -> None:
     build_corpus(parse_dataset(args.settings["dataset"]), args.out, raw=args.raw)
 
 
+def reads(args: Namespace) -> list[Path]:
+    return files_read(parse_dataset(args.settings["dataset"]))
+
+
 if __name__ == "__main__":
-    job(main, inputs=("raw?",), outputs=("out",))
+    job(main, inputs=("raw?",), outputs=("out",), reads=reads)

@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from plant.commandline import job
-from plant.model.assemble import load_training_data, parse_network
+from plant.model.assemble import load_training_data, made_backbone, parse_network
 from plant.model.backbone import load_backbone
 from plant.model.features import write_features
 from plant.model.parallel import own_device
@@ -19,4 +19,4 @@ def main(args: Namespace) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("tokens",), outputs=("features",), texts=("backbone", "corpus"))
+    job(main, inputs=("tokens",), outputs=("features",), texts=("backbone", "corpus"), reads=made_backbone)

@@ -7,7 +7,7 @@ from plant.commandline import job
 from plant.files import write_table
 from plant.finetuning.candidates import load_shortlist
 from plant.finetuning.finetune import finetune
-from plant.model.assemble import load_weights, prepare, run_digest, save_weights
+from plant.model.assemble import load_weights, made_backbone, prepare, run_digest, save_weights
 from plant.model.parallel import processes
 from plant.settings import Finetuning
 
@@ -37,4 +37,5 @@ if __name__ == "__main__":
         inputs=("labels", "tokens", "planted*", "features?", "embeddings?", "shortlist?"),
         outputs=("out",),
         texts=("backbone", "corpus"),
+        reads=made_backbone,
     )

@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from plant.commandline import job
-from plant.model.assemble import parse_network
+from plant.model.assemble import made_backbone, parse_network
 from plant.model.descriptions import write_label_embeddings
 from plant.model.parallel import own_device
 
@@ -17,4 +17,4 @@ def main(args: Namespace) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("labels?", "tokens?"), outputs=("embeddings",), texts=("backbone", "corpus"))
+    job(main, inputs=("labels?", "tokens?"), outputs=("embeddings",), texts=("backbone", "corpus"), reads=made_backbone)

@@ -1,7 +1,7 @@
 """One table or figure of the paper beside ours, from whatever has run."""
 
-import logging
 from argparse import Namespace
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -11,13 +11,16 @@ from plant.paper.inputs import Inputs, files_read
 from plant.settings import Settings
 
 
-def main(args: Namespace) -> dict[str, object]:
+def main(args: Namespace) -> None:
     paths = TypeAdapter(dict[str, Inputs]).validate_python(args.settings["paths"])
     settings = Settings.model_validate(args.settings["config"])
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every glyph
     write_item(args.settings["item"], settings, paths, args.out)
-    return {"inputs": list(dict.fromkeys(file for each in paths.values() for file in files_read(each)))}
+
+
+def reads(args: Namespace) -> list[Path]:
+    paths = TypeAdapter(dict[str, Inputs]).validate_python(args.settings["paths"])
+    return list(dict.fromkeys(file for each in paths.values() for file in files_read(each)))
 
 
 if __name__ == "__main__":
-    job(main, outputs=("out",))
+    job(main, outputs=("out",), reads=reads)

@@ -6,7 +6,7 @@ from pathlib import Path
 from plant.commandline import job
 from plant.evaluation.predict import predict_split
 from plant.finetuning.candidates import load_shortlist
-from plant.model.assemble import load_weights, prepare
+from plant.model.assemble import load_weights, made_backbone, prepare
 from plant.settings import Evaluation, Finetuning
 
 
@@ -25,4 +25,10 @@ def main(args: Namespace) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("tokens", "weights", "features?", "shortlist?"), outputs=("out",), texts=("backbone", "corpus"))
+    job(
+        main,
+        inputs=("tokens", "weights", "features?", "shortlist?"),
+        outputs=("out",),
+        texts=("backbone", "corpus"),
+        reads=made_backbone,
+    )

@@ -5,7 +5,7 @@ from argparse import Namespace
 from plant.checkpoints import discard_checkpoint
 from plant.commandline import job
 from plant.files import write_table
-from plant.model.assemble import prepare, run_digest, save_weights
+from plant.model.assemble import made_backbone, prepare, run_digest, save_weights
 from plant.model.parallel import processes
 from plant.pretraining.lists import load_top_tokens
 from plant.pretraining.pretrain import pretrain, publish_epochs
@@ -34,4 +34,5 @@ if __name__ == "__main__":
         inputs=("labels", "tokens", "relevance", "features?", "embeddings?"),
         outputs=("out",),
         texts=("backbone", "corpus"),
+        reads=made_backbone,
     )

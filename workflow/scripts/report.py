@@ -1,6 +1,7 @@
 """The report of one experiment."""
 
 from argparse import Namespace
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -10,7 +11,7 @@ from plant.paper.report import write_report
 from plant.settings import Settings
 
 
-def main(args: Namespace) -> dict[str, object]:
+def main(args: Namespace) -> None:
     paths = TypeAdapter(Inputs).validate_python(args.settings["paths"])
     write_report(
         paths,
@@ -20,8 +21,11 @@ def main(args: Namespace) -> dict[str, object]:
         settings=Settings.model_validate(args.settings["config"]),
         experiment=args.settings["experiment"],
     )
-    return {"inputs": files_read(paths)}
+
+
+def reads(args: Namespace) -> list[Path]:
+    return files_read(TypeAdapter(Inputs).validate_python(args.settings["paths"]))
 
 
 if __name__ == "__main__":
-    job(main, inputs=("figures", "choices"), outputs=("report",))
+    job(main, inputs=("figures", "choices"), outputs=("report",), reads=reads)

@@ -4,6 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from plant.commandline import job
+from plant.corpus.named import files_read
 from plant.corpus.subset import build_subset
 from plant.settings import Subset
 
@@ -12,5 +13,9 @@ def main(args: Namespace) -> None:
     build_subset(Subset.model_validate(args.settings["dataset"]), Path(args.corpus), args.out)
 
 
+def reads(args: Namespace) -> list[Path]:
+    return files_read(Subset.model_validate(args.settings["dataset"]))
+
+
 if __name__ == "__main__":
-    job(main, inputs=("documents*",), outputs=("out",), texts=("corpus",))
+    job(main, inputs=("documents*",), outputs=("out",), texts=("corpus",), reads=reads)

@@ -1,6 +1,7 @@
 """Tables of one experiment."""
 
 from argparse import Namespace
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -10,12 +11,15 @@ from plant.paper.tables import write_tables
 from plant.settings import Settings
 
 
-def main(args: Namespace) -> dict[str, object]:
+def main(args: Namespace) -> None:
     paths = TypeAdapter(Inputs).validate_python(args.settings["paths"])
     settings = Settings.model_validate(args.settings["config"])
     write_tables(paths, args.out, settings=settings, experiment=args.settings["experiment"])
-    return {"inputs": files_read(paths)}
+
+
+def reads(args: Namespace) -> list[Path]:
+    return files_read(TypeAdapter(Inputs).validate_python(args.settings["paths"]))
 
 
 if __name__ == "__main__":
-    job(main, outputs=("out",))
+    job(main, outputs=("out",), reads=reads)

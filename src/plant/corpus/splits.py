@@ -53,9 +53,11 @@ def published(split: Split) -> dict[str, str] | None:
 
 
 def _read_ids(path: Path) -> list[str]:
-    lines = require_file(path).read_text(encoding="utf-8").split()
-    if not lines:
-        raise InputError(str(path), expected="one document id a line", got="an empty file", fix="Check the path.")
+    lines = [line.strip() for line in require_file(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    several = sum(len(line.split()) > 1 for line in lines)
+    if not lines or several:  # a file of texts must not come to be quoted as ids
+        got = f"several words in {several} of {len(lines)} lines" if lines else "an empty file"
+        raise InputError(str(path), expected="one document id a line", got=got, fix="Check the path.")
     return [line.strip('"').removesuffix(".0") for line in lines]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plant.files import record
+from plant.files import raise_room_error, record
 
 
 @contextmanager
@@ -22,11 +22,6 @@ def owner_only(private: bool) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-def is_private(file: Path) -> bool:
-    """Whether group and others have no access: what is derived from such a file must be private too."""
-    return Path(file).stat().st_mode & 0o077 == 0
 
 
 @contextmanager
@@ -45,5 +40,8 @@ def staged(out: Path, *, private: bool = False) -> Iterator[Path]:
             for file in sorted(folder.iterdir()):
                 file.replace(Path(out) / file.name)
                 record(Path(out) / file.name)
+        except Exception as error:
+            raise_room_error(error, Path(out))
+            raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -11,8 +11,7 @@ import polars as pl
 from plant import settings
 from plant.corpus import build, identity, label_space, report
 from plant.corpus.documents import SPLITS, Documents, canonical
-from plant.corpus.staging import is_private
-from plant.files import require_file
+from plant.files import is_private, require_file
 
 
 def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:

@@ -13,9 +13,9 @@ from plant import settings
 from plant.corpus import encoders
 from plant.corpus.documents import SPLITS
 from plant.corpus.encoders import Encoder, Pieces, Vocabulary
-from plant.corpus.staging import is_private, owner_only, staged
+from plant.corpus.staging import owner_only, staged
 from plant.errors import InputError
-from plant.files import atomic_path, require_file, write_arrays, write_json
+from plant.files import atomic_path, is_private, require_file, write_arrays, write_json
 
 BATCH = 256
 """Documents encoded at once: bounds the memory of the tokenizer's objects."""

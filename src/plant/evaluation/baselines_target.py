@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from plant.corpus.reader import Labels
-from plant.corpus.staging import is_private, owner_only
+from plant.corpus.staging import owner_only
 from plant.evaluation.documents import Ranking, ndcg_at
 from plant.evaluation.scores import write_scores
 from plant.evaluation.top import top_labels, top_stored
-from plant.files import write_json
+from plant.files import is_private, write_json
 from plant.settings import Evaluation
 
 SPLITS = ("val", "test")

@@ -12,7 +12,9 @@ docs/speed/bootstrap.md counts the operations.
 """
 
 import numpy as np
-from numba import njit, uint8
+from numba import uint8
+
+from plant.compiled import njit
 
 CHUNK = 512
 """Resamples that are summed side by side: measured best of 64 to 2048 (the weights of a chunk stay in the cache)."""
@@ -21,7 +23,7 @@ BUCKETS = 5
 GUIDED = 256
 """Levels of a label from which on a table pays that says where to search."""
 _RUN, _TIE, _TRUE = 0, 2, 4
-_BYTE, _STEP = 255, 8_000_000  # _STEP bytes of 255 still fit a signed 32-bit sum
+_STEP = 8_000_000  # so many bytes of 255 still fit a signed 32-bit sum
 
 
 def pack(weights: np.ndarray) -> np.ndarray | None:
@@ -42,7 +44,7 @@ def pack(weights: np.ndarray) -> np.ndarray | None:
     return packed
 
 
-@njit(cache=True)
+@njit()
 def _guide(levels):  # type: ignore[no-untyped-def]
     """guide[h]: the number of levels (descending) whose upper 16 bits are h or more; a search begins beside them."""
     guide = np.zeros((1 << 16) + 1, dtype=np.int64)
@@ -53,7 +55,7 @@ def _guide(levels):  # type: ignore[no-untyped-def]
     return guide
 
 
-@njit(cache=True)
+@njit()
 def place(  # type: ignore[no-untyped-def]
     starts, documents, codes, truth, signs, levels, level_starts, order, cuts
 ):
@@ -98,7 +100,7 @@ def place(  # type: ignore[no-untyped-def]
                 counts[k] += 1
 
 
-@njit(cache=True)
+@njit()
 def areas(  # type: ignore[no-untyped-def]
     order, cuts, level_starts, retrieved, packed, limit, above_rows, above, total, auc, precision
 ):
@@ -145,7 +147,7 @@ def areas(  # type: ignore[no-untyped-def]
                 precision[label, first + b] = precise[b] / found[b] if found[b] > 0 else np.nan
 
 
-@njit(cache=True)
+@njit()
 def totals(order, cuts, packed, limit, sums):  # type: ignore[no-untyped-def]
     """Add to `sums` (lists, B) the weights of the documents order[cuts[i]:cuts[i + 1]] of each list."""
     width = packed.shape[2]
@@ -162,7 +164,7 @@ def totals(order, cuts, packed, limit, sums):  # type: ignore[no-untyped-def]
                 sums[i, first + b] += one[b]
 
 
-@njit(cache=True)
+@njit()
 def _add(sums, sign, rows, documents, limit, narrow, wide):  # type: ignore[no-untyped-def]
     """sums += sign * the rows of the documents; `narrow` and `wide` are scratch."""
     width = sums.size
@@ -182,7 +184,7 @@ def _add(sums, sign, rows, documents, limit, narrow, wide):  # type: ignore[no-u
             sums[b] += sign * wide[b]
 
 
-@njit(cache=True)
+@njit()
 def _add_bytes(narrow, rows, documents):  # type: ignore[no-untyped-def]
     """narrow = sum of the rows of the documents, eight at a time: fewer stores."""
     narrow[:] = 0

@@ -154,6 +154,16 @@ def prepare(
     return data, classifier, facts
 
 
+def made_backbone(args: argparse.Namespace) -> list[Path]:
+    """The folder of a random backbone, which a job reads beside its other inputs; nothing for one from elsewhere.
+
+    Args:
+        args: of the script: settings (with the section backbone) and backbone. A hub id and its revision stand in the
+            settings; its weights are not hashed.
+    """
+    return [Path(args.backbone)] if args.settings["backbone"]["kind"] == "random" else []
+
+
 def save_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> None:
     """Write the label attention, the trained part of the backbone and, after Stage 2, the head."""
     save_tensors(folder / ATTENTION, classifier.attention.state_dict())

@@ -16,6 +16,7 @@ PyTorch has no fast exp on every processor. What all this needs and takes: docs/
 Symbols as in `plant.model.label_attention`; N counts the tokens of all documents, r the labels of one document.
 """
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,7 +29,8 @@ from torch.nn import functional as F
 TILE = 2**19  # entries of S that exist at a time: 2 MiB in fp32, and as much for X
 LIMIT = 64.0  # scores up to it (to base 2) have powers that fp32 holds, and so have their sums: no maximum is needed
 LOG2_E = math.log2(math.e)
-STEP = 16  # tokens and labels come in multiples of it: oneDNN compiles a product for every shape that it meets
+STEP = 32  # tokens and labels of a product come in few numbers: oneDNN compiles, and keeps half a MB for, every shape
+KEPT = 31 * 2**20  # bytes
 
 
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -92,17 +94,27 @@ def label_logits(
     Args:
         queries: W_Q E + b_Q (|L|, h).
         folded: U, that is W_O^T c_l as rows (|L|, h), see `plant.model.label_attention.Head`.
-        keys: W_K H + b_K (N, h), one document after the other, without padding.
+        keys: W_K H + b_K (N, h), one document after the other, without padding between them.
         values: W_V H + b_V (N, h).
-        lengths: tokens of each document, N in all. A document without a token has logits 0.
+        lengths: tokens of each document, N in all or fewer. A document without a token has logits 0.
         heads: G.
         labels: ids (B, m) of each document, or None for all.
 
     Returns:
         (B, m), or (B, |L|). Differentiable once.
     """
-    scaled = queries * (1 / math.sqrt(queries.shape[1] / heads))
-    return _LabelLogits.apply(scaled, folded, keys, values, labels, lengths, heads)
+    _keep_freed_memory()
+    return _LabelLogits.apply(queries, folded, keys, values, labels, lengths, heads)
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Let the C library of Linux keep what tiles free, for the next tile, instead of handing it back and forth.
+
+    It keeps up to twice the largest block of at most 32 MiB that was freed so far. This one is never written to, so
+    it costs nothing. Without it a process that has not freed much yet spends up to half its time on page faults.
+    """
+    torch.empty(KEPT, dtype=torch.uint8)
 
 
 class _LabelLogits(Function):
@@ -123,12 +135,14 @@ class _LabelLogits(Function):
         documents = len(lengths) if any(ctx.needs_input_grad) else 1  # whose O is kept
         logits = queries.new_zeros(len(lengths), m)
         attended, normaliser = queries.new_empty(documents, m, h), queries.new_empty(documents, m, heads)
-        powers = queries * LOG2_E
-        q, u, largest = _by_head(powers, heads), folded, _largest(powers, heads)
+        factor = _scale(h, heads) * LOG2_E
+        largest = factor * _largest(queries, heads)
+        q, u = _by_head(queries, heads).mul_(factor), folded
         for document, tokens in _spans(lengths):
             if labels is not None:
                 ids = labels[document]
-                q, u = _by_head(powers.index_select(0, ids), heads), folded.index_select(0, ids)
+                q = _by_head(queries.index_select(0, ids), heads).mul_(factor)
+                u = folded.index_select(0, ids)
             k, v = keys[tokens], values[tokens]
             safe = (largest * _largest(k, heads) <= LIMIT).tolist()
             o, z = attended[document % documents], normaliser[document % documents]
@@ -145,13 +159,13 @@ class _LabelLogits(Function):
         of_queries, of_folded = torch.zeros_like(queries), torch.zeros_like(folded)
         of_keys, of_values = torch.zeros_like(keys), torch.zeros_like(values)
         for document, tokens in _spans(ctx.lengths):
-            kept, g = _nonzero(gradient[document])
+            kept, g, step = _nonzero(gradient[document], tokens.stop - tokens.start)
             if not len(kept):
                 continue
             ids = kept if labels is None else labels[document].index_select(0, kept)
             q, u = queries.index_select(0, ids), folded.index_select(0, ids)
             o, z = (x[document].index_select(0, kept) for x in (attended, normaliser))
-            dq, dk, dv = _document_backward(q, u, o, z, keys[tokens], values[tokens], g[:, None])
+            dq, dk, dv = _document_backward(q, u, o, z, keys[tokens], values[tokens], g[:, None], step)
             of_queries.index_add_(0, ids, dq)
             of_folded.index_add_(0, ids, o.mul_(g[:, None]))
             of_keys[tokens], of_values[tokens] = dk, dv
@@ -162,7 +176,7 @@ def _attend(q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Te
     """O of one document and the logarithm of what divides its S.
 
     Args:
-        q: queries times log2(e), (G, r, d).
+        q: queries times log2(e) / sqrt(d), (G, r, d).
         keys: (n, h).
         values: (n, h).
         safe: for each head, whether all scores are within `LIMIT`.
@@ -171,7 +185,7 @@ def _attend(q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Te
     """
     heads, r, _ = q.shape
     k, v, beyond = _tokens(keys, heads), _tokens(values, heads), _beyond(keys)
-    for rows, head in _tiles(r, len(keys), heads):
+    for rows, head in _tiles(r, min(r, _step(r, len(keys))), heads):
         s = product(q[head, rows], k[head], beyond)
         top = 0 if safe[head] else s.amax(1, keepdim=True)
         total = (s if safe[head] else s.sub_(top)).exp2_().sum(1, keepdim=True)
@@ -180,7 +194,7 @@ def _attend(q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Te
 
 
 def _document_backward(
-    q: Tensor, u: Tensor, o: Tensor, z: Tensor, keys: Tensor, values: Tensor, g: Tensor
+    q: Tensor, u: Tensor, o: Tensor, z: Tensor, keys: Tensor, values: Tensor, g: Tensor, step: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients by Q, K, V of one document: (r, h), (n, h), (n, h).
 
@@ -192,23 +206,25 @@ def _document_backward(
         keys: (n, h).
         values: (n, h).
         g: gradients of the logits (r, 1).
+        step: labels of a tile; divides r.
     """
     r, heads = z.shape
+    scale = _scale(q.shape[1], heads)
     k, v, beyond = _tokens(keys, heads), _tokens(values, heads), _beyond(keys)
-    gq, gu = ((g * x).T.contiguous().view(heads, -1, r) for x in (q, u))  # (G, d, r)
+    gq, gu = ((g * x).T.contiguous().view(heads, -1, r) for x in (q * scale, u))  # (G, d, r)
     y = (o * u).view(r, heads, -1).sum(-1)
-    q, u = _less(_by_head(q * LOG2_E, heads), z), _less(_by_head(u, heads), y)  # (G, r, d + 1)
+    q, u = _less(_by_head(q * (scale * LOG2_E), heads), z), _less(_by_head(u, heads), y)  # (G, r, d + 1)
     k_one, v_one = F.pad(k, (0, 1), value=1), F.pad(v, (0, 1), value=1)
     dq = torch.empty_like(o).view(r, heads, -1)
     dk, dv = (x.new_zeros(heads, x.shape[2], x.shape[1]) for x in (k, v))  # (G, d, n')
-    for rows, head in _tiles(r, len(keys), heads):
+    for rows, head in _tiles(r, step, heads):
         s = product(q[head, rows], k_one[head], beyond).exp2_()
         dv[head] += product(gu[head, :, rows], s.T)
-        x = product(u[head, rows], v_one[head]).mul_(s)
+        x = product(u[head, rows], v_one[head], torch.zeros_like(beyond)).mul_(s)
         dk[head] += product(gq[head, :, rows], x.T)
         dq[rows, head] = product(x, k[head].T)
     dk, dv = (x[:, :, : len(keys)].flatten(0, 1).T for x in (dk, dv))
-    return dq.view(r, -1).mul_(g), dk, dv
+    return dq.view(r, -1).mul_(g * scale), dk, dv
 
 
 def _largest(x: Tensor, heads: int) -> Tensor:
@@ -221,19 +237,37 @@ def _less(x: Tensor, numbers: Tensor) -> Tensor:
     return torch.cat([x, -numbers.T[:, :, None]], 2)
 
 
-def _nonzero(gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions of the entries that are not 0, and those entries; the first position fills up to `STEP`, with 0."""
+def _scale(h: int, heads: int) -> float:
+    """1 / sqrt(d)"""
+    return 1 / math.sqrt(h / heads)
+
+
+def _nonzero(gradient: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
+    """Positions of the entries that are not 0, those entries, and labels of a tile for n tokens, which divides their
+    number: the first position, with 0, fills up."""
     kept = gradient.nonzero()[:, 0]
-    missing = -len(kept) % STEP if len(kept) < len(gradient) else 0
-    return torch.cat([kept, kept[:1].expand(missing)]), F.pad(gradient[kept], (0, missing))
+    step = _step(len(kept), n)
+    missing = -len(kept) % step
+    return torch.cat([kept, kept[:1].expand(missing)]), F.pad(gradient[kept], (0, missing)), step
 
 
-def _tiles(r: int, n: int, heads: int) -> Iterator[tuple[slice, int]]:
-    """Rows with at most `TILE` scores, and a head."""
-    step = max(STEP, TILE // n // STEP * STEP)
+def rounded(n: int) -> int:
+    """Tokens of a product: n, or up to an eighth more."""
+    step = max(STEP, 2 ** (n.bit_length() - 4))
+    return -(-n // step) * step
+
+
+def _step(r: int, n: int) -> int:
+    """Labels of a tile of about `TILE` scores, where r labels and n tokens make tiles of like size."""
+    count = max(1, -(-r * rounded(n) // TILE))
+    return max(1, -(-r // (count * STEP))) * STEP
+
+
+def _tiles(r: int, step: int, heads: int) -> Iterator[tuple[slice, int]]:
+    """`step` rows and a head; the last rows may overlap those before."""
     for head in range(heads):
         for start in range(0, r, step):
-            yield slice(start, min(start + step, r)), head
+            yield slice(min(start, r - step), min(start + step, r)), head
 
 
 def _spans(lengths: Sequence[int]) -> Iterator[tuple[int, slice]]:
@@ -251,12 +285,11 @@ def _by_head(x: Tensor, heads: int) -> Tensor:
 
 
 def _tokens(x: Tensor, heads: int) -> Tensor:
-    """(n, h) -> (G, n', d), contiguous: n' is n rounded up to `STEP`, rows beyond are 0"""
-    return _by_head(F.pad(x, (0, 0, 0, -len(x) % STEP)), heads)
+    """(n, h) -> (G, n', d), contiguous: n' is n rounded up, rows beyond n are 0"""
+    return _by_head(F.pad(x, (0, 0, 0, rounded(len(x)) - len(x))), heads)
 
 
-def _beyond(tokens: Tensor) -> Tensor | None:
-    """What the softmax adds to scores: 0 for the n tokens, -inf for the rows (n') that `_tokens` puts beyond them."""
+def _beyond(tokens: Tensor) -> Tensor:
+    """What is added to scores (n'): 0 at the n tokens, -inf at the rows that `_tokens` puts beyond them."""
     n = len(tokens)
-    missing = -n % STEP
-    return F.pad(tokens.new_zeros(n), (0, missing), value=-math.inf) if missing else None
+    return F.pad(tokens.new_zeros(n), (0, rounded(n) - n), value=-math.inf)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from plant.model.attention_kernel import affine, label_logits
+from plant.model.attention_kernel import affine, label_logits, rounded
 from plant.model.label_attention import Head, LabelAttention
 
 FEW = 2**20  # multiply-adds of one head's scores of one document; below, PyTorch's attention is the faster one
@@ -143,8 +143,12 @@ class LabelClassifier(nn.Module):
         return self.logits(self.hidden_states(documents), documents.mask, vectors=vectors)
 
     def _visible(self, hidden: Tensor, mask: Tensor) -> tuple[Tensor, list[int]]:
-        """The tokens that label attention sees (N, h), document after document, and how many each document has."""
-        batch, n, _ = hidden.shape
-        if not self.mask_padding:
-            return hidden.flatten(0, 1), [n] * batch
-        return hidden.flatten(0, 1).index_select(0, mask.flatten().nonzero()[:, 0]), mask.sum(1).tolist()
+        """The tokens that label attention sees, document after document (N', h), and how many each document has.
+
+        The first one, again, makes their number a round one.
+        """
+        seen = mask if self.mask_padding else torch.ones_like(mask)
+        positions = seen.flatten().nonzero()[:, 0]
+        more = rounded(len(positions)) - len(positions)
+        positions = torch.cat([positions, positions[:1].expand(more)])
+        return hidden.flatten(0, 1).index_select(0, positions), seen.sum(1).tolist()

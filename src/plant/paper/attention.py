@@ -15,6 +15,7 @@ EXCERPT = 70
 """Tokens that the printed figure shows of a document."""
 UNDERLINED = 5
 """Different tokens that are marked as the most relevant ones of a document."""
+MARK = "Credentialed text. Only for those whom its data use agreement names: do not share this."
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class Reading:
 def may_show_text(settings: Settings, experiment: Experiment) -> bool:
     """False for credentialed data, unless the config asks for it in so many words."""
     return not settings.is_credentialed(experiment.dataset) or settings.evaluation.show_credentialed
+
+
+def mark(settings: Settings, experiment: Experiment) -> str:
+    """What stands over every view of credentialed text; empty where the text is open."""
+    return MARK if settings.is_credentialed(experiment.dataset) else ""
 
 
 def readings(attention: pl.DataFrame, roles: Roles, *, documents: int) -> tuple[Reading, ...]:

@@ -13,6 +13,8 @@ from plant.errors import InputError, nearest
 from plant.files import read_json, require_file
 from plant.statistics.significance import arrow
 
+NOT_COUNTED = "attention.provenance.json"
+"""The views of a few documents are no part of what a system costs."""
 STAGE1 = "Stage 1"
 """Stage whose runs are named by recipe, not by system."""
 INTERVAL_COLUMNS = (
@@ -218,6 +220,7 @@ def read_costs(inputs: Inputs) -> list[dict[str, Any]]:
         for stage, name, folders in groups
         for folder in folders
         for sidecar in sorted(Path(folder).glob("*provenance.json"))
+        if sidecar.name != NOT_COUNTED
     ]
 
 

@@ -13,7 +13,7 @@ import jinja2
 import yaml
 
 from plant.files import atomic_path, require_file
-from plant.paper.attention import Reading, may_show_text, readings
+from plant.paper.attention import Reading, mark, may_show_text, readings
 from plant.paper.choices import first_paragraph, read_choices
 from plant.paper.headline import write_headline
 from plant.paper.inputs import Inputs, read_attention, read_costs, read_results
@@ -105,6 +105,7 @@ def write_report(
         ],
         readings=_readings(inputs, settings, design),
         text_hidden=not may_show_text(settings, design),
+        mark=mark(settings, design) if may_show_text(settings, design) else "",
         choices=_choices(choices, target),
         provenance=provenance_summary(read_costs(inputs)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),

@@ -13,7 +13,6 @@ bits depend on how many pairs the processor takes at a time, so they may differ 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from plant.compiled import njit
+from plant.pretraining.polynomials import EXP2, EXPONENTIAL_GAIN, LOG1P
 
 STRIDE = 64
 """A loop covers a multiple of so many positions: 4 registers of 16 float32, or 8 of 8."""
@@ -28,20 +28,38 @@ _PADDING_GAIN = 2.0  # above every gain
 _LARGEST = 1e30  # score
 _FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}  # scores that are not finite are kept out
 _INVERSE_LN2 = 1 / math.log(2)
-
-
-def _fit(function: Callable[[np.ndarray], np.ndarray], degree: int, low: float, high: float) -> tuple[np.float32, ...]:
-    """Coefficients, constant first, of the interpolation at Chebyshev's points."""
-    fitted = np.polynomial.Chebyshev.interpolate(function, degree, domain=[low, high])
-    return tuple(fitted.convert(kind=np.polynomial.Polynomial).coef.astype(np.float32))
-
-
-# relative errors: 2^f within 3e-9; log1p(e) = e * polynomial within 4e-8, both before rounding to float32
-_A0, _A1, _A2, _A3, _A4, _A5, _A6 = _fit(np.exp2, 6, -0.5, 0.5)
-_B0, _B1, _B2, _B3, _B4, _B5, _B6, _B7, _B8 = _fit(lambda e: np.log1p(e) / e, 8, 0.0, 1.0)
+_A0, _A1, _A2, _A3, _A4, _A5, _A6 = np.array(EXP2, np.float32)
+_B0, _B1, _B2, _B3, _B4, _B5, _B6, _B7, _B8 = np.array(LOG1P, np.float32)
+_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8 = np.array(EXPONENTIAL_GAIN, np.float32)
 _MINUS_LOG2E = np.float32(-_INVERSE_LN2)
 _LEAST_EXPONENT = np.float32(-126)
 _HALF, _ONE, _ZERO = np.float32(0.5), np.float32(1), np.float32(0)
+
+
+class _Positions(NamedTuple):
+    """Positions of one list in order of relevance: all of them, or those with a discount. Padded to `STRIDE`."""
+
+    s: np.ndarray  # float32
+    gain: np.ndarray  # float32, falling
+    discount: np.ndarray  # float32
+    slope: np.ndarray  # float32, pulls of the last rows that were swept
+    place: np.ndarray  # int64, where they stand among all
+
+
+class _Work(NamedTuple):
+    """Work space of one list of m positions."""
+
+    inside: np.ndarray  # int64, where the list's positions stand in its row
+    values: np.ndarray  # float32, to be ranked
+    rank: np.ndarray  # int32, of each value
+    order: np.ndarray  # int64, the list's positions by falling relevance
+    every: _Positions
+    top: _Positions
+    above: np.ndarray  # int64, how many of `top` stand before a position
+    lower: np.ndarray  # int64, the first position of lower relevance
+    leader: np.ndarray  # int64, positions whose pairs are swept
+    start: np.ndarray  # int64, where the positions begin that they make pairs with
+    pull: np.ndarray  # float64, the gradient without its factors
 
 
 @intrinsic
@@ -57,97 +75,89 @@ def _power_of_two(_context: Any, n: Any) -> Any:  # noqa: ARG001 (calls may name
 
 
 @njit(fastmath=_FAST, error_model="numpy")
-def _stretch(
-    s: np.ndarray, gain: np.ndarray, discount: np.ndarray, slope: np.ndarray,
-    s_j: np.float32, gain_j: np.float32, discount_j: np.float32, sigma: np.float32,
-) -> tuple[np.float32, np.float32]:  # fmt: skip
-    """One position against a stretch of positions, all float32.
+def _sweep(
+    first: int, last: int, behind: _Positions, m: int, sigma: np.float32, work: _Work
+) -> np.float32:  # fmt: skip
+    """Pairs of some leaders with the m positions `behind` them: the loss in nats, without its factors.
 
-    Adds each pair's pull to `slope` of the stretch; returns the sum of the pulls and the loss (nats, not yet divided).
+    Pulls on the leaders go to `work.pull`, pulls on the others to `behind.slope`.
     """
-    own, loss, base2 = _ZERO, _ZERO, sigma * _MINUS_LOG2E
-    for h in range(len(s)):
-        weight = max(gain_j - gain[h], _ZERO) * abs(discount_j - discount[h])
-        lead = s_j - s[h]
-        # e = exp(-sigma |lead|) = 2^n 2^f, n whole, f in [-1/2, 1/2]
-        exponent = max(abs(lead) * base2, _LEAST_EXPONENT)
-        n = np.int32(exponent - _HALF)
-        f = exponent - np.float32(n)
-        e = (((((_A6 * f + _A5) * f + _A4) * f + _A3) * f + _A2) * f + _A1) * f + _A0
-        e *= _power_of_two(n)
-        pull = weight * (e if lead >= _ZERO else _ONE) / (_ONE + e)
-        own += pull
-        slope[h] += pull
-        log1p = (((((((_B8 * e + _B7) * e + _B6) * e + _B5) * e + _B4) * e + _B3) * e + _B2) * e + _B1) * e + _B0
-        loss += weight * (e * log1p + sigma * max(-lead, _ZERO))
-    return own, loss
-
-
-class _Work(NamedTuple):
-    """Work space of one list; float32 arrays are padded to a multiple of `STRIDE`."""
-
-    place: np.ndarray  # int64, positions inside the list
-    values: np.ndarray  # float32, to be ranked
-    rank: np.ndarray  # int32, of each value
-    order: np.ndarray  # int64, positions inside the list by falling relevance
-    ranked: np.ndarray  # float64, discount of each position inside the list
-    run_end: np.ndarray  # int64, first position of lower relevance; from here on all in order of relevance
-    pull: np.ndarray  # float64, the gradient without its factors
-    s: np.ndarray
-    gain: np.ndarray
-    discount: np.ndarray
-    slope: np.ndarray
-    top: np.ndarray  # int64, positions with a discount, for lists longer than k
-    above: np.ndarray  # int64, how many of those stand before a position
-    top_s: np.ndarray
-    top_gain: np.ndarray
-    top_discount: np.ndarray
-    top_slope: np.ndarray
+    total, base2, room = _ZERO, sigma * _MINUS_LOG2E, np.uint64(_padded(m))
+    s, gain, discount, slope = behind.s, behind.gain, behind.discount, behind.slope
+    for leader in range(first, last):
+        j = work.leader[leader]
+        if work.start[leader] == m:
+            continue
+        s_j, gain_j, discount_j = work.every.s[j], work.every.gain[j], work.every.discount[j]
+        own, loss = _ZERO, _ZERO
+        for h in range(np.uint64(work.start[leader] // STRIDE * STRIDE), room):
+            weight = max(gain_j - gain[h], _ZERO) * abs(discount_j - discount[h])
+            lead = s_j - s[h]
+            # e = exp(-sigma |lead|) = 2^n 2^f, n whole, f in [-1/2, 1/2]
+            exponent = max(abs(lead) * base2, _LEAST_EXPONENT)
+            n = np.int32(exponent - _HALF)
+            f = exponent - np.float32(n)
+            e = (((((_A6 * f + _A5) * f + _A4) * f + _A3) * f + _A2) * f + _A1) * f + _A0
+            e *= _power_of_two(n)
+            pull = weight * (e if lead >= _ZERO else _ONE) / (_ONE + e)
+            own += pull
+            slope[h] += pull
+            log1p = (((((((_B8 * e + _B7) * e + _B6) * e + _B5) * e + _B4) * e + _B3) * e + _B2) * e + _B1) * e + _B0
+            loss += weight * (e * log1p + sigma * max(-lead, _ZERO))
+        work.pull[j] -= own
+        total += loss
+    return total
 
 
 @njit()
-def pairwise_vectors(
-    scores: np.ndarray, relevance: np.ndarray, k: int, sigma: float, exponential: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Loss float32 (lists) and gradient float32 (lists, t) of Eq. 2.
+def _sweep_all(n: int, behind: _Positions, m: int, sigma: np.float32, work: _Work) -> float:
+    """`_sweep` of n leaders. Sums move to float64 so often that no float32 sum is long, however long the list."""
+    total = 0.0
+    for first in range(0, n, STRIDE):
+        total += _sweep(first, min(first + STRIDE, n), behind, m, sigma, work)
+        for h in range(m):
+            work.pull[behind.place[h]] += behind.slope[h]
+            behind.slope[h] = 0
+    return total
 
-    Args:
-        scores: float32 (lists, t). A list with a score that is not finite (or beyond 1e30) has loss and gradient NaN.
-        relevance: float32 (lists, t), negative outside the list.
-        k: truncation of nDCG.
-        sigma: slope.
-        exponential: gain 2^r - 1, else r.
+
+@njit()
+def _pairs(m: int, k: int, sigma: np.float32, work: _Work) -> float:
+    """All pairs of a list: the loss in nats, without its factors; pulls go to `work.pull`.
+
+    Two positions beyond rank k have no weight, so a position beyond it is led or followed by the k of the top only.
     """
-    n_lists, t = scores.shape
-    losses, gradient = np.zeros(n_lists, np.float32), np.zeros((n_lists, t), np.float32)
-    discounts = 1 / np.log2(np.arange(2.0, t + 2.0))
-    long, padded = t + 1, _padded(t)
-    floats = np.empty((8, padded), np.float32)
-    work = _Work(
-        np.empty(long, np.int64), np.empty(long, np.float32), np.empty(long, np.int32), np.empty(long, np.int64),
-        np.empty(long), np.empty(long, np.int64), np.empty(long), floats[0], floats[1], floats[2], floats[3],
-        np.empty(long, np.int64), np.empty(long, np.int64), floats[4], floats[5], floats[6], floats[7],
-    )  # fmt: skip
-    for row in range(n_lists):
-        m, finite = 0, True
-        for position in range(t):
-            if relevance[row, position] >= 0:
-                work.place[m] = position
-                m += 1
-                finite &= abs(scores[row, position]) < _LARGEST
-        if m < 2:
-            continue
-        if not finite:
-            losses[row] = np.nan
-            for j in range(m):
-                gradient[row, work.place[j]] = np.nan
-            continue
-        ideal = _arrange(scores[row], relevance[row], m, k, exponential, discounts, work)
-        if ideal > 0:
-            losses[row] = _pairs(m, k, np.float32(sigma), work) * _INVERSE_LN2 / ideal
-            for j in range(m):
-                gradient[row, work.place[work.order[j]]] = work.pull[j] * (sigma * _INVERSE_LN2 / ideal)
-    return losses, gradient
+    if k >= m:
+        for j in range(m):
+            work.leader[j], work.start[j] = j, work.lower[j]
+        return _sweep_all(m, work.every, m, sigma, work)
+    tops, n = _gather_top(m, work), 0
+    for j in range(m):
+        if work.every.discount[j] > 0:
+            work.leader[n], work.start[n] = j, work.lower[j]
+            n += 1
+    total = _sweep_all(n, work.every, m, sigma, work)
+    n = 0
+    for j in range(m):
+        if work.every.discount[j] <= 0:
+            work.leader[n], work.start[n] = j, work.above[work.lower[j]]
+            n += 1
+    return total + _sweep_all(n, work.top, tops, sigma, work)
+
+
+@njit()
+def _gather_top(m: int, work: _Work) -> int:
+    """Copy the positions with a discount to `work.top`; how many they are."""
+    every, top, tops = work.every, work.top, 0
+    for j in range(m):
+        work.above[j] = tops
+        if every.discount[j] > 0:
+            top.s[tops], top.gain[tops], top.discount[tops] = every.s[j], every.gain[j], every.discount[j]
+            top.slope[tops], top.place[tops] = 0, j
+            tops += 1
+    work.above[m] = tops
+    _pad(top, tops)
+    return tops
 
 
 @njit()
@@ -156,37 +166,10 @@ def _padded(m: int) -> int:
 
 
 @njit()
-def _arrange(
-    scores: np.ndarray, relevance: np.ndarray, m: int, k: int, exponential: bool, discounts: np.ndarray,
-    work: _Work,
-) -> float:  # fmt: skip
-    """Fill the arrays of a list of m positions, in order of relevance; returns max DCG@k."""
-    for i in range(m):
-        work.values[i] = scores[work.place[i]]
-    _rank(work.values[:m], work.rank[:m])
-    for i in range(m):
-        work.ranked[i] = discounts[work.rank[i]] if work.rank[i] < k else 0.0
-        work.values[i] = relevance[work.place[i]]
-    _rank(work.values[:m], work.rank[:m])
-    for i in range(m):
-        work.order[work.rank[i]] = i
-    ideal, gain, before = 0.0, 0.0, -1.0
-    for j in range(m):
-        i = work.order[j]
-        r = np.float64(work.values[i])
-        if r != before:  # repeats of a token share one relevance
-            gain, before = (2.0**r - 1 if exponential else r), r
-        ideal += gain * discounts[j] if j < k else 0.0
-        work.s[j] = scores[work.place[i]]
-        work.gain[j], work.discount[j], work.slope[j], work.pull[j] = gain, work.ranked[i], 0, 0
-    for j in range(m, _padded(m)):
-        work.s[j], work.gain[j], work.discount[j], work.slope[j] = 0, _PADDING_GAIN, 0, 0
-    end = m
-    for j in range(m - 1, -1, -1):
-        if j + 1 < m and work.values[work.order[j]] != work.values[work.order[j + 1]]:
-            end = j + 1
-        work.run_end[j] = end
-    return ideal
+def _pad(positions: _Positions, m: int) -> None:
+    """Fill up with positions that make no pair."""
+    for i in range(m, _padded(m)):
+        positions.s[i], positions.gain[i], positions.discount[i], positions.slope[i] = 0, _PADDING_GAIN, 0, 0
 
 
 @njit()
@@ -207,60 +190,82 @@ def _rank(values: np.ndarray, rank: np.ndarray) -> None:
 
 
 @njit()
-def _pairs(m: int, k: int, sigma: np.float32, work: _Work) -> float:
-    """Sum over the pairs of a list, in nats and not yet divided by max DCG@k; pulls go to `work.pull`.
-
-    Two positions beyond rank k have no weight: beyond k only the k positions of the top are looked at.
-    """
-    tops = _gather_top(m, work) if k < m else 0
-    room, top_room = _padded(m), _padded(tops)
-    total = 0.0
-    for j in range(m):
-        start = work.run_end[j]
-        if start == m:
-            break
-        if k >= m or work.discount[j] > 0:
-            part = slice(start // STRIDE * STRIDE, room)
-            own, loss = _stretch(
-                work.s[part], work.gain[part], work.discount[part], work.slope[part],
-                work.s[j], work.gain[j], work.discount[j], sigma,
-            )  # fmt: skip
-        else:
-            part = slice(work.above[start] // STRIDE * STRIDE, top_room)
-            own, loss = _stretch(
-                work.top_s[part], work.top_gain[part], work.top_discount[part], work.top_slope[part],
-                work.s[j], work.gain[j], work.discount[j], sigma,
-            )  # fmt: skip
-        work.pull[j] -= own
-        total += loss
-        if j % STRIDE == STRIDE - 1:
-            _collect(m, tops, work)
-    _collect(m, tops, work)
-    return total
-
-
-@njit()
-def _collect(m: int, tops: int, work: _Work) -> None:
-    """Move the sums of some pulls to float64: no float32 sum has more than `STRIDE` terms, however long the list."""
+def _arrange(
+    scores: np.ndarray, relevance: np.ndarray, m: int, k: int, exponential: bool, discounts: np.ndarray, work: _Work
+) -> float:
+    """Put a list of m positions into `work.every` in order of relevance; returns max DCG@k."""
+    values, every = work.values, work.every
     for i in range(m):
-        work.pull[i] += work.slope[i]
-        work.slope[i] = 0
-    for i in range(tops):
-        work.pull[work.top[i]] += work.top_slope[i]
-        work.top_slope[i] = 0
+        values[i] = relevance[work.inside[i]]
+    _rank(values[:m], work.rank[:m])
+    for i in range(m):
+        place = work.rank[i]
+        work.order[place], every.gain[place], every.place[place] = i, values[i], place
+    work.lower[m - 1] = m
+    for j in range(m - 2, -1, -1):
+        work.lower[j] = work.lower[j + 1] if every.gain[j] == every.gain[j + 1] else j + 1
+    if exponential:  # the same arithmetic for every position: equal relevance has equal gain, bit for bit
+        for j in range(m):
+            r = every.gain[j]
+            power = ((((((_C8 * r + _C7) * r + _C6) * r + _C5) * r + _C4) * r + _C3) * r + _C2) * r + _C1
+            every.gain[j] = r * (power * r + _C0)
+    for i in range(m):
+        values[i] = scores[work.inside[i]]
+    _rank(values[:m], work.rank[:m])
+    ideal = 0.0
+    for j in range(m):
+        rank = work.rank[work.order[j]]
+        every.s[j], every.slope[j], work.pull[j] = values[work.order[j]], 0, 0
+        every.discount[j] = discounts[rank] if rank < k else 0
+        ideal += every.gain[j] * discounts[j] if j < k else 0.0
+    _pad(every, m)
+    return ideal
 
 
 @njit()
-def _gather_top(m: int, work: _Work) -> int:
-    """Copy the positions with a discount to arrays of their own; how many they are."""
-    tops = 0
-    for j in range(m):
-        work.above[j] = tops
-        if work.discount[j] > 0:
-            work.top[tops] = j
-            work.top_s[tops], work.top_gain[tops] = work.s[j], work.gain[j]
-            work.top_discount[tops], work.top_slope[tops] = work.discount[j], 0
-            tops += 1
-    for i in range(tops, _padded(tops)):
-        work.top_s[i], work.top_gain[i], work.top_discount[i], work.top_slope[i] = 0, _PADDING_GAIN, 0, 0
-    return tops
+def _positions(t: int) -> _Positions:
+    floats = np.empty((4, _padded(t)), np.float32)
+    return _Positions(floats[0], floats[1], floats[2], floats[3], np.empty(t + 1, np.int64))
+
+
+@njit()
+def pairwise_vectors(
+    scores: np.ndarray, relevance: np.ndarray, k: int, sigma: float, exponential: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Loss float32 (lists) and gradient float32 (lists, t) of Eq. 2.
+
+    Args:
+        scores: float32 (lists, t). A list with a score that is not finite (or beyond 1e30) has loss and gradient NaN.
+        relevance: float32 (lists, t) in [0, 1], negative outside the list.
+        k: truncation of nDCG.
+        sigma: slope.
+        exponential: gain 2^r - 1, else r.
+    """
+    n_lists, t = scores.shape
+    losses, gradient = np.zeros(n_lists, np.float32), np.zeros((n_lists, t), np.float32)
+    discounts = 1 / np.log2(np.arange(2.0, t + 2.0))
+    whole = np.empty((6, t + 1), np.int64)
+    work = _Work(
+        whole[0], np.empty(t, np.float32), np.empty(t, np.int32), whole[1], _positions(t), _positions(t),
+        whole[2], whole[3], whole[4], whole[5], np.empty(t),
+    )  # fmt: skip
+    for row in range(n_lists):
+        m, finite = 0, True
+        for position in range(t):
+            if relevance[row, position] >= 0:
+                work.inside[m] = position
+                m += 1
+                finite &= abs(scores[row, position]) < _LARGEST
+        if m < 2:
+            continue
+        if not finite:
+            losses[row] = np.nan
+            for i in range(m):
+                gradient[row, work.inside[i]] = np.nan
+            continue
+        ideal = _arrange(scores[row], relevance[row], m, k, exponential, discounts, work)
+        if ideal > 0:
+            losses[row] = _pairs(m, k, np.float32(sigma), work) * _INVERSE_LN2 / ideal
+            for j in range(m):
+                gradient[row, work.inside[work.order[j]]] = work.pull[j] * (sigma * _INVERSE_LN2 / ideal)
+    return losses, gradient

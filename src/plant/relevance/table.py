@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
-from plant.corpus.staging import is_private, owner_only
+from plant.corpus.staging import owner_only
 from plant.errors import InputError, nearest
-from plant.files import atomic_path
+from plant.files import atomic_path, is_private
 from plant.relevance import kernel
 from plant.relevance.choice import Chosen, Training, compiled_choice, polars_choice
 from plant.relevance.contingency import BLOCK, label_documents

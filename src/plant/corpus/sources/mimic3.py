@@ -15,6 +15,8 @@ TABLES: dict[str, tuple[str, str, CodeKind]] = {
     "procedures": ("PROCEDURES_ICD", "D_ICD_PROCEDURES", "icd9_procedure"),
     "diagnoses": ("DIAGNOSES_ICD", "D_ICD_DIAGNOSES", "icd9_diagnosis"),
 }
+PLACES = [["NOTEEVENTS"], *([name] for codes, titles, _ in TABLES.values() for name in (codes, titles))]
+"""What is read of the folder: for each table the paths at which it may be, without ending."""
 
 
 def read(dataset: Mimic3, folder: Path) -> Documents:

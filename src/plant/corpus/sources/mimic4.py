@@ -17,6 +17,12 @@ KINDS: dict[tuple[str, int], CodeKind] = {
     ("diagnoses", 9): "icd9_diagnosis",
     ("diagnoses", 10): "icd10_diagnosis",
 }
+NOTES = ["note/discharge", "discharge"]
+PLACES = [
+    NOTES,
+    *([f"hosp/{name}", name] for kind in ("procedures", "diagnoses") for name in (f"{kind}_icd", f"d_icd_{kind}")),
+]
+"""What is read of the folder: for each table the paths at which it may be, without ending."""
 
 
 def read(dataset: Mimic4, folder: Path) -> Documents:
@@ -30,7 +36,7 @@ def read(dataset: Mimic4, folder: Path) -> Documents:
             their leading zeros.
     """
     hint = "a MIMIC-III folder (source: mimic3 reads it)" if raw_csv.find(folder, ["NOTEEVENTS"]) else ""
-    notes_path = raw_csv.require(folder, ["note/discharge", "discharge"], hint=hint)
+    notes_path = raw_csv.require(folder, NOTES, hint=hint)
     kinds = [kind for kind in ("procedures", "diagnoses") if dataset.code_types in (kind, "both")]
     paths = {kind: raw_csv.require(folder, [f"hosp/{kind}_icd", f"{kind}_icd"], hint=hint) for kind in kinds}
     codes = pl.concat([_codes(paths[kind], kind, dataset.icd_version) for kind in kinds])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,8 @@ from plant.corpus.splits import canonical_name
 from plant.errors import InputError, nearest
 from plant.files import require_file
 from plant.settings import Table
+
+NAME = re.compile(r"[\w.:-]{1,40}")
 
 
 def read(dataset: Table) -> Documents:
@@ -45,8 +48,8 @@ def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
             raise InputError(
                 str(path),
                 expected=f"a column {column!r}",
-                got=f"columns {', '.join(table.columns)}",
-                fix=f"{nearest(column, table.columns)} Name it in the dataset's config.",
+                got=f"columns {', '.join(names := _names(table.columns))}",
+                fix=f"{nearest(column, names)} Name it in the dataset's config.",
             )
     frame = table.select(pl.col(column).alias(name) for name, column in wanted.items())
     if not len(frame):
@@ -57,6 +60,12 @@ def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
         frame = frame.with_columns(_split_names(frame["split"], path=path))
     _check_complete(frame, path=path)
     return frame
+
+
+def _names(columns: list[str]) -> list[str]:
+    """The columns that look like names: in a file without a header the first document stands in their place."""
+    names = [column for column in columns if NAME.fullmatch(column)]
+    return names if len(names) == len(columns) else [*names, f"({len(columns) - len(names)} that are no names)"]
 
 
 def _load(path: Path) -> pl.DataFrame:

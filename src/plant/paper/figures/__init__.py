@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from plant.paper.attention import may_show_text, readings
+from plant.paper.attention import mark, may_show_text, readings
 from plant.paper.figures.differences import interval_figure
 from plant.paper.figures.labels import frequency_figure, rare_label_figure
 from plant.paper.figures.reading import attention_figure
@@ -57,4 +57,5 @@ def _attention(inputs: Inputs, settings: Settings, experiment: Experiment) -> Fi
     if not may_show_text(settings, experiment):
         return attention_figure((), reason="Not shown: the text of this corpus is credentialed.")
     roles = find_roles(settings, experiment)
-    return attention_figure(readings(read_attention(inputs), roles, documents=settings.evaluation.attention_documents))
+    shown = readings(read_attention(inputs), roles, documents=settings.evaluation.attention_documents)
+    return attention_figure(shown, mark=mark(settings, experiment))

@@ -19,7 +19,9 @@ _MARGIN, _FOOT = 0.08, 0.2
 """Beside the panels and below them, inches."""
 
 
-def attention_figure(readings: Sequence[Reading], *, reason: str = "No attention was recorded.") -> Figure:
+def attention_figure(
+    readings: Sequence[Reading], *, reason: str = "No attention was recorded.", mark: str = ""
+) -> Figure:
     """One row a document, one panel a system; shade is attention weight, underlined tokens are in T_l.
 
     The shade has one linear scale a document, from 0 to the largest weight of either panel.
@@ -27,6 +29,7 @@ def attention_figure(readings: Sequence[Reading], *, reason: str = "No attention
     Args:
         readings: as `plant.paper.attention.readings` returns them.
         reason: printed where there are none.
+        mark: printed in red below them, where not everybody may see the text.
     """
     if not readings:
         return sentence(reason)
@@ -42,6 +45,10 @@ def attention_figure(readings: Sequence[Reading], *, reason: str = "No attention
         _MARGIN / PAGE, 0.06 / whole, "Shade: attention weight after Stage 2, linear from 0 to the largest of the row. "
         f"Underlined: the document's {UNDERLINED} most relevant tokens ($r_{{lj}}$).", fontsize=5.6, color="#333333",
     )  # fmt: skip
+    if mark:
+        figure.text(
+            1 - _MARGIN / PAGE, 0.06 / whole, mark, fontsize=5.6, fontweight="bold", color="#b00020", ha="right"
+        )
     top = whole
     for reading, layout, height in zip(readings, layouts, heights, strict=True):
         top -= height

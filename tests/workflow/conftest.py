@@ -1,0 +1,132 @@
+"""One run of the whole pipeline for all tests of this folder: on credentialed notes, each with a word that is its own.
+
+The words are canaries: none of them may be found in what leaves `results/`, whatever goes wrong.
+"""
+
+import copy
+import csv
+import gzip
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plant.corpus.synthetic import write_raw
+from plant.settings import Mimic3
+
+ROOT = Path(__file__).resolve().parents[2]
+STEM = "qzvxjw"  # begins every canary, and no word of the synthetic notes
+LETTERS = "bcdfghjklm"
+STAGE1 = {"epochs": 1, "batch_size": 16, "accumulation": 1, "head_learning_rate": 0.005, "k": 200}
+STAGE2 = {"epochs": 2, "batch_size": 16, "accumulation": 1, "head_learning_rate": 0.005, "hard_negatives": 5}
+GENERATE = {"admissions": 160, "codes": 25, "words": 400, "words_per_note": 25}
+CONFIG = {
+    "datasets": {"small": {"source": "mimic3"}},  # and its path
+    "backbones": {
+        "tiny": {"kind": "random", "hidden_size": 16, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 500},
+        "words": {"kind": "words"},
+    },
+    "relevance": {"k": 200},
+    "pretrainings": {"plant": STAGE1},
+    "finetunings": {"focal": STAGE2, "focal_long": {**STAGE2, "epochs": 3}},
+    "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}, "random_init": {"finetuning": "focal_long"}},
+    "statistics": {"resamples": 50},
+    "experiments": {
+        "small": {
+            "dataset": "small",
+            "backbone": "tiny",
+            "variants": ["plant", "random_init"],
+            "baselines": ["tfidf_linear", "mig_log_odds", "combined"],
+            "reference": "plant",
+            "seeds": [0],
+        }
+    },
+}
+
+
+def canary(number: str) -> str:
+    """A word for an admission; the empty number gives the word that all notes share."""
+    return STEM + "".join(LETTERS[int(digit)] for digit in number) + "xvzq"
+
+
+@pytest.fixture(scope="session")
+def notes(tmp_path_factory) -> Path:
+    """A raw MIMIC-III folder; every note holds the canary of its admission and the one that all share."""
+    folder = tmp_path_factory.mktemp("raw")
+    write_raw(Mimic3(source="mimic3", generate=GENERATE), folder)
+    file = folder / "NOTEEVENTS.csv.gz"
+    header, *rows = csv.reader(io.StringIO(gzip.decompress(file.read_bytes()).decode("utf-8")))
+    admission, text = header.index("HADM_ID"), header.index("TEXT")
+    for row in rows:
+        row[text] = f"{canary('')} {row[text]} {canary(row[admission])} {canary('')}"
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([header, *rows])
+    file.write_bytes(gzip.compress(out.getvalue().encode("utf-8")))
+    return folder
+
+
+@pytest.fixture
+def config(notes) -> dict:
+    """The config of the run, free to be changed."""
+    return with_notes(notes)
+
+
+def with_notes(folder: Path) -> dict:
+    found = copy.deepcopy(CONFIG)
+    found["datasets"]["small"]["path"] = str(folder)
+    return found
+
+
+def start(folder: Path, config: dict, *arguments: str, cores: str = "2", **options) -> subprocess.Popen:
+    """Snakemake in `folder` on `config`, in a session of its own."""
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
+               "--configfile", path, "--cores", cores, *arguments]  # fmt: skip
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True, **options,
+    )  # fmt: skip
+
+
+def run(folder: Path, config: dict, *arguments: str, cores: str = "2") -> subprocess.CompletedProcess:
+    process = start(folder, config, *arguments, cores=cores)
+    said, _ = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, said)
+
+
+@pytest.fixture(scope="session")
+def snakemake() -> Callable[..., subprocess.CompletedProcess]:
+    """(folder, config, *arguments, cores) -> the run; stdout holds both streams."""
+    return run
+
+
+@pytest.fixture(scope="session")
+def start_snakemake() -> Callable[..., subprocess.Popen]:
+    """The same without waiting for its end."""
+    return start
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory, notes) -> Path:
+    """A folder in which the whole pipeline has run; what Snakemake said is in snakemake.out. Not to be written to."""
+    folder = tmp_path_factory.mktemp("run")
+    ended = run(folder, with_notes(notes), "--show-failed-logs", "--printshellcmds")
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    (folder / "snakemake.out").write_text(ended.stdout, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def commands(finished) -> dict[str, str]:
+    """Log of a job -> its shell command, without what sends its words into the log."""
+    said = (finished / "snakemake.out").read_text(encoding="utf-8")
+    found = re.findall(r"Shell command: (.*python .*?) > (logs/\S+)\.log 2>&1", said)
+    assert len(found) == 26, said[:2000]
+    return {log.removeprefix("logs/"): command for command, log in found}
