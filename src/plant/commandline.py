@@ -1,7 +1,6 @@
 """How a rule's script is run: typed arguments, a readable log, one clear error, a provenance sidecar."""
 
 import argparse
-import errno
 import hashlib
 import json
 import logging
@@ -14,18 +13,12 @@ from types import TracebackType
 from typing import Any
 
 from plant.errors import InputError, Interrupted
-from plant.files import is_private, read_json, write_json, written
+from plant.files import explain, is_private, read_json, write_json, written
 from plant.provenance import write_provenance
 from plant.resources import Meter, add_attempt
 
 OTHERS = 0o077  # what group and others may do
 BAD_INPUT = 2  # exit status of an InputError
-NO_ROOM = {
-    errno.ENOSPC: "Free some space",
-    errno.EDQUOT: "Free some of the quota",
-    errno.EROFS: "Make the file system writable, or name another `results`",
-    errno.EACCES: "Make the folder writable, or name another `results`",
-}
 SHOW_ERRORS = "PLANT_SHOW_ERRORS"  # an environment variable: show what an unexpected error says of private data
 TRY_AGAIN = 75  # exit status of a run that was interrupted and can go on (EX_TEMPFAIL)
 
@@ -98,7 +91,7 @@ def job(
         log.error("error: %s", error)
         sys.exit(BAD_INPUT)
     except OSError as error:
-        clear = _clear(error, _paths(args, outputs))
+        clear = explain(error, _paths(args, outputs))
         if clear is None:
             raise
         log.error("error: %s", clear)
@@ -124,22 +117,6 @@ def _close_folders() -> None:
         status = folder.stat()
         if status.st_mode & OTHERS and status.st_uid == os.getuid():
             folder.chmod(status.st_mode & 0o700)
-
-
-def _clear(error: OSError, outputs: Sequence[Path]) -> InputError | None:
-    """What a user can do about an error of the system; None where nothing is known."""
-    if isinstance(error, FileNotFoundError):
-        return InputError(
-            str(error.filename or "an input"), expected="a file", got="nothing there",
-            fix="It vanished while the job ran: run the same command again, what is missing is made anew.",
-        )  # fmt: skip
-    if error.errno not in NO_ROOM:
-        return None
-    # the file may be a temporary one: what the user can act on is where the output goes
-    return InputError(
-        ", ".join(map(str, outputs)), expected="to write", got=repr(os.strerror(error.errno)),
-        fix=f"{NO_ROOM[error.errno]}; nothing half-written was kept. Then run the same command again.",
-    )  # fmt: skip
 
 
 def _without_message(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

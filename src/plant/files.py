@@ -18,7 +18,12 @@ from safetensors.numpy import save_file
 from plant.errors import InputError
 
 STALE_SECONDS = 3600
-ROOM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+NO_ROOM = {
+    errno.ENOSPC: "Free some space",
+    errno.EDQUOT: "Free some of the quota",
+    errno.EROFS: "Make the file system writable, or name another `results`",
+    errno.EACCES: "Make the folder writable, or name another `results`",
+}
 _WRITTEN: dict[Path, None] = {}
 
 
@@ -67,9 +72,35 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 def raise_room_error(error: Exception, target: Path) -> None:
     """Raise an OSError where a library says in its own way that a disk is full or read-only; else return."""
-    for number in ROOM_ERRORS:  # polars, safetensors and tokenizers have errors of their own
+    for number in NO_ROOM:  # polars, safetensors and tokenizers have errors of their own
         if f"(os error {number})" in str(error):
             raise OSError(number, os.strerror(number), str(target)) from error
+
+
+def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
+    """What a user can do about an error of the system; None where nothing is known.
+
+    Args:
+        error: what the system said.
+        outputs: of the job. The error may name a temporary file: what the user can act on is where the output goes.
+    """
+    if isinstance(error, FileNotFoundError):
+        return InputError(
+            str(error.filename or error).rpartition("(os error 2): ")[2], expected="a file", got="nothing there",
+            fix="If it vanished while the job ran, run the same command again: what is missing is made anew.",
+        )  # fmt: skip
+    if error.errno not in NO_ROOM:
+        return None
+    around = {folder for path in outputs for folder in (path, path.parent)}
+    if error.errno == errno.EACCES and error.filename and not around & {*Path(error.filename).parents}:
+        return InputError(
+            str(error.filename), expected="to read it", got=repr(os.strerror(error.errno)),
+            fix="Change its owner or its mode.",
+        )  # fmt: skip
+    return InputError(
+        ", ".join(map(str, outputs)), expected="to write", got=repr(os.strerror(error.errno)),
+        fix=f"{NO_ROOM[error.errno]}; nothing half-written was kept. Then run the same command again.",
+    )  # fmt: skip
 
 
 def is_private(path: Path) -> bool:

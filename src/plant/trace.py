@@ -160,7 +160,7 @@ def _lines(node: Node, level: int, first: Step) -> Iterator[str]:
         if node.more:
             yield f"{pad}  also read, described elsewhere:"
             for path, digest in node.more.items():
-                yield f"{pad}    {_line(path, digest)}"
+                yield f"{pad}  - {_line(path, digest)}"
     for child in node.children:
         yield from _lines(child, level + 1, first)
 

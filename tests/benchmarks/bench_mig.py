@@ -302,23 +302,22 @@ def _digest(folder: Path) -> str:
 # --- ways that nobody can wait for: a slice is measured ---------------------------------------------------
 
 
-def dense_slice(folder: str, documents: int, labels: int) -> Callable[[], float]:
-    """The authors' way: presence matrices, dense products, four cells of every pair."""
+def dense_slice(folder: str, documents: int, labels: int, part: str) -> Callable[[], float]:
+    """The authors' way: dense products of presence matrices, then four cells of every pair."""
     base = Path(folder)
     words = pl.scan_parquet(base / "tokens" / "vocabulary.parquet").select(pl.len()).collect().item()
-    pairs = {
-        name: pl.scan_parquet(base / "pairs" / f"{name}s.parquet").filter(pl.col("document") < documents).collect()
-        for name in ("token", "label")
-    }
-    has_token = np.zeros((documents, words), np.float32)
-    has_token[pairs["token"]["document"], pairs["token"]["token"]] = 1
-    has_label = np.zeros((documents, labels), np.float32)
-    few = pairs["label"].filter(pl.col("label") < labels)
-    has_label[few["document"], few["label"]] = 1
+    has = {"token": np.zeros((documents, words), np.float32), "label": np.zeros((documents, labels), np.float32)}
+    for name, presence in has.items():
+        pairs = pl.scan_parquet(base / "pairs" / f"{name}s.parquet")
+        few = pairs.filter((pl.col("document") < documents) & (pl.col(name) < presence.shape[1])).collect()
+        presence[few["document"], few[name]] = 1
+    joint, n_label, n_token = has["label"].T @ has["token"], has["label"].sum(0)[:, None], has["token"].sum(0)[None, :]
+    total = float(documents)
 
-    def work() -> float:
-        joint = has_label.T @ has_token
-        n_label, n_token, total = has_label.sum(0)[:, None], has_token.sum(0)[None, :], float(documents)
+    def product() -> float:
+        return float((has["label"].T @ has["token"]).max())
+
+    def cells() -> float:
         value = np.zeros_like(joint)
         for cell, margin in (
             (joint, n_label * n_token), (n_label - joint, n_label * (total - n_token)),
@@ -328,21 +327,19 @@ def dense_slice(folder: str, documents: int, labels: int) -> Callable[[], float]
             value += np.where(cell > 0, cell * np.log(np.maximum(cell, 1) * total / np.maximum(margin, 1)), 0)
         return float(value.max() / total)
 
-    return work
+    return product if part == "product" else cells
 
 
 def _dense(scale: Scale, base: Path) -> Iterator[Row]:
-    """Products grow with documents x labels x words, cells with labels x words: two slices tell them apart."""
-    labels = min(scale.labels, 400)
-    few, many = (
-        fresh(dense_slice, folder=str(base / scale.name), documents=n, labels=labels)
-        for n in (scale.documents // 400, scale.documents // 40)
+    """Products grow with documents x labels x words, cells with labels x words."""
+    slices = {"documents": min(scale.documents, 1000), "labels": min(scale.labels, 400)}
+    product, cells = (
+        fresh(dense_slice, folder=str(base / scale.name), part=part, **slices).cpu_seconds
+        for part in ("product", "cells")
     )
-    more = scale.documents // 40 - scale.documents // 400
-    a_document = max(many.cpu_seconds - few.cpu_seconds, 0.0) / more
-    cells = max(few.cpu_seconds - a_document * (scale.documents // 400), 0.0)
-    seconds = (a_document * scale.documents + cells) * scale.labels / labels
-    yield _extrapolated("dense products (the authors' way)", scale, seconds, f"from {labels} labels")
+    seconds = (product * scale.documents / slices["documents"] + cells) * scale.labels / slices["labels"]
+    note = f"from {slices['documents']:,} documents and {slices['labels']} labels"
+    yield _extrapolated("dense products (the authors' way)", scale, seconds, note)
 
 
 def classifier_slice(folder: str, words: int) -> Callable[[], float]:

@@ -209,7 +209,7 @@ def test_what_is_kept_for_the_backward_pass_has_no_labels_by_tokens_array():
         assert held.requires_grad
         return sum(storages.values())
 
-    assert kept(300) - kept(100) == 3 * 2 * 200 * HIDDEN  # tokens, keys and values of both documents, nothing else
+    assert kept(256) - kept(128) == 3 * 2 * 128 * HIDDEN  # tokens, keys and values of both documents, nothing else
 
 
 def test_a_document_without_a_token_has_the_bias_as_logits_and_no_gradient():

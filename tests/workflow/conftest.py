@@ -9,6 +9,7 @@ import gzip
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,8 +126,15 @@ def finished(tmp_path_factory, notes) -> Path:
 
 @pytest.fixture(scope="session")
 def commands(finished) -> dict[str, str]:
-    """Log of a job -> its shell command, without what sends its words into the log."""
+    """Log of a job, without ending -> its command, from any folder that is like that of the run."""
     said = (finished / "snakemake.out").read_text(encoding="utf-8")
-    found = re.findall(r"Shell command: (.*python .*?) > (logs/\S+)\.log 2>&1", said)
+    found = re.findall(r"Shell command: python \S+?(workflow/scripts/.*?) > logs/(\S+)\.log 2>&1", said)
     assert len(found) == 26, said[:2000]
-    return {log.removeprefix("logs/"): command for command, log in found}
+    return {log: f"{sys.executable} {ROOT}/{command}" for command, log in found}
+
+
+@pytest.fixture
+def again(finished, tmp_path) -> Path:
+    """A copy of the finished run that may be changed."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return tmp_path

@@ -16,6 +16,7 @@ import zlib
 from pathlib import Path
 
 import polars as pl
+import psutil
 import pytest
 
 STEM = b"qzvxjw"  # begins every canary (conftest)
@@ -175,13 +176,6 @@ def test_an_error_that_nobody_foresaw_does_not_quote_the_notes(finished, tmp_pat
         assert (STEM.decode() in ended.stderr) == shown
 
 
-@pytest.fixture
-def again(finished, tmp_path):
-    """A copy of the finished run that may be changed."""
-    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    return tmp_path
-
-
 def test_failing_jobs_leave_no_words_of_notes(again, notes, rows, config, snakemake):
     shutil.copytree(notes, again / "raw")
     (again / "raw/NOTEEVENTS.csv.gz").write_bytes(gzip.compress(SPOILT["cut in a text"](rows)))
@@ -203,20 +197,19 @@ def test_a_killed_training_job_leaves_no_words_of_notes_and_nothing_that_others_
     config["finetunings"]["focal"]["epochs"] = 1000
     run = again / "results/finetuning/small/tiny/plant+focal/seed0"
     process = start_snakemake(again, config, f"{run.relative_to(again)}/head.safetensors", "--show-failed-logs")
-    until = time.monotonic() + 120
-    while not (run / "checkpoint/state.json").is_file() and time.monotonic() < until:
-        time.sleep(0.1)
-    kept = [*(run / "checkpoint").iterdir(), run / "checkpoint"]
-    assert len(kept) > 2 and all(path.stat().st_mode & 0o077 == 0 for path in kept)
-    jobs = [
-        int(folder.name)
-        for folder in Path("/proc").glob("[0-9]*")
-        if b"finetune.py" in (folder / "cmdline").read_bytes().split(b"\0", 2)[1]
-        and (folder / "cwd").readlink() == again
-    ]
-    assert len(jobs) == 1
-    os.kill(jobs[0], signal.SIGKILL)
-    said, _ = process.communicate(timeout=120)
+    try:
+        until = time.monotonic() + 120
+        while not (run / "checkpoint/state.json").is_file() and time.monotonic() < until:
+            time.sleep(0.1)
+        kept = [*(run / "checkpoint").iterdir(), run / "checkpoint"]
+        assert len(kept) > 2 and all(path.stat().st_mode & 0o077 == 0 for path in kept)
+        below = psutil.Process(process.pid).children(recursive=True)
+        (job,) = (one for one in below if "finetune.py" in "".join(one.cmdline()[1:2]))
+        job.kill()
+        said, _ = process.communicate(timeout=120)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode != 0
     assert "Error in rule finetune" in said
     assert STEM.decode() not in said.lower()

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 from plant import settings as plant_settings
 from plant.errors import InputError
 from plant.evaluation.names import find
-from plant.files import atomic_path
+from plant.files import atomic_path, explain
 from plant.paper import FIGURE_FORMATS, FIGURES, TABLE_FORMATS, TABLES
 from plant.paper.systems import cut_settings, find_roles
 from plant.provenance import digest
@@ -81,8 +81,11 @@ def section(**parts):
     text = json.dumps(plain, sort_keys=True, indent=1)
     target = Path(R) / "settings" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     if not target.is_file():
-        with atomic_path(target) as partial:
-            partial.write_text(text, encoding="utf-8")
+        try:
+            with atomic_path(target) as partial:
+                partial.write_text(text, encoding="utf-8")
+        except OSError as error:  # a full or read-only disk
+            raise WorkflowError(str(explain(error, [target]) or error)) from None
     return str(target)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from plant import settings as plant_settings
 from plant.errors import InputError
-from plant.files import atomic_path
+from plant.files import atomic_path, require_file
 from plant.model.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
 
 CPU = torch.device("cpu")
@@ -210,6 +210,7 @@ def make_random_backbone(settings: plant_settings.Random, tokenizer: Path, out: 
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
+    require_file(tokenizer / "tokenizer.json")  # where it is missing, transformers asks the hub for it
     vocabulary = AutoTokenizer.from_pretrained(str(tokenizer))
     config = _random_config(settings, len(vocabulary))
     with torch.random.fork_rng(devices=()):
