@@ -5,6 +5,7 @@
     snakemake --cores 2 ablation_<variant>   one variant and what it needs, nothing else
     snakemake --cores 2 experiment_<name>    one experiment
     snakemake --cores 1 table_6              a table (or figure) of the paper from whatever has run, beside the paper's
+    snakemake --cores 2 study_<name>         a designed experiment: its differences, factors, figure and page
     snakemake --cores 1 plan                 jobs and GPU hours of the config, before anything runs
     snakemake --profile slurm all            the same on a cluster (slurm/README.md)
 
@@ -40,6 +41,7 @@ rule all:
     input:
         [paper_outputs(name) for name in asked()],
         grid_outputs(),
+        [study_outputs(name) for name in SETTINGS.studies],
 
 
 rule tables:

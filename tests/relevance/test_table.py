@@ -158,12 +158,18 @@ def test_random_relevance_is_blind_to_the_labels(toy_corpus, changed, tmp_path):
     assert make(toy_corpus, tmp_path / "a", "random", sign="positive")[0].equals(table)
 
 
-def test_k_larger_than_the_vocabulary_is_one_clear_error_and_writes_nothing(toy_corpus, tmp_path):
+def test_a_label_keeps_every_token_where_there_are_fewer_than_k(toy_corpus, tmp_path):
     known = len({token for words, _ in toy_corpus.train for token in words})
-    make(toy_corpus, tmp_path / "c", k=known)
-    with pytest.raises(InputError, match=rf"relevance\.k: expected at most {known}.* got {known + 1}\. Lower"):
-        make(toy_corpus, tmp_path / "c", "chi2", k=known + 1)
-    assert not list((tmp_path / "c").glob("*chi2*"))
+    for measure in ("mig", "chi2", "random", "term_frequency"):
+        whole, _ = make(toy_corpus, tmp_path / "c", measure, k=known)
+        assert make(toy_corpus, tmp_path / "c", measure, k=known + 1000)[0].equals(whole)
+        assert set(whole.group_by("label").len()["len"]) == {known}
+
+
+def test_a_split_without_a_token_to_choose_is_one_clear_error(toy_corpus, tmp_path):
+    with pytest.raises(InputError, match="tokens that occur in 999 or more training documents, got none"):
+        make(toy_corpus, tmp_path / "c", min_documents=999)
+    assert not list((tmp_path / "c").glob("*mig*"))
 
 
 def test_tokens_of_another_corpus_are_refused(toy_corpus, changed, tmp_path):

@@ -23,7 +23,7 @@ from plant import settings as plant_settings
 from plant.errors import InputError
 from plant.evaluation.names import find
 from plant.files import atomic_path, explain
-from plant.paper import FIGURE_FORMATS, FIGURES, TABLE_FORMATS, TABLES
+from plant.paper import FIGURE_FORMATS, FIGURES, STUDY_TABLES, TABLE_FORMATS, TABLES
 from plant.paper.systems import cut_settings, find_roles
 from plant.provenance import digest
 
@@ -67,6 +67,7 @@ wildcard_constraints:
     finetuning=one_of(SETTINGS.finetunings),
     measure=one_of(plant_settings.MEASURES),
     experiment=one_of(SETTINGS.experiments),
+    study=one_of(SETTINGS.studies),
     seed=r"\d+",
 
 

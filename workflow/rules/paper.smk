@@ -187,6 +187,43 @@ rule write_plan:
         "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
 
 
+rule write_study:
+    """A designed experiment: every difference with its interval, what the factors change, one figure, a page."""
+    input:
+        lambda wildcards: [
+            f"{R}/statistics/{name}/contrasts.parquet" for name in study_experiments(wildcards.study)
+        ],
+    output:
+        [f"<results>/paper/studies/{{study}}/tables/{name}.{kind}" for name in STUDY_TABLES for kind in TABLE_FORMATS],
+        [f"<results>/paper/studies/{{study}}/figures/effects.{kind}" for kind in FIGURE_FORMATS],
+        page="<results>/paper/studies/{study}/page.md",
+        provenance="<results>/paper/studies/{study}/provenance.json",
+    log:
+        "logs/paper/studies/{study}.log",
+    benchmark:
+        "benchmarks/paper/studies/{study}.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("study"),
+        settings=lambda wildcards: study_settings(wildcards.study),
+        out=subpath(output.page, parent=True),
+        rooms=digest("paper", "statistics/factors.py"),
+    shell:
+        "{params.script} --settings {params.settings} --contrasts {input} --out {params.out}"
+        " --provenance {output.provenance} > {log} 2>&1"
+
+
+for study in SETTINGS.studies:
+
+    rule:
+        name:
+            f"study_{study}"
+        input:
+            study_outputs(study),
+        localrule: True
+
+
 # `snakemake table_6` writes the table from whatever has run, at once, and says what is missing; `all` writes it when
 # everything has run. Both write the same file.
 for item in get_args(plant_settings.Item):

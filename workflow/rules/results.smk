@@ -139,3 +139,28 @@ def paper_settings(wildcards):
     """The config cut down to one experiment, and the paths of its results."""
     name = wildcards.experiment
     return section(config=cut_settings(SETTINGS, name), paths=paper_paths(name), experiment=name)
+
+
+def study_pairs(experiment):
+    """The pairs of systems of an experiment that the studies compare."""
+    cells = [cell for study in SETTINGS.studies.values() for cell in study.cells]
+    return list(dict.fromkeys((cell.system, cell.against) for cell in cells if cell.experiment == experiment))
+
+
+def study_experiments(study):
+    return list(dict.fromkeys(cell.experiment for cell in SETTINGS.studies[study].cells))
+
+
+def study_outputs(study):
+    """Table of effects, table of factors, figure and page of a study."""
+    folder = f"{R}/paper/studies/{study}"
+    tables = [f"{folder}/tables/{name}.{kind}" for name in STUDY_TABLES for kind in TABLE_FORMATS]
+    return [*tables, *(f"{folder}/figures/effects.{kind}" for kind in FIGURE_FORMATS), f"{folder}/page.md"]
+
+
+def study_settings(study):
+    """The config with the paths of the contrasts that a study reads."""
+    names = study_experiments(study)
+    return section(
+        config=SETTINGS, study=study, contrasts={name: f"{R}/statistics/{name}/contrasts.parquet" for name in names}
+    )

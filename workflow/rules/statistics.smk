@@ -81,3 +81,38 @@ rule randomization:
     shell:
         "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
         " --out {output.tests} --provenance {output.provenance} > {log} 2>&1"
+
+
+rule contrasts:
+    """Differences of the pairs that the studies ask for, over seeds and documents."""
+    input:
+        scores=lambda wildcards: [
+            f"{folder}/{file}"
+            for system in dict.fromkeys(name for pair in study_pairs(wildcards.experiment) for name in pair)
+            for folder in score_folders(wildcards.experiment, system)
+            for file in SCORES
+        ],
+        labels=experiment_labels,
+    output:
+        contrasts="<results>/statistics/{experiment}/contrasts.parquet",
+        provenance="<results>/statistics/{experiment}/contrasts.provenance.json",
+    log:
+        "logs/statistics/{experiment}/contrasts.log",
+    benchmark:
+        "benchmarks/statistics/{experiment}/contrasts.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("contrasts"),
+        settings=lambda wildcards: section(
+            evaluation=SETTINGS.evaluation,
+            statistics=SETTINGS.statistics,
+            systems=system_map(wildcards.experiment),
+            pairs=study_pairs(wildcards.experiment),
+        ),
+        rooms=digest("statistics", "evaluation", "f1.py"),
+    shell:
+        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
+        " --out {output.contrasts} --provenance {output.provenance} > {log} 2>&1"

@@ -5,6 +5,8 @@ The names below are the whole output of the room, so that a workflow can declare
 
 TABLES = ("ablation", "intervals", "seeds", "corpus", "cost")
 """Each is written as .csv (long, full precision), .md and .tex."""
+STUDY_TABLES = ("effects", "factors")
+"""Of a study, written as the tables are."""
 TABLE_FORMATS = ("csv", "md", "tex")
 FIGURES = ("ndcg_and_macro_f1", "rare_label_f1", "attention", "differences", "frequency_groups", "training_curves")
 """Each is written as .pdf and .png; a figure with nothing to show says why."""

@@ -52,8 +52,9 @@ def write_relevance(
         tokens: folder with tokens.safetensors and vocabulary.parquet.
         measure: one of `settings.MEASURES`. `shuffled` is MIG after the label rows are permuted over the
             training documents; its n_joint are counts under that permutation.
-        settings: k, sign, min_documents and the seed of `random` and `shuffled`. sign has no part in
-            `random`, which carries no information on the labels.
+        settings: k, sign, min_documents and the seed of `random` and `shuffled`. A small training split may have
+            fewer tokens than k: then a label keeps them all. sign has no part in `random`, which carries no
+            information on the labels.
         parquet: file to write: label, token_id, token, n_label, n_token, n_joint, n_documents, relevance,
             rank; sorted by (label, rank), with row groups that end where a label ends.
         arrays: file to write: indptr i64[L + 1], token_id i32 and relevance f32 in rank order.
@@ -61,12 +62,13 @@ def write_relevance(
         block: (label, document, token) triples that polars has in memory at once.
 
     Raises:
-        InputError: unknown measure; no training documents; corpus and tokens do not belong together; k is
-            more than the number of tokens that may be selected.
+        InputError: unknown measure; no training documents; corpus and tokens do not belong together; no token may be
+            selected.
     """
     if measure not in MEASURES:
         raise InputError("measure", expected="a relevance measure", got=repr(measure), fix=nearest(measure, MEASURES))
     training = load_training(corpus, tokens, measure, settings)
+    settings = settings.model_copy(update={"k": min(settings.k, len(training.candidates.order))})
     if compiled and measure != "random":
         pieces = compiled_choice(training, measure, settings, rows=ROW_GROUP)
     else:
@@ -107,11 +109,10 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     counted = ~tokens.special
     values, begins, n_token = kernel.distinct(input_ids, offsets, counted)
     chosen = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
-    if settings.k > len(chosen.order):
+    if not len(chosen.order):
         raise InputError(
-            "relevance.k", expected=f"at most {len(chosen.order)}, the number of tokens in {folder} that occur in "
-            f"{settings.min_documents} or more training documents",
-            got=str(settings.k), fix="Lower relevance.k (and every pretraining's k), or use a larger vocabulary.",
+            str(folder), expected=f"tokens that occur in {settings.min_documents} or more training documents",
+            got="none", fix="Check the texts, or lower relevance.min_documents.",
         )  # fmt: skip
     indptr, documents = _label_documents(labels, measure, settings.seed)
     return Training(

@@ -4,7 +4,7 @@
 together. Units and sources are in each field's description; "choice C.." points into docs/choices/.
 """
 
-from plant.settings.base import BASELINES, MEASURES, NO_PRETRAINING, Baseline, Frozen, Measure
+from plant.settings.base import BASELINES, CHANNEL_BASELINES, MEASURES, NO_PRETRAINING, Baseline, Channel, Frozen, Measure
 from plant.settings.corpus import (
     Cleaning,
     CodiEsp,
@@ -23,16 +23,30 @@ from plant.settings.corpus import (
 )
 from plant.settings.load import Settings, forget_foreign_nulls, load, parse_backbone, parse_dataset
 from plant.settings.model import Backbone, Lora, Pretrained, Random, Words
-from plant.settings.recipes import Finetuning, Optimisation, Pretraining, Relevance, Variant
-from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Hardware, Item, Paper, Statistics
+from plant.settings.recipes import Evidence, Finetuning, Optimisation, Pretraining, Relevance, Variant
+from plant.settings.results import (
+    BaselineSettings,
+    Cell,
+    Compute,
+    Evaluation,
+    Experiment,
+    Hardware,
+    Item,
+    Paper,
+    Statistics,
+    Study,
+)
 
 __all__ = [
     "BASELINES",
+    "CHANNEL_BASELINES",
     "MEASURES",
     "NO_PRETRAINING",
     "Backbone",
     "Baseline",
     "BaselineSettings",
+    "Cell",
+    "Channel",
     "Cleaning",
     "CodiEsp",
     "Compute",
@@ -40,6 +54,7 @@ __all__ = [
     "Download",
     "Eurlex57k",
     "Evaluation",
+    "Evidence",
     "Expected",
     "Experiment",
     "Finetuning",
@@ -61,6 +76,7 @@ __all__ = [
     "Settings",
     "Split",
     "Statistics",
+    "Study",
     "Subset",
     "Table",
     "Variant",

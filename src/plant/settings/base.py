@@ -16,6 +16,9 @@ MEASURES = ("mig", "term_frequency", "pmi", "chi2", "random", "shuffled")
 Measure = Literal["mig", "term_frequency", "pmi", "chi2", "random", "shuffled"]
 BASELINES = ("tfidf_linear", "mig_log_odds", "combined")
 Baseline = Literal["tfidf_linear", "mig_log_odds", "combined"]
+Channel = Literal["network", "log_odds", "linear", "prior"]
+CHANNEL_BASELINES: dict[str, Baseline] = {"log_odds": "mig_log_odds", "linear": "tfidf_linear"}
+"""The baselines whose scores are channels of Stage 3."""
 NO_PRETRAINING = "none"
 
 

@@ -11,8 +11,17 @@ from plant.errors import InputError, nearest
 from plant.settings.base import BASELINES, NO_PRETRAINING, Frozen, Name
 from plant.settings.corpus import Dataset, Download, Subset
 from plant.settings.model import Backbone, Words
-from plant.settings.recipes import Finetuning, Pretraining, Relevance, Variant
-from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Hardware, Paper, Statistics
+from plant.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
+from plant.settings.results import (
+    BaselineSettings,
+    Compute,
+    Evaluation,
+    Experiment,
+    Hardware,
+    Paper,
+    Statistics,
+    Study,
+)
 
 
 class Settings(Frozen):
@@ -26,6 +35,7 @@ class Settings(Frozen):
     relevance: Relevance = Relevance()
     pretrainings: dict[Name, Pretraining] = Field(default_factory=dict)
     finetunings: dict[Name, Finetuning]
+    evidences: dict[Name, Evidence] = Field(default_factory=dict)
     variants: dict[Name, Variant]
     baselines: BaselineSettings = BaselineSettings()
     evaluation: Evaluation = Evaluation()
@@ -34,6 +44,7 @@ class Settings(Frozen):
     compute: Compute = Compute()
     hardware: Hardware = Hardware()
     experiments: dict[Name, Experiment]
+    studies: dict[Name, Study] = Field(default_factory=dict)
 
     def whole(self, dataset: str) -> str:
         """The dataset that is read from its source: itself, or what a subset is a part of."""
@@ -43,6 +54,11 @@ class Settings(Frozen):
     def is_credentialed(self, dataset: str) -> bool:
         """Of the dataset or of what it is a part of."""
         return self.datasets[dataset].credentialed or self.datasets[self.whole(dataset)].credentialed
+
+    def evidence_of(self, system: str) -> Evidence | None:
+        """The Stage 3 recipe of a variant; None for one without, and for a baseline."""
+        variant = self.variants.get(system)
+        return None if variant is None or variant.evidence is None else self.evidences[variant.evidence]
 
     def is_stand_in(self, dataset: str) -> bool:
         """True for generated text in a published raw form: its numbers say nothing about the corpus it is named for."""
@@ -150,6 +166,8 @@ def _dangling(settings: Settings) -> Iterator[str]:
     for name, recipe in settings.variants.items():
         yield from check(f"variants.{name}.pretraining", recipe.pretraining, settings.pretrainings, (NO_PRETRAINING,))
         yield from check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
+        if recipe.evidence is not None:
+            yield from check(f"variants.{name}.evidence", recipe.evidence, settings.evidences)
         if name in BASELINES:
             yield f"variants.{name}: this name belongs to a baseline"
         yield from _epoch_of(settings, name)
@@ -178,6 +196,7 @@ def _dangling(settings: Settings) -> Iterator[str]:
             yield f"{path}.backbone: {experiment.backbone!r} has no network; variants need one"
         if experiment.baselines and "words" not in settings.backbones:
             yield f"{path}.baselines: they need a backbone named 'words' of kind: words"
+        yield from _words_of(settings, name)
         if "combined" in experiment.baselines and not {"tfidf_linear", "mig_log_odds"} <= set(experiment.baselines):
             yield f"{path}.baselines: 'combined' needs 'tfidf_linear' and 'mig_log_odds' beside it"
         for key in ("variants", "baselines", "seeds"):
@@ -188,6 +207,39 @@ def _dangling(settings: Settings) -> Iterator[str]:
             yield f"{path}.seeds: at least one is needed"
         if not experiment.variants and not experiment.baselines:
             yield f"{path}: no variants and no baselines"
+    for name in settings.studies:
+        yield from _study(settings, name)
+
+
+def _study(settings: Settings, name: str) -> Iterator[str]:
+    """Faults of a study: unknown experiments, systems that its experiments do not have, metrics without resamples."""
+    study = settings.studies[name]
+    for metric in study.metrics:
+        if metric not in settings.statistics.metrics:
+            yield f"studies.{name}.metrics: {metric!r} is not among statistics.metrics"
+    for place, cell in enumerate(study.cells):
+        path = f"studies.{name}.cells.{place}"
+        experiment = settings.experiments.get(cell.experiment)
+        if experiment is None:
+            yield f"{path}.experiment: unknown name {cell.experiment!r}. {nearest(cell.experiment, settings.experiments)}"
+            continue
+        systems = [*experiment.variants, *experiment.baselines]
+        for key, system in (("system", cell.system), ("against", cell.against)):
+            if system not in systems:
+                yield f"{path}.{key}: {cell.experiment} has no {system!r}. {nearest(system, systems)}"
+        if cell.system == cell.against:
+            yield f"{path}: {cell.system!r} is compared with itself"
+
+
+def _words_of(settings: Settings, experiment: str) -> Iterator[str]:
+    """Faults of variants whose evidence reads words."""
+    for name in settings.experiments[experiment].variants:
+        recipe = settings.evidences.get(getattr(settings.variants.get(name), "evidence", None) or "")
+        if recipe is not None and recipe.reads and "words" not in settings.backbones:
+            yield (
+                f"experiments.{experiment}.variants: the evidence of {name} reads {' and '.join(recipe.reads)}, "
+                "which need a backbone named 'words' of kind: words"
+            )
 
 
 def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:

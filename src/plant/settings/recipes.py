@@ -1,12 +1,12 @@
-"""Sections `relevance`, `pretrainings`, `finetunings` and `variants`: how a system is trained."""
+"""Sections `relevance`, `pretrainings`, `finetunings`, `evidences` and `variants`: how a system is trained."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from plant.settings.base import NO_PRETRAINING, Count, Frozen, Measure, Name, Positive, Rate
+from plant.settings.base import CHANNEL_BASELINES, NO_PRETRAINING, Channel, Count, Frozen, Measure, Name, Positive, Rate
 
 
 class Relevance(Frozen):
@@ -112,8 +112,37 @@ class Finetuning(Optimisation):
     """Gradual unfreezing: the backbone trains from this epoch on (choice C15)."""
 
 
+class Evidence(Frozen):
+    """A Stage 3 recipe: the network's logit and the evidence of words, weighed on validation (choice C25)."""
+
+    channels: tuple[Channel, ...] = ("network", "log_odds", "linear", "prior")
+    """What is added up: the network's logit, the scores of mig_log_odds and of tfidf_linear, and the log-odds of the
+    label in the training split."""
+    slopes: bool = False
+    """The weight of each channel goes linearly with log(1 + training documents of the label), from one value at the
+    rarest label to another at the most frequent one; it is never negative in between. Doubles the scalars."""
+    folds: Annotated[int, Field(ge=2)] = 5
+    """Validation scores come from a fit without the document's fold; a patient's documents are in one fold."""
+    ridge: Annotated[float, Field(ge=0)] = 1.0
+    """Half of this times the squares of the weights of standardised channels is added to the sum of log-losses over
+    pairs. Keeps weights finite where validation can be told apart without error."""
+
+    @model_validator(mode="after")
+    def _is_evidence(self) -> Evidence:
+        if len(set(self.channels)) < len(self.channels):
+            raise ValueError(f"each channel may be named once, got {list(self.channels)}")
+        if not set(self.channels) - {"prior"}:
+            raise ValueError("at least one channel other than prior is needed")
+        return self
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The baselines whose scores it adds, in the order of its channels."""
+        return tuple(CHANNEL_BASELINES[channel] for channel in self.channels if channel in CHANNEL_BASELINES)
+
+
 class Variant(Frozen):
-    """A pair of recipes under the name that the tables use."""
+    """Recipes under the name that the tables use."""
 
     pretraining: Name = NO_PRETRAINING
     """Stage 1 recipe; `none` is random initialisation."""
@@ -121,5 +150,7 @@ class Variant(Frozen):
     """Stage 2 recipe."""
     pretraining_epoch: Positive | None = None
     """Start from Stage 1 as it stood after this epoch (needs `keep_epochs`). None: its best epoch (choice C24)."""
+    evidence: Name | None = None
+    """Stage 3 recipe. None: the network's scores as they are (choice C25)."""
     title: str | None = None
     """How tables and figures print it. None: the name."""

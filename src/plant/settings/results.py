@@ -106,6 +106,34 @@ class Experiment(Frozen):
     points of a sweep that the paper's figures read."""
 
 
+class Cell(Frozen):
+    """One row of a study: the difference between two systems of an experiment."""
+
+    experiment: Name
+    """Whose seeds and test documents are compared."""
+    system: Name
+    """Of the experiment."""
+    against: Name
+    """Of the same experiment; the difference is `system` minus `against`."""
+    group: str = ""
+    """Rows of one group stand together; the effects of factors are estimated within a group."""
+    levels: dict[str, str | float] = Field(default_factory=dict)
+    """Factor -> its level in this row."""
+    title: str | None = None
+    """How tables and figures print the row. None: its levels."""
+
+
+class Study(Frozen):
+    """A designed experiment: one question, asked in many settings with equal compute on both sides."""
+
+    question: str
+    """What the rows answer together."""
+    metrics: tuple[str, ...] = ("macro_f1_present", "rare_ap", "map", "p@5")
+    """Of statistics.metrics; the first one decides. P-values are corrected over all rows within a metric (Holm)."""
+    cells: Annotated[tuple[Cell, ...], Field(min_length=1)]
+    """Rows."""
+
+
 class BaselineSettings(Frozen):
     """Choices for the baselines; each list is tried on validation."""
 
@@ -127,6 +155,8 @@ class BaselineSettings(Frozen):
     """Added to each of the four counts of a log-odds."""
     weights: tuple[Fraction, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     """Weights of the linear score in the z-scored sum."""
+    reasons: Positive = 32
+    """Weights of largest magnitude that are kept a label of the linear model, to be shown as reasons (choice C25)."""
 
 
 class Hardware(Frozen):

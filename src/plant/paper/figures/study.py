@@ -1,0 +1,76 @@
+"""Forest plot of a study: one row a setting, one panel a metric."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from plant.paper.figures.style import PAGE, new_figure
+from plant.paper.wording import metric_title
+
+UP, DOWN, OPEN = "#0072B2", "#D55E00", "#777777"
+"""Higher, lower, not told apart."""
+_ROW = 0.16
+"""Inches a row."""
+
+
+def effect_figure(
+    effects: pl.DataFrame, *, metrics: Sequence[str], question: str, alpha: float, confidence: float
+) -> Figure:
+    """Rows in the order of the cells, a gap and a heading between groups; colour and fill say what Holm leaves.
+
+    Args:
+        effects: of `study.Results`.
+        metrics: panels, at most four are drawn.
+        question: the title.
+        alpha: level of the corrected tests.
+        confidence: of the intervals, for the caption.
+    """
+    rows = effects.filter(metric=metrics[0]).select("cell", "group", "row").sort("cell")
+    places, headings, here, group = {}, [], 0.0, None
+    for cell, name, _ in rows.iter_rows():
+        if name != group:
+            here += 0.4 if group is not None else 0.0
+            if name:
+                headings.append((here, name))
+                here += 1.0
+        group, places[cell] = name, here
+        here += 1.0
+    figure = new_figure(PAGE, 1.1 + _ROW * here)
+    panels = figure.subplots(1, min(len(metrics), 4), squeeze=False, sharey=True)[0]
+    for axes, metric in zip(panels, metrics, strict=False):
+        _panel(axes, effects.filter(metric=metric), places, alpha)
+        axes.set_title(metric_title(metric), fontsize=7)
+        axes.set_ylim(here - 0.4, -0.8)
+    panels[0].set_yticks(list(places.values()), rows["row"].to_list())
+    for y, name in headings:
+        panels[0].annotate(
+            name, xy=(0, y), xycoords=("axes fraction", "data"), xytext=(-6, 0), textcoords="offset points",
+            ha="right", va="center", fontweight="bold", fontsize=7,
+        )  # fmt: skip
+    figure.suptitle("\n".join(textwrap.wrap(question, 100)), fontsize=8.5, fontweight="bold")
+    figure.supxlabel(
+        f"difference in points (×100), {100 * confidence:g}% interval over training seeds and test documents;\n"
+        f"filled and coloured: p < {alpha:g} after Holm's correction over the rows", fontsize=7,
+    )  # fmt: skip
+    return figure
+
+
+def _panel(axes: Axes, effects: pl.DataFrame, places: dict[int, float], alpha: float) -> None:
+    axes.axvline(0, color="black", linewidth=0.8)
+    for row in effects.iter_rows(named=True):
+        y, value = places[row["cell"]], 100 * row["difference"]
+        sure = row["p_holm"] is not None and row["p_holm"] < alpha
+        colour = OPEN if not sure else UP if value > 0 else DOWN
+        if row["low"] is not None:
+            axes.plot([100 * row["low"], 100 * row["high"]], [y, y], color=colour, linewidth=1.3, solid_capstyle="butt")
+        axes.plot(value, y, "o", color=colour, markerfacecolor=colour if sure else "white", markersize=4)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    axes.margins(x=0.06)

@@ -1,0 +1,87 @@
+"""What a factor of a designed experiment does to an effect: least squares over the cells of the design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+Level = str | float
+
+
+@dataclass(frozen=True)
+class FactorEffect:
+    """How much the effect changes between a factor's first level and another, all other factors held.
+
+    Attributes:
+        factor, level, baseline: `level` against `baseline`, the factor's first level.
+        change: of the effect.
+        error: its standard error; the cells are taken as independent.
+        low, high, p: normal interval and two-sided p-value.
+    """
+
+    factor: str
+    level: Level
+    baseline: Level
+    change: float
+    error: float
+    low: float
+    high: float
+    p: float
+
+
+def holm(p: Sequence[float]) -> np.ndarray:
+    """P-values corrected for their number so that the chance of one or more false ones stays below alpha (Holm 1979).
+
+    NaN stands for a test that was not made, and does not count.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p, dtype=np.float64)
+    corrected = np.full(values.shape, np.nan)
+    made = np.flatnonzero(~np.isnan(values))
+    order = made[np.argsort(values[made], kind="stable")]
+    steps = values[order] * (len(order) - np.arange(len(order)))
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
+    return corrected
+
+
+def factor_effects(
+    levels: Sequence[Mapping[str, Level]], effects: np.ndarray, errors: np.ndarray, confidence: float
+) -> list[FactorEffect]:
+    """Least squares of the cells' effects on their levels, main effects only.
+
+    Every cell counts the same, so that in a balanced design a change is the difference of two means. The error comes
+    from the cells' own errors, not from what the main effects leave unexplained. Factors with one level, and those
+    that cannot be told apart in this design (as where one factor varied at a time around a centre that is missing),
+    have no row.
+
+    Args:
+        levels: factor -> level of each of n cells; a factor that a cell does not name has its first level there.
+        effects, errors: (n,), and their standard errors.
+        confidence: level of the intervals.
+    """
+    names = list(dict.fromkeys(name for cell in levels for name in cell))
+    known = {name: list(dict.fromkeys(cell[name] for cell in levels if name in cell)) for name in names}
+    columns = [(name, level) for name in names for level in known[name][1:]]
+    design = np.ones((len(levels), 1 + len(columns)))
+    for place, (name, level) in enumerate(columns, start=1):
+        design[:, place] = [cell.get(name, known[name][0]) == level for cell in levels]
+    solve = np.linalg.pinv(design)
+    resolved = np.isclose(solve @ design, np.eye(design.shape[1]), atol=1e-8).all(axis=1)
+    estimates = solve @ effects
+    deviations = np.sqrt(np.square(solve) @ np.square(errors))
+    normal = NormalDist()
+    reach = normal.inv_cdf((1 + confidence) / 2)
+    found = []
+    for place, (name, level) in enumerate(columns, start=1):
+        if resolved[place] and deviations[place] > 0:
+            change, error = float(estimates[place]), float(deviations[place])
+            p = 2 * normal.cdf(-abs(change) / error)
+            found.append(FactorEffect(
+                name, level, known[name][0], change, error, change - reach * error, change + reach * error, p
+            ))  # fmt: skip
+    return found

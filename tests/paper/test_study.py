@@ -1,0 +1,117 @@
+"""A study's tables, figure and page from contrasts that are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from plant.errors import InputError
+from plant.paper.study import read_study, write_study
+from plant.paper.study_design import epochs, is_equal
+from plant.settings import Settings, load
+from plant.statistics.crossed import SCHEMA
+from plant.statistics.factors import holm
+
+ROOT = Path(__file__).parents[2]
+NAME = "when_planting_helps"
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return load(yaml.safe_load((ROOT / "config" / "when.yaml").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def contrasts(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, rng = tmp_path_factory.mktemp("contrasts"), np.random.default_rng(0)
+    rows: dict[str, list[dict]] = {}
+    for cell in settings.studies[NAME].cells:
+        for metric in settings.statistics.metrics:
+            difference, error = rng.normal(0.03, 0.06), rng.uniform(0.01, 0.03)
+            rows.setdefault(cell.experiment, []).append({
+                "system": cell.system, "against": cell.against, "metric": metric, "value": 0.4 + difference,
+                "value_against": 0.4, "difference": difference, "error_documents": error, "error_seeds": error / 2,
+                "n_seeds": 5, "degrees": 9.0, "low": difference - 2 * error, "high": difference + 2 * error,
+                "p": float(np.exp(-abs(difference) / error)),
+            })  # fmt: skip
+    for name, found in rows.items():
+        pq.write_table(pa.Table.from_pylist(found, schema=SCHEMA), folder / f"{name}.parquet")
+    return {name: folder / f"{name}.parquet" for name in rows}
+
+
+def test_everything_of_a_study_is_written(settings: Settings, contrasts: dict[str, Path], tmp_path: Path) -> None:
+    write_study(settings, NAME, contrasts, tmp_path)
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    tables = {f"tables/{name}.{kind}" for name in ("effects", "factors") for kind in ("csv", "md", "tex")}
+    assert written == tables | {"figures/effects.pdf", "figures/effects.png", "page.md"}
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert page.startswith("# When does planting help?")
+    assert "Unequal epochs" not in page
+    first = pl.read_csv(tmp_path / "tables" / "effects.csv").row(0, named=True)
+    assert f"{100 * first['difference']:+.1f}".replace("-", "\N{MINUS SIGN}") in page
+
+
+def test_p_values_are_corrected_within_a_metric(settings: Settings, contrasts: dict[str, Path]) -> None:
+    study = settings.studies[NAME]
+    found = read_study(settings, study, contrasts)
+    assert found.effects.height == len(study.cells) * len(study.metrics)
+    for metric in study.metrics:
+        here = found.effects.filter(metric=metric)
+        assert here["p_holm"].to_numpy() == pytest.approx(holm(here["p"].to_list()))
+
+
+def test_factors_are_differences_of_means_in_the_half_fraction(settings: Settings, contrasts: dict[str, Path]) -> None:
+    study = settings.studies[NAME]
+    found = read_study(settings, study, contrasts)
+    design = [place for place, cell in enumerate(study.cells) if cell.levels]
+    assert len(design) == 8
+    effects = found.effects.filter(pl.col("cell").is_in(design), metric="map")["difference"].to_numpy()
+    row = found.factors.filter(factor="passes", metric="map").row(0, named=True)
+    long = np.array([study.cells[place].levels["passes"] == 12 for place in design])
+    assert row["change"] == pytest.approx(effects[long].mean() - effects[~long].mean())
+    assert (row["level"], row["baseline"]) == ("12", "4")
+
+
+def test_the_design_has_clear_main_effects_and_equal_epochs(settings: Settings) -> None:
+    cells = [cell for cell in settings.studies[NAME].cells if cell.levels]
+    factors = list(cells[0].levels)
+    code = np.array([[1 if cell.levels[name] == cells[-1].levels[name] else -1 for name in factors] for cell in cells])
+    assert (code.T @ code == 8 * np.eye(len(factors))).all()  # main effects do not mix
+    pairs = np.array([code[:, a] * code[:, b] for a in range(4) for b in range(a)])
+    assert not (pairs @ code).any()  # nor with pairs of factors
+    assert all(is_equal(settings, cell) for cell in settings.studies[NAME].cells)
+    assert epochs(settings, "plant_long") == (4, 12)
+    assert epochs(settings, "combined") is None
+    for cell in cells:  # the names of experiments say what they are
+        dataset, backbone = (getattr(settings.experiments[cell.experiment], key) for key in ("dataset", "backbone"))
+        rate = settings.datasets[settings.whole(dataset)].generate.indicator_rate  # type: ignore[union-attr]
+        assert (rate, backbone) == (cell.levels["words shown"], cell.levels["backbone"])
+        assert dataset.endswith(f"_{cell.levels['documents']:g}")
+
+
+def test_a_missing_contrast_is_one_clear_error(settings: Settings, contrasts: dict[str, Path], tmp_path: Path) -> None:
+    table = pq.read_table(contrasts["recipes"])
+    pq.write_table(table.slice(0, 3), tmp_path / "recipes.parquet")
+    with pytest.raises(InputError, match="against plant_long"):
+        read_study(settings, settings.studies[NAME], contrasts | {"recipes": tmp_path / "recipes.parquet"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"experiment": "nowhere"}, "unknown name 'nowhere'"),
+        ({"system": "plant_chi"}, "has no 'plant_chi'"),
+        ({"against": "plant_short"}, "compared with itself"),
+    ],
+)
+def test_a_study_may_only_name_what_is_there(change: dict, message: str) -> None:
+    config = yaml.safe_load((ROOT / "config" / "when.yaml").read_text(encoding="utf-8"))
+    config["studies"][NAME]["cells"][0] |= change
+    with pytest.raises(InputError, match=message):
+        load(config)
