@@ -71,7 +71,7 @@ def factor_effects(
     for place, (name, level) in enumerate(columns, start=1):
         design[:, place] = [cell.get(name, known[name][0]) == level for cell in levels]
     solve = np.linalg.pinv(design)
-    resolved = np.isclose(solve @ design, np.eye(design.shape[1]), atol=1e-8).all(axis=1)
+    resolved = np.abs(solve @ design - np.eye(design.shape[1])).max(axis=1) < 1e-8
     estimates = solve @ effects
     deviations = np.sqrt(np.square(solve) @ np.square(errors))
     normal = NormalDist()
