@@ -11,6 +11,7 @@ states are frozen. The folded form and the one by hand mine in two passes where 
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ CODIESP = Size(labels=1767, hidden=384, heads=8, tokens=480, batch=8, negatives=
 TINY = Size(labels=40, hidden=32, heads=4, tokens=20, batch=2, negatives=20)  # loads libraries before anything counts
 GROWTH: dict[str, list[tuple[int, Size]]] = {
     "|L| (h = 384, n = 480)": [(labels, CODIESP._replace(labels=labels)) for labels in (1767, 4000, 8929)],
-    "n (|L| = 1,767, h = 384)": [(n, CODIESP._replace(tokens=n)) for n in (256, 600, 1500)],
+    "n (|L| = 1,767, h = 384)": [(n, CODIESP._replace(tokens=n)) for n in (256, 480, 1500)],
     "h (|L| = 4,000, n = 600)": [
         (h, Size(4000, h, heads, 600, 4, 1000)) for h, heads in ((64, 4), (384, 8), (1024, 16))
     ],
@@ -206,16 +207,25 @@ def products(size: Size, *, trained: bool) -> float:
     return 2 * projections + 4 * size.labels * h * h + scored + again + 10 * kept * tokens * h
 
 
-def compare(kernel: str, size: float | str, of: Size, *, trained: bool, peak: float, repeats: int) -> list[Row]:
-    """All ways at one size; they must agree."""
+@cache
+def measured_ways(of: Size, *, trained: bool, repeats: int) -> dict[str, Measured]:
+    """All ways at one size, which may stand on two axes; they must agree."""
     job = training if trained else inference
     ways = [WITH_S] * (of == CODIESP) + [MHA, FOLDED, BY_HAND]
     ways += [ONE] * (trained and of.negatives < of.labels // ONE_PASS)
-    found: dict[str, Measured] = {way: fresh(job, repeats=repeats, way=way, **of._asdict()) for way in ways}
+    found = {way: fresh(job, repeats=repeats, way=way, **of._asdict()) for way in ways}
     for way, measured in found.items():
         if not np.allclose(measured.value, found[MHA].value, rtol=1e-3, atol=1e-6):
-            raise AssertionError(f"{kernel}, {size}: {way} finds {measured.value}, {MHA} {found[MHA].value}")
+            raise AssertionError(f"{job.__name__}, {of}: {way} finds {measured.value}, {MHA} {found[MHA].value}")
+    return found
+
+
+def compare(kernel: str, size: float | str, of: Size, *, trained: bool, peak: float, repeats: int) -> list[Row]:
+    """All ways at one size."""
+    found = measured_ways(of, trained=trained, repeats=repeats)
+    own = found[BY_HAND].extra_mb
     rows = [row(kernel, way, size, measured, ratio_to=BY_HAND, extra_mb=measured.extra_mb,
+                memory_ratio=measured.extra_mb / own if own else None,
                 note=f"{measured.extra_mb:,.0f} MB beyond weights and batch")
             for way, measured in found.items()]  # fmt: skip
     floor: dict[str, Any] = {"cpu_seconds": products(of, trained=trained) / peak, "extrapolated": True}
@@ -226,7 +236,7 @@ def rows(quick: bool) -> list[Row]:
     """Training and inference over |L|, n and h, and an epoch of Stage 2."""
     side = 200 if quick else 1500
     peak = 2 * side**3 / fresh(large_product, repeats=10, side=side).cpu_seconds
-    repeats = 1 if quick else 3
+    repeats = 1 if quick else 2
     found: list[Row] = []
     for axis, sizes in (QUICK if quick else GROWTH).items():
         for size, of in sizes:

@@ -1,14 +1,15 @@
 """Stage 1's loss (Eq. 2), forward and gradient: ours beside autograd and beside allRank's lambdaLoss.
 
-allRank is neither needed nor copied: where the environment variable ALLRANK names a folder with its package (a checkout
-of github.com/allegro/allRank), its loss is imported from there; otherwise its rows say that it is absent. Its scheme
-`lambdaRank_scheme` is Eq. 2 with exponential gain, so that losses and gradients must be the same.
+allRank is neither needed nor copied: its loss is imported from the installed package (envs/bench.txt), or from a
+checkout of github.com/allegro/allRank that the environment variable ALLRANK names; otherwise its rows say that it is
+absent. Its scheme `lambdaRank_scheme` is Eq. 2 with exponential gain, so that losses and gradients must be the same.
 
 A pair is (j, h) with r_j > r_h: what Eq. 2 sums over. Others compute the t x t square, twice as much and more.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import types
@@ -38,11 +39,11 @@ def rows(quick: bool) -> list[Row]:
 def _length(kernel: str, m: int, lists: int, quick: bool) -> Iterator[Row]:
     pairs, expected = _pairs(m, lists), None
     for way in WAYS:
-        if way.startswith("allRank") and not _has_allrank():
-            yield row(kernel, way, m, ratio_to="ours", note="not measured: ALLRANK names no folder with it")
+        if way.startswith("allRank") and _allrank_folder() is None:
+            yield row(kernel, way, m, ratio_to="ours", note="not measured: allRank is not installed (envs/bench.txt)")
             continue
         calls = 1 if quick or lists > 1000 else CALLS.get(way, 1)
-        repeats = 1 if quick else 3 if lists > 1000 else 7
+        repeats = 1 if quick else 2 if lists > 1000 else 5
         measured = fresh(loss_and_gradient, repeats=repeats, m=m, lists=lists, way=way, calls=calls)
         expected = expected or measured.value
         if not np.allclose(measured.value, expected, rtol=1e-3):
@@ -55,7 +56,7 @@ def _line(kernel: str, way: str, m: int, lists: int, pairs: float, measured: Mea
     speed = pairs / seconds / 1e6
     more: dict[str, Any] = {
         "cpu_seconds": seconds, "wall_seconds": measured.wall_seconds / lists,
-        "million_pairs_a_cpu_second": speed, "extra_mb": measured.extra_mb,
+        "million_pairs_a_cpu_second": speed, "extra_mb": measured.extra_mb, "shown": f"{speed:,.0f} M pairs/CPU-s",
     }  # fmt: skip
     note = f"{speed:,.0f} million pairs a CPU-second, {measured.extra_mb:,.1f} MB beside inputs"
     return row(kernel, way, m, measured, ratio_to="" if way == "ours" else "ours", note=note, **more)
@@ -113,16 +114,24 @@ def _way(name: str) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
     }[name]
 
 
-def _has_allrank() -> bool:
-    return (Path(os.environ.get("ALLRANK", "")) / "allrank" / "models" / "losses" / "lambdaLoss.py").is_file()
+def _allrank_folder() -> Path | None:
+    """Where its package lies."""
+    if "ALLRANK" in os.environ:
+        base = Path(os.environ["ALLRANK"]) / "allrank"
+    else:
+        spec = importlib.util.find_spec("allrank")
+        base = Path(next(iter(spec.submodule_search_locations or ()), "")) if spec else Path("allrank")
+    return base if (base / "models" / "losses" / "lambdaLoss.py").is_file() else None
 
 
 def _allrank() -> Callable[[Tensor, Tensor], Tensor]:
     """allRank's lambdaLoss; its other modules, which ask for more packages, are not imported."""
-    base = Path(os.environ["ALLRANK"])
+    base = _allrank_folder()
+    if base is None:
+        raise ModuleNotFoundError("allRank is neither installed nor where ALLRANK says")
     for name in ("allrank", "allrank.models", "allrank.models.losses", "allrank.data", "allrank.data.dataset_loading"):
         module = types.ModuleType(name)
-        module.__path__ = [str(base.joinpath(*name.split(".")))]
+        module.__path__ = [str(base.parent.joinpath(*name.split(".")))]
         sys.modules[name] = module
     vars(sys.modules["allrank.data.dataset_loading"])["PADDED_Y_VALUE"] = -1
     vars(sys.modules["allrank.models.losses"])["DEFAULT_EPS"] = 1e-10

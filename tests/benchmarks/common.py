@@ -2,7 +2,7 @@
 
 A benchmark file `bench_<name>.py` has
 
-    def rows(quick: bool) -> list[Row]: ...
+    def rows(quick: bool) -> Iterable[Row]: ...
 
 and asserts in it that the ways it compares agree; `run.py` calls it, prints the ratios and writes tables and figures.
 A piece of work is a function at the top of that file that prepares its inputs (and loads compiled code, by a tiny call)
@@ -37,6 +37,8 @@ from typing import Any, NamedTuple, TypedDict
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
 )  # fmt: skip
+PEERS = Path(__file__).resolve().parents[2] / "results" / "benchmarks" / "peers"
+"""Libraries that only the benchmarks compare with (envs/bench.txt); `make bench` puts them here, apart from .venv."""
 MARK = "measured:"
 GIVEN_UP_AFTER = 3600  # seconds
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "polars", "torch", "duckdb", "allrank", "triton")
@@ -60,6 +62,8 @@ class Row(TypedDict, total=False):
     extrapolated: bool
     """Time that was not measured but multiplied up from a smaller piece of the same work."""
     note: str
+    shown: str
+    """What the pages show in place of CPU-seconds."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,12 @@ def growth(sizes: Sequence[float], seconds: Sequence[float]) -> Growth:
     return Growth(round(exponent, 6), round(error, 6), float(f"{np.exp(offset):.6g}"))
 
 
+def find_peers() -> None:
+    """Let this process import what lies in `PEERS`, after everything else."""
+    if PEERS.is_dir() and str(PEERS) not in sys.path:
+        sys.path.append(str(PEERS))
+
+
 def machine() -> dict[str, str]:
     """Processor, cores, memory, GPU and the versions of what is compared."""
     from importlib.metadata import PackageNotFoundError, version
@@ -218,6 +228,7 @@ def _memory(field: str, *, reset: bool = False) -> float:
 
 
 def _main(order: dict[str, Any]) -> None:
+    find_peers()
     work = getattr(load(Path(order["file"])), order["job"])(**order["arguments"])
     print(MARK + json.dumps(asdict(measure(work, repeats=order["repeats"]))))
 

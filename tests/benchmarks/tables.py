@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def write(name: str, rows: Sequence[Row], folder: Path, machine: Mapping[str, st
     (tables / f"{name}.md").write_text(_markdown(name, found, growths(rows), machine), encoding="utf-8")
     kernels = list(dict.fromkeys(kernel for kernel, _ in growths(rows)))
     for kernel in kernels:
-        words = "".join(letter if letter.isalnum() else "-" for letter in kernel.lower())
+        words = re.sub(r"[^a-z0-9]+", "-", kernel.lower()).strip("-")
         _draw([row for row in rows if row["kernel"] == kernel], folder / "figures" / f"{name}.{words}")
 
 
@@ -113,13 +114,18 @@ def _points(rows: Sequence[Row], kernel: str, way: str) -> list[tuple[float, flo
 
 
 def _draw(rows: Sequence[Row], target: Path) -> None:
-    """CPU-seconds over size, both logarithmic; each way's name and exponent stand at the end of its line."""
+    """CPU-seconds over size, both logarithmic; each way's name and exponent stand at the end of its line.
+
+    Open markers: extrapolated.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
     from plant.paper.figures import style
 
     with style.look():
         figure = style.new_figure(style.PAGE * 0.7, 2.8)
         axes = figure.subplots()
-        axes.set(xscale="log", yscale="log", xlabel="size", ylabel="CPU-seconds")
+        axes.set(xscale="log", yscale="log", xlabel="size (in brackets: exponent)", ylabel="CPU-seconds")
         axes.set_title(rows[0]["kernel"])
         ends = []
         for place, way in enumerate(dict.fromkeys(row["way"] for row in rows)):
@@ -128,12 +134,18 @@ def _draw(rows: Sequence[Row], target: Path) -> None:
                 continue
             sizes, seconds = zip(*points, strict=True)
             ink = INKS[place % len(INKS)]
-            axes.plot(sizes, seconds, color=ink, marker=MARKERS[place % len(MARKERS)])
+            guessed = any(row["way"] == way and row.get("extrapolated") for row in rows)
+            axes.plot(sizes, seconds, color=ink, marker=MARKERS[place % len(MARKERS)], mfc="white" if guessed else ink)
             exponent = f" ({growth(sizes, seconds).exponent:.2f})" if len(set(sizes)) > 1 else ""
             ends.append((sizes[-1], seconds[-1], way + exponent, ink))
         ticks = sorted({x for line in axes.get_lines() for x in line.get_xdata()})
         axes.set_xticks(ticks, [f"{size:,g}" for size in ticks])
         axes.set_xticks([], minor=True)
+        if math.log10(axes.get_ylim()[1] / axes.get_ylim()[0]) < 3:
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_minor_locator(LogLocator(subs="all"))
+            axes.yaxis.set_minor_formatter(FuncFormatter(lambda _value, _place: ""))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:,g}"))
         low, high = (math.log10(limit) for limit in axes.get_ylim())
         heights = style.spread([math.log10(y) for _, y, _, _ in ends], (high - low) * 8.5 / (72 * 2.2))
         right = max(x for x, _, _, _ in ends)

@@ -1,5 +1,6 @@
 """The measuring itself: what is known to take a time, a memory, a power must be found to."""
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import common
+import goals
+import pages
+import profile_run
 import tables
 
 
@@ -79,3 +83,70 @@ def test_tables_and_figures_are_written(tmp_path: Path) -> None:
     text = (tmp_path / "tables" / "name.md").read_text(encoding="utf-8")
     assert "10 x ours" in text
     assert "1.00 ± 0.00" in text
+
+
+def measured_rows() -> list[common.Row]:
+    return [
+        common.row("MIG table", "ours", "MIMIC-III", cpu_seconds=2.0, peak_mb=700.0),
+        common.row("MIG table", "duckdb", "MIMIC-III", cpu_seconds=30.0, ratio_to="ours", extrapolated=True),
+        common.row("MIG table", "ours", "MIMIC-IV", cpu_seconds=4.0, peak_mb=1200.0),
+        common.row("MIG table", "duckdb", "MIMIC-IV", cpu_seconds=32.0, ratio_to="ours"),
+    ]
+
+
+def test_a_page_s_blocks_are_filled_from_the_last_run_and_nothing_else_changes(tmp_path: Path) -> None:
+    tables.write("mig", measured_rows(), tmp_path, {"processor": "some"})
+    page = tmp_path / "page.md"
+    before = "Words.\n<!-- bench:mig -->\nold\n<!-- /bench -->\nMore.\n<!-- bench:goals -->\n<!-- /bench -->\n"
+    page.write_text(before + "<!-- bench:bootstrap -->\nstays\n<!-- /bench -->\n", encoding="utf-8")
+    assert pages.refill(tmp_path, tmp_path) == ["page.md"]
+    after = page.read_text(encoding="utf-8")
+    assert "| duckdb | ~30 s, 15x | 32 s, 8x |" in after
+    assert "old" not in after
+    assert after.startswith("Words.\n<!-- bench:mig -->\n")
+    assert after.endswith("<!-- bench:bootstrap -->\nstays\n<!-- /bench -->\n")
+    assert "| MIG: CPU-seconds of duckdb over ours | at least 10 | 8 to 15 | met at 1 of 2 sizes; missed at" in after
+    assert pages.refill(tmp_path, tmp_path) == []
+
+
+def test_goals_name_rows_that_the_benchmarks_have() -> None:
+    """A renamed way or kernel must not turn a goal into one that nothing measures."""
+    for goal in goals.GOALS:
+        source = (Path(__file__).parent / f"bench_{goal.bench}.py").read_text(encoding="utf-8")
+        assert f'"{goal.way}"' in source, goal
+        assert goal.kernel.removesuffix(".*") in source, goal
+
+
+def test_a_goal_is_met_up_to_its_bound() -> None:
+    found = {verdict.goal.text: verdict for verdict in goals.verdicts({"mig": tables.with_ratios(measured_rows())})}
+    assert found["MIG: MB of memory at MIMIC-III's size"].words == "met"
+    assert found["MIG: CPU-seconds of scipy SpGEMM + numpy over ours"].words == "not measured"
+    assert found["MIG: CPU-seconds of duckdb over ours"].missed == ["MIG table, MIMIC-IV (8)"]
+
+
+def test_a_run_s_steps_are_added_up_by_kind(tmp_path: Path) -> None:
+    for path, seconds in (
+        ("finetuning/d/b/a/seed0/provenance.json", 30.0), ("finetuning/d/b/a/seed1/provenance.json", 50.0),
+        ("evaluation/d/b/a/seed0/provenance.json", 15.0), ("evaluation/d/b/a/seed0/metrics.provenance.json", 4.0),
+        ("evaluation/d/words/tfidf_linear/seed0/provenance.json", 1.0),
+    ):  # fmt: skip
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        facts = {"resources": {"cpu_seconds": seconds, "peak_host_mb": 100 + seconds}}
+        (tmp_path / path).write_text(json.dumps(facts), encoding="utf-8")
+    assert profile_run.of_sidecars(tmp_path)[2:] == [
+        "| finetuning | 2 | 80.0 | 80% | 40.0 | 150 |",
+        "| evaluation: scores | 1 | 15.0 | 15% | 15.0 | 115 |",
+        "| evaluation: metrics | 1 | 4.0 | 4% | 4.0 | 104 |",
+        "| baselines: tfidf_linear | 1 | 1.0 | 1% | 1.0 | 101 |",
+        "| all | 5 | 100.0 | 100% | | |",
+    ]
+
+
+def test_a_clock_counts_a_part_within_a_part_once() -> None:
+    clock = profile_run.Clock()
+    with clock.part("outer"):
+        burn(100)()
+        with clock.part("inner"):
+            burn(300)()
+        burn(100)()
+    assert clock.seconds["inner"] == pytest.approx(1.5 * clock.seconds["outer"], rel=0.4)

@@ -74,7 +74,7 @@ def _power_of_two(_context: Any, n: Any) -> Any:  # noqa: ARG001 (calls may name
     return types.float32(types.int32), generate
 
 
-@njit(fastmath=_FAST, error_model="numpy")
+@njit(fastmath=_FAST, error_model="numpy", forceinline=True)
 def _sweep(
     first: int, last: int, behind: _Positions, m: int, sigma: np.float32, work: _Work
 ) -> np.float32:  # fmt: skip
@@ -109,7 +109,7 @@ def _sweep(
     return total
 
 
-@njit()
+@njit(forceinline=True)
 def _sweep_all(n: int, behind: _Positions, m: int, sigma: np.float32, work: _Work) -> float:
     """`_sweep` of n leaders. Sums move to float64 so often that no float32 sum is long, however long the list."""
     total = 0.0
@@ -121,7 +121,7 @@ def _sweep_all(n: int, behind: _Positions, m: int, sigma: np.float32, work: _Wor
     return total
 
 
-@njit()
+@njit(forceinline=True)
 def _pairs(m: int, k: int, sigma: np.float32, work: _Work) -> float:
     """All pairs of a list: the loss in nats, without its factors; pulls go to `work.pull`.
 
