@@ -26,7 +26,7 @@ PROMISES = {
     ),
     "k larger than the vocabulary": (
         "relevance/test_table.py",
-        "test_k_larger_than_the_vocabulary_is_one_clear_error_and_writes_nothing",
+        "test_a_split_without_a_token_to_choose_is_one_clear_error",
     ),
     "a misspelt config key": ("test_settings.py", "test_a_misspelt_key_is_answered_with_the_nearest_of_its_section"),
     "a value out of range": ("test_settings.py", "test_a_value_that_cannot_be_is_refused"),

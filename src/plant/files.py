@@ -4,6 +4,7 @@ import errno
 import glob
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -85,8 +86,9 @@ def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
         outputs: of the job. The error may name a temporary file: what the user can act on is where the output goes.
     """
     if isinstance(error, FileNotFoundError):
+        found = re.search(r"'(.+?)'|\(os error 2\): (.+)", str(error))  # as Python and pyarrow say it, and polars
         return InputError(
-            str(error.filename or error).rpartition("(os error 2): ")[2], expected="a file", got="nothing there",
+            found[found.lastindex or 0] if found else str(error), expected="a file", got="nothing there",
             fix="If it vanished while the job ran, run the same command again: what is missing is made anew.",
         )  # fmt: skip
     if error.errno not in NO_ROOM:

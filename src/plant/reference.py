@@ -23,14 +23,15 @@ UNITS = {
     "accumulation": "batches", "admissions": "admissions", "at": "labels", "attention_documents": "documents",
     "attention_heads": "heads", "backbone_from_epoch": "epoch", "batch_size": "documents", "chunk_tokens": "tokens",
     "clip": "L2 norm", "codes": "codes", "codes_per_admission": "codes", "dense_limit": "labels", "epochs": "epochs",
-    "frequency_groups": "documents", "hard_negatives": "labels", "head_learning_rate": "per update", "heads": "heads",
-    "hidden_size": "dimensions", "k": "tokens", "layers": "layers", "learning_rate": "per update",
+    "folds": "folds", "frequency_groups": "documents", "hard_negatives": "labels", "head_learning_rate": "per update",
+    "heads": "heads", "hidden_size": "dimensions", "k": "tokens", "layers": "layers", "learning_rate": "per update",
     "log_odds_k": "words", "max_features": "features", "max_negatives": "documents", "max_tokens": "tokens",
     "max_words": "words", "memory_gb": "GB", "min_count": "documents", "min_documents": "documents",
     "ndcg_k": "tokens", "negatives": "labels", "ngrams": "words", "patience": "epochs", "pool_size": "dimensions",
-    "rank": "dimensions", "rare_below": "documents", "resamples": "resamples", "smoothing": "documents",
-    "threads": "threads", "top": "labels", "train_size": "documents", "vocabulary": "tokens", "words": "words",
-    "words_per_note": "words",
+    "rank": "dimensions", "rare_below": "documents", "reasons": "words", "residual": "tokens",
+    "residual_folds": "folds", "resamples": "resamples", "rows_in_memory": "rows",
+    "smoothing": "documents", "threads": "threads", "top": "labels", "train_size": "documents", "vocabulary": "tokens",
+    "words": "words", "words_per_note": "words",
 }  # fmt: skip
 """Units of numeric keys. A key that is not here has none (a ratio, a seed, a version)."""
 
@@ -40,10 +41,10 @@ _HEAD = """\
 Generated from `src/plant/settings/` by `python -m plant.reference`; do not edit by hand. A key that is not listed
 here is an error, and so is a value out of range: the message names the key and the nearest known one.
 
-Sections are read in the order of the pipeline. `datasets`, `backbones`, `pretrainings`, `finetunings`, `variants` and
-`experiments` hold entries under names of your own; the other sections hold keys. `none` means "not set" (write `null`
-in YAML). *Source* says where a value comes from: a place in the paper (arXiv 2410.23066, LLM version), a numbered
-choice in [docs/choices](../docs/choices), or `ours` where the paper has no such key.
+Sections are read in the order of the pipeline. `datasets`, `backbones`, `pretrainings`, `finetunings`, `evidences`,
+`variants`, `experiments` and `studies` hold entries under names of your own; the other sections hold keys. `none` means
+"not set" (write `null` in YAML). *Source* says where a value comes from: a place in the paper (arXiv 2410.23066, LLM
+version), a numbered choice in [docs/choices](../docs/choices), or `ours` where the paper has no such key.
 """
 _PAPER = re.compile(r"appendix [A-G](?:\.\d)?|Eq\. \d|section \d|Table \d+|ablation \d")
 _CHOICE = re.compile(r"choice (C\d\d)")

@@ -106,9 +106,9 @@ def trace(target: Path, *, root: Path, cut: Cut | None = None) -> Iterator[str]:
         "Versions: " + ", ".join(f"{name} {version}" for name, version in first.versions.items()),
         WIDTH, subsequent_indent="  ", break_on_hyphens=False,
     )  # fmt: skip
-    states = list(_states(tree))
-    changed = [path for path, state in states if state != UNCHANGED]
-    yield f"{len(states)} files: " + (f"{len(changed)} are not what they were" if changed else "all are what they were")
+    states = list(_states(tree))  # a file that several steps read comes several times
+    count, changed = len({path for path, _ in states}), {path for path, state in states if state != UNCHANGED}
+    yield f"{count} files: " + (f"{len(changed)} are not what they were" if changed else "all are what they were")
 
 
 def _tree(first: Step, files: Mapping[str, str], index: Index, cut: Cut) -> Node:

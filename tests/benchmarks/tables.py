@@ -139,7 +139,7 @@ def _draw(rows: Sequence[Row], target: Path) -> None:
             exponent = f" ({growth(sizes, seconds).exponent:.2f})" if len(set(sizes)) > 1 else ""
             ends.append((sizes[-1], seconds[-1], way + exponent, ink))
         ticks = sorted({x for line in axes.get_lines() for x in line.get_xdata()})
-        axes.set_xticks(ticks, [f"{size:,g}" for size in ticks])
+        axes.set_xticks(ticks, [f"{size:,.0f}" if size >= 1 else f"{size:g}" for size in ticks])
         axes.set_xticks([], minor=True)
         if math.log10(axes.get_ylim()[1] / axes.get_ylim()[0]) < 3:
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

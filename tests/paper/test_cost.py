@@ -119,6 +119,26 @@ def rows_of(grid: tuple[Settings, dict[str, Inputs], Path]) -> dict[tuple[str, s
     }
 
 
+def test_stage_3_is_a_stage_of_its_own_beside_the_prediction_of_the_network_that_it_reads(tmp_path):
+    both = {"both": {"channels": ["network", "linear"]}, "words": {"channels": ["linear"]}}
+    settings = load({
+        **make_settings().model_dump(mode="json", exclude_unset=True), "evidences": both,
+        "variants": {name: {"finetuning": "focal", "evidence": name} for name in both},
+        "experiments": {"main": {"dataset": "toy", "backbone": "tiny", "variants": list(both), "reference": "both",
+                                 "seeds": [0]}},
+    })  # fmt: skip
+    paths = make_paths(tmp_path, settings)
+    run_everything(tmp_path, paths, "main")
+    network = tmp_path / "evaluation/toy/tiny/none+focal/seed0/provenance.json"
+    found = {(place.stage, place.name) for place in read_grid_costs(settings, paths).missing}
+    assert ("prediction", "none+focal") in found
+    write_sidecar(network, 2.0)
+    runs = read_grid_costs(settings, paths).frame.select("stage", "name").rows()
+    assert [run for run in runs if run[0] in ("prediction", "Stage 3")] == [
+        ("prediction", "none+focal"), ("Stage 3", "none+focal+both"), ("Stage 3", "none+focal+words"),
+    ]  # fmt: skip
+
+
 def test_a_run_that_several_experiments_share_is_counted_once(grid):
     rows = rows_of(grid)
     assert rows["tiny", "Stage 1"]["Runs"] == "2"  # two seeds of one recipe, under four variants

@@ -1,5 +1,7 @@
 """Stage 1 as a whole: planted pairs come first, only the planted parts move, labels are sampled as asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -239,3 +241,27 @@ def test_attention_mass_and_entropy_stay_in_range(toy):
     found = Ranking(make(), toy, indicators(), settings=Pretraining(**RECIPE), seed=0).measure(toy.documents("val"))
     assert set(found) == {"ndcg", "mass", "entropy"}
     assert all(0 <= value <= 1 for value in found.values())
+
+
+def test_labels_without_tokens_have_no_list_and_change_nothing(toy, tmp_path):
+    """As in relevance from descriptions, where some labels have none (choice C28)."""
+    whole = indicators()
+    sizes = whole.sizes * (np.arange(6) % 2)  # labels 0, 2 and 4 have no tokens
+    some = replace(whole, sizes=sizes)
+    model, settings = make(), Pretraining(**RECIPE | {"epochs": 2})
+    ranking = Ranking(model, toy, some, settings=settings, seed=0)
+    without = [d for d in toy.documents("train") if not (toy.labels(d) % 2).any()]
+    other = Ranking(model, toy, whole, settings=settings.model_copy(update={"negatives": 0}), seed=0)
+    ranking.settings = other.settings
+    loss, weight = ranking.loss(np.array(without[:2]), 1)
+    assert (loss.item(), weight) == (0.0, 0.0)  # such a batch counts nothing
+    with_one = np.array([next(d for d in toy.documents("train") if set(toy.labels(d) % 2) == {0, 1})])
+    loss, weight = ranking.loss(with_one, 1)
+    ids, positions, relevance = other.lists(with_one, [toy.labels(with_one[0])])
+    losses = other.list_losses(other.scores(with_one, ids, positions), relevance)
+    odd = torch.from_numpy(toy.labels(with_one[0]) % 2 == 1)[None]
+    assert weight == odd.sum()
+    assert loss.item() == pytest.approx(losses[odd].sum().item(), rel=1e-5)
+    assert np.isfinite(ranking.measure(toy.documents("train"))["ndcg"])
+    history = pretrain(make(), toy, some, settings, seed=0, checkpoint=tmp_path, digest="d")
+    assert np.isfinite([row["loss"] for row in history]).all()

@@ -21,6 +21,7 @@ import os, pathlib
 seen = " ".join([os.environ["SLURM_JOB_PARTITION"], os.environ.get("CUDA_VISIBLE_DEVICES", "none")])
 pathlib.Path("logs", f"seen.{pathlib.Path(__file__).stem}.{os.environ['SLURM_JOB_ID']}").write_text(seen)
 """
+STAGE_1 = "results/pretraining/small/tiny/plant/seed0/label_attention.safetensors"
 GPU_SCRIPTS = ("pretrain", "finetune", "predict", "attention")
 CPU_SCRIPTS = ("corpus", "tokens", "relevance", "tfidf_linear", "bootstrap", "wilcoxon", "tables", "report")
 
@@ -29,7 +30,7 @@ def text(run: subprocess.CompletedProcess) -> str:
     return run.stdout + run.stderr
 
 
-def wait_until(condition, seconds: float = 120) -> None:
+def wait_until(condition, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited {seconds} s in vain"
@@ -115,6 +116,50 @@ def test_a_failed_job_shows_its_log_and_is_retried_with_more_memory(half_done, s
     assert "the first attempt fails" in text(run)
     jobs = slurm.jobs(half_done)
     assert [(job.state, job.memory) for job in jobs] == [("FAILED", "4000M"), ("COMPLETED", "8000M")]
+
+
+def test_quick_one_gpu_job_and_one_without_land_where_they_belong(half_done, slurm) -> None:
+    """The first two claims above by two jobs, for continuous integration."""
+    for script in ("relevance", "pretrain"):
+        half_done.first(script, WITNESS)
+    run = half_done.snakemake(STAGE_1, *QUICK, *MOVED)
+    assert run.returncode == 0, text(run)[-5000:]
+    assert [(job.partition, job.state) for job in slurm.jobs(half_done)] == [("cpu", "COMPLETED"), ("gpu", "COMPLETED")]
+    seen = {path.name.split(".")[1]: path.read_text("utf-8") for path in (half_done.folder / "logs").glob("seen.*")}
+    assert seen["relevance"] == "cpu none"
+    assert seen["pretrain"] in ("gpu 0", "gpu 1")
+
+
+def test_training_that_slurm_tells_to_end_saves_is_sent_again_and_ends_with_the_same_bits(half_done, slurm) -> None:
+    """SIGTERM to all steps: what preemption and a time limit begin with. To write a state takes seconds, as for 7B."""
+    config = half_done.config()
+    config["pretrainings"]["plant"]["epochs"] = 4
+    half_done.write_config(config)
+    half_done.first(
+        "pretrain",
+        "import time\nfrom plant.model import fitting\nwrite = fitting.save_checkpoint\n"
+        "fitting.save_checkpoint = lambda *where, **what: (time.sleep(4), write(*where, **what))",
+    )
+    folder = (half_done.folder / STAGE_1).parent
+    with (half_done.folder / "first.log").open("w") as log:
+        run = subprocess.Popen(
+            half_done.command(STAGE_1, *QUICK, *MOVED), cwd=half_done.folder, env=half_done.env, stdout=log, stderr=log
+        )
+        try:
+            wait_until((folder / "checkpoint" / "state.json").exists)
+            (job,) = (job for job in slurm.jobs(half_done) if "pretrain" in job.comment)
+            subprocess.run(["scancel", "--signal=TERM", str(job.number)], env=half_done.env, check=True)
+            assert run.wait(300) == 0, (half_done.folder / "first.log").read_text("utf-8")[-5000:]
+        finally:
+            run.kill()
+    states = [job.state for job in slurm.jobs(half_done) if "pretrain" in job.comment]
+    assert states == ["FAILED", "COMPLETED"]
+    assert "interrupted in Stage 1, epoch" in (half_done.folder / "first.log").read_text("utf-8")  # the job's log
+    assert "resumed in epoch" in (half_done.folder / "logs/pretraining/small/tiny/plant/seed0.log").read_text("utf-8")
+    found = {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+    again = ["snakemake", "--cores", "2", STAGE_1, "--force", *MOVED]  # undisturbed, without the scheduler
+    subprocess.run(again, cwd=half_done.folder, env=half_done.env, check=True)
+    assert {path.name: path.read_bytes() for path in folder.glob("*.safetensors")} == found
 
 
 def test_a_job_over_its_time_limit_is_reported_as_such(half_done, slurm) -> None:

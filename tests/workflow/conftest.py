@@ -128,7 +128,7 @@ def finished(tmp_path_factory, notes) -> Path:
 def commands(finished) -> dict[str, str]:
     """Log of a job, without ending -> its command, from any folder that is like that of the run."""
     said = (finished / "snakemake.out").read_text(encoding="utf-8")
-    found = re.findall(r"Shell command: python \S+?(workflow/scripts/.*?) > logs/(\S+)\.log 2>&1", said)
+    found = re.findall(r"Shell command: (?:exec )?python \S+?(workflow/scripts/.*?) > logs/(\S+)\.log 2>&1", said)
     assert len(found) == 26, said[:2000]
     return {log: f"{sys.executable} {ROOT}/{command}" for command, log in found}
 

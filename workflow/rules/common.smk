@@ -24,6 +24,7 @@ from plant.errors import InputError
 from plant.evaluation.names import find
 from plant.files import atomic_path, explain
 from plant.paper import FIGURE_FORMATS, FIGURES, STUDY_TABLES, TABLE_FORMATS, TABLES
+from plant.paper import jobs as paper_jobs
 from plant.paper.systems import cut_settings, find_roles
 from plant.provenance import digest
 
@@ -65,6 +66,7 @@ wildcard_constraints:
     # a Stage 1 recipe, or one of its epochs: plant, plant@3, none
     initial=rf"{plant_settings.NO_PRETRAINING}|(?:{one_of(SETTINGS.pretrainings)})(?:@\d+)?",
     finetuning=one_of(SETTINGS.finetunings),
+    evidence=one_of(SETTINGS.evidences),
     measure=one_of(plant_settings.MEASURES),
     experiment=one_of(SETTINGS.experiments),
     study=one_of(SETTINGS.studies),
@@ -95,13 +97,17 @@ def script(name):
 
 
 def launch(name):
-    """The command of a training script: one process, or one a device of the backbone (choice of `parallel`)."""
+    """The command of a training script: one process, or one a device of the backbone (choice of `parallel`).
+
+    It takes the shell's place: a shell that is told to end would do so at once, and the cluster would not wait until
+    its training has written a state.
+    """
 
     def command(wildcards):
         backbone = SETTINGS.backbones[wildcards.backbone]
         if backbone.devices == 1 or backbone.parallel == "layers":
-            return script(name)
-        return f"{ACCELERATE} --num_processes {backbone.devices} {SCRIPTS / name}.py"
+            return f"exec {script(name)}"
+        return f"exec env {ACCELERATE} --num_processes {backbone.devices} {SCRIPTS / name}.py"
 
     return command
 
@@ -130,13 +136,16 @@ def attempts(megabytes):
     return lambda wildcards, attempt: megabytes * attempt
 
 
+def network_of(variant):
+    """Folder name of the network of a variant: its first two stages."""
+    return paper_jobs.network_of(SETTINGS.variants[variant])
+
+
 def system_of(variant):
     """Folder name of a variant (two variants of the same recipes are one run) or of a baseline."""
     if variant in plant_settings.BASELINES:
         return variant
-    recipe = SETTINGS.variants[variant]
-    epoch = "" if recipe.pretraining_epoch is None else f"@{recipe.pretraining_epoch}"
-    return f"{recipe.pretraining}{epoch}+{recipe.finetuning}"
+    return paper_jobs.system_of(SETTINGS.variants[variant])
 
 
 def score_folders(experiment, system):
@@ -146,6 +155,33 @@ def score_folders(experiment, system):
     backbone = "words" if baseline else settings.backbone
     seeds = (0,) if baseline else settings.seeds
     return [f"{R}/evaluation/{settings.dataset}/{backbone}/{system_of(system)}/seed{seed}" for seed in seeds]
+
+
+def channel_folders(wildcards):
+    """Channel -> folder of its scores, of the channels that a Stage 3 recipe adds up (the prior has none)."""
+    base = f"{R}/evaluation/{wildcards.dataset}"
+    network = f"{base}/{wildcards.backbone}/{wildcards.initial}+{wildcards.finetuning}/seed{wildcards.seed}"
+    folders = {channel: f"{base}/words/{name}/seed0" for channel, name in plant_settings.CHANNEL_BASELINES.items()}
+    return {
+        channel: {"network": network, **folders}[channel]
+        for channel in SETTINGS.evidences[wildcards.evidence].channels
+        if channel != "prior"
+    }
+
+
+def evidence_files(wildcards):
+    """What Stage 3 reads beside the corpus: scores, what the baselines know of words, and tokens to show reasons."""
+    folders = channel_folders(wildcards)
+    words = {"linear": ["weights.parquet", "features.parquet"], "log_odds": ["weights.parquet"]}
+    found = {name: [f"{folder}/{file}" for file in [*SCORES, *words.get(name, [])]] for name, folder in folders.items()}
+    if "log_odds" in folders and reasons_shown(wildcards):
+        found["tokens"] = f"{R}/corpus/{wildcards.dataset}/words/tokens.safetensors"
+    return found
+
+
+def reasons_shown(wildcards):
+    """Test documents whose reasons are written; none of a text that must not be shown."""
+    return SETTINGS.documents_shown(wildcards.dataset)
 
 
 def systems(experiment):
@@ -261,6 +297,18 @@ def tokenizer_source(wildcards):
     return []
 
 
+def tokenizer_of_descriptions(wildcards):
+    """The tokenizer that this pipeline trained, where descriptions are read (choice C28)."""
+    trained = tokenizer_source(wildcards)
+    return {"tokenizer": trained} if trained and wildcards.measure == "description" else {}
+
+
+def relevance_settings(wildcards):
+    if wildcards.measure != "description":
+        return section(relevance=SETTINGS.relevance)
+    return section(relevance=SETTINGS.relevance, backbone=SETTINGS.backbones[wildcards.backbone])
+
+
 def planted_folder(wildcards):
     """(folder of the Stage 1 run, folder of the weights that Stage 2 starts from); None without Stage 1."""
     recipe, _, epoch = wildcards.initial.partition("@")
@@ -289,6 +337,16 @@ def candidates(wildcards):
     size = SETTINGS.finetunings[wildcards.finetuning].shortlist
     folder = f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
     return {} if size is None else {"shortlist": f"{folder}/mig.shortlist{size}.safetensors"}
+
+
+def kept_evidence(wildcards):
+    """Relevance and log-odds that Stage 2 and prediction read, where the recipe keeps some (choices C26, C27)."""
+    recipe = SETTINGS.finetunings[wildcards.finetuning]
+    folder = f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
+    static = {"static": f"{folder}/{recipe.static_measure}.safetensors"} if recipe.static_attention else {}
+    if recipe.residual is None:
+        return static
+    return static | {"residual": f"{folder}/mig.residual{recipe.residual}x{recipe.residual_folds}.safetensors"}
 
 
 def start_of(recipe):

@@ -7,6 +7,7 @@ REQUIRED INPUTS
 OUTPUTS
     results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/
         {val,test}.scores.parquet (and .safetensors for small label sets), metrics.json, per_label.parquet
+        with Stage 3: choices.json (weights), evidence.parquet, reasons.parquet
 """
 
 
@@ -16,6 +17,7 @@ rule predict:
         unpack(corpus_files),
         unpack(backbone_files),
         unpack(candidates),
+        unpack(kept_evidence),
         weights=multiext(
             "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
             "label_attention.safetensors",
@@ -46,13 +48,15 @@ rule predict:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
-        options=lambda wildcards, input: options(wildcards, input, "features", "shortlist"),
+        options=lambda wildcards, input: options(wildcards, input, "features", "shortlist", "static", "residual"),
         weights=lambda wildcards, input: Path(input.weights[0]).parent,
         out=subpath(output[0], parent=True),
         rooms=digest(
             "model",
             "finetuning/scoring.py",
             "finetuning/candidates.py",
+            "finetuning/kept_evidence.py",
+            "pretraining/lists.py",
             "evaluation/predict.py",
             "evaluation/scores.py",
             "evaluation/top.py",
@@ -71,7 +75,14 @@ rule tfidf_linear:
             "<results>/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet", "labels.parquet"
         ),
     output:
-        multiext("<results>/evaluation/{dataset}/words/tfidf_linear/seed0/", *SCORES, "choices.json", "provenance.json"),
+        multiext(
+            "<results>/evaluation/{dataset}/words/tfidf_linear/seed0/",
+            *SCORES,
+            "choices.json",
+            "weights.parquet",
+            "features.parquet",
+            "provenance.json",
+        ),
     log:
         "logs/evaluation/{dataset}/words/tfidf_linear.log",
     benchmark:
@@ -99,7 +110,13 @@ rule mig_log_odds:
         tokens="<results>/corpus/{dataset}/words/tokens.safetensors",
         relevance="<results>/relevance/{dataset}/words/mig.parquet",
     output:
-        multiext("<results>/evaluation/{dataset}/words/mig_log_odds/seed0/", *SCORES, "choices.json", "provenance.json"),
+        multiext(
+            "<results>/evaluation/{dataset}/words/mig_log_odds/seed0/",
+            *SCORES,
+            "choices.json",
+            "weights.parquet",
+            "provenance.json",
+        ),
     log:
         "logs/evaluation/{dataset}/words/mig_log_odds.log",
     benchmark:
@@ -146,6 +163,48 @@ rule combined:
         "{params.script} --settings {params.settings} --linear {params.linear} --log-odds {params.log_odds} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
 
 
+rule evidence:
+    """Stage 3: what the network and the words say, weighed on validation, with the reasons for each score."""
+    input:
+        unpack(evidence_files),
+        corpus=multiext(
+            "<results>/corpus/{dataset}/", "labels.safetensors", "labels.parquet", "val.parquet", "test.parquet"
+        ),
+    output:
+        multiext(
+            "<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+{evidence}/seed{seed}/",
+            *SCORES,
+            "choices.json",
+            "evidence.parquet",
+            "reasons.parquet",
+            "provenance.json",
+        ),
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+{evidence}/seed{seed}.evidence.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+{evidence}/seed{seed}.evidence.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("evidence"),
+        settings=lambda wildcards: section(
+            evidence=SETTINGS.evidences[wildcards.evidence],
+            evaluation=SETTINGS.evaluation,
+            channels=channel_folders(wildcards),
+            shown=reasons_shown(wildcards),
+        ),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        options=lambda wildcards, input: options(wildcards, input, "tokens"),
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation"),
+    shell:
+        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
+        " --documents {input.corpus} {params.options} --out {params.out}"
+        " --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
 rule metrics:
     """Every metric on test, at the natural threshold and at one tuned on validation."""
     input:
@@ -183,6 +242,7 @@ rule attention:
     input:
         unpack(corpus_files),
         unpack(backbone_files),
+        unpack(kept_evidence),
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
         relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
         weights=multiext(
@@ -207,14 +267,15 @@ rule attention:
         script=script("attention"),
         settings=lambda wildcards: section(
             backbone=SETTINGS.backbones[wildcards.backbone],
+            finetuning=SETTINGS.finetunings[wildcards.finetuning],
             evaluation=SETTINGS.evaluation,
             compute=SETTINGS.compute,
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
-        options=lambda wildcards, input: options(wildcards, input, "features"),
+        options=lambda wildcards, input: options(wildcards, input, "features", "static", "residual"),
         weights=lambda wildcards, input: Path(input.weights[0]).parent,
-        rooms=digest("model", "evaluation/attention.py"),
+        rooms=digest("model", "finetuning/kept_evidence.py", "evaluation/attention.py"),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
         " --tokens {input.tokens} --vocabulary {input.vocabulary} --relevance {input.relevance}"

@@ -16,6 +16,7 @@ rule finetune:
         unpack(corpus_files),
         unpack(backbone_files),
         unpack(candidates),
+        unpack(kept_evidence),
         unpack(start_without_stage_1),
         planted=planted_files,
     output:
@@ -46,10 +47,12 @@ rule finetune:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
-        options=lambda wildcards, input: options(wildcards, input, "features", "shortlist", "embeddings"),
+        options=lambda wildcards, input: options(
+            wildcards, input, "features", "shortlist", "embeddings", "static", "residual"
+        ),
         planted=planted_option,
         out=subpath(output[0], parent=True),
-        rooms=digest("model", "finetuning", "pretraining/approx_ndcg.py", "pretraining/ndcg.py"),
+        rooms=digest("model", "finetuning", "pretraining/approx_ndcg.py", "pretraining/ndcg.py", "pretraining/lists.py"),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
         " --labels {input.labels} --tokens {input.tokens} --backbone {params.backbone} {params.options}"

@@ -6,6 +6,7 @@ REQUIRED INPUTS
 OUTPUTS
     results/relevance/<dataset>/<backbone>/<measure>.{parquet,safetensors}
     results/relevance/<dataset>/<backbone>/<measure>.shortlist<size>.safetensors   (recipes with a shortlist)
+    results/relevance/<dataset>/<backbone>/<measure>.residual<k>x<folds>.safetensors   (recipes with a residual)
 """
 
 
@@ -13,6 +14,7 @@ rule relevance:
     """Contingency of tokens and labels, the measure, and the top k tokens of each label (appendix B.1)."""
     input:
         unpack(corpus_files),
+        unpack(tokenizer_of_descriptions),
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
         names="<results>/corpus/{dataset}/labels.parquet",
     output:
@@ -29,11 +31,12 @@ rule relevance:
         mem_mb=attempts(4000),
     params:
         script=script("relevance"),
-        settings=lambda wildcards: section(relevance=SETTINGS.relevance),
+        settings=relevance_settings,
+        options=lambda wildcards, input: options(wildcards, input, "tokenizer"),
         rooms=digest("relevance"),
     shell:
         "{params.script} --settings {params.settings} --measure {wildcards.measure} --labels {input.labels}"
-        " --tokens {input.tokens} --parquet {output.parquet} --arrays {output.arrays}"
+        " --tokens {input.tokens} {params.options} --parquet {output.parquet} --arrays {output.arrays}"
         " --provenance {output.provenance} > {log} 2>&1"
 
 
@@ -62,3 +65,38 @@ rule shortlist:
     shell:
         "{params.script} --settings {params.settings} --labels {input.labels} --tokens {input.tokens}"
         " --relevance {input.relevance} --shortlist {output.shortlist} --provenance {output.provenance} > {log} 2>&1"
+
+
+rule residual:
+    """Log-odds of every document and label for the residual on the logit, cross-fitted over folds (choice C27)."""
+    input:
+        unpack(corpus_files),
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        names="<results>/corpus/{dataset}/labels.parquet",
+        documents="<results>/corpus/{dataset}/train.parquet",
+    output:
+        residual="<results>/relevance/{dataset}/{backbone}/{measure}.residual{k}x{folds}.safetensors",
+        provenance="<results>/relevance/{dataset}/{backbone}/{measure}.residual{k}x{folds}.provenance.json",
+    log:
+        "logs/relevance/{dataset}/{backbone}/{measure}.residual{k}x{folds}.log",
+    benchmark:
+        "benchmarks/relevance/{dataset}/{backbone}/{measure}.residual{k}x{folds}.tsv"
+    wildcard_constraints:
+        k=r"\d+",
+        folds=r"\d+",
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("residual"),
+        settings=lambda wildcards: section(
+            relevance=SETTINGS.relevance.model_copy(update={"k": int(wildcards.k)}),
+            folds=int(wildcards.folds),
+            smoothing=SETTINGS.baselines.smoothing,
+        ),
+        rooms=digest("relevance"),
+    shell:
+        "{params.script} --settings {params.settings} --measure {wildcards.measure} --labels {input.labels}"
+        " --tokens {input.tokens} --documents {input.documents} --residual {output.residual}"
+        " --provenance {output.provenance} > {log} 2>&1"

@@ -72,26 +72,32 @@ def grid_settings(**more):
 
 
 def stage_folders(experiment, stage):
-    """Folders of the training runs of an experiment: recipe (Stage 1) or variant (Stage 2) -> one a seed."""
+    """Folders of the training runs of an experiment: recipe (Stage 1) or variant (Stage 2) -> one a seed.
+
+    Variants that differ in Stage 3 alone share a network: it stands under the name of the first of them."""
     settings = SETTINGS.experiments[experiment]
     base = f"{R}/{stage}/{settings.dataset}/{settings.backbone}"
+    trained = [name for name in settings.variants if SETTINGS.reads_network(name)]
     if stage == "pretraining":
-        recipes = {SETTINGS.variants[name].pretraining for name in settings.variants}
+        recipes = {SETTINGS.variants[name].pretraining for name in trained}
         names = {recipe: recipe for recipe in sorted(recipes - {plant_settings.NO_PRETRAINING})}
     else:
-        names = {name: system_of(name) for name in settings.variants}
+        names = {}
+        for name in trained:
+            if network_of(name) not in names.values():
+                names[name] = network_of(name)
     return {key: [f"{base}/{name}/seed{seed}" for seed in settings.seeds] for key, name in names.items()}
 
 
 def attention_files(experiment):
     """Attention of the planted system and its control (first seed); nothing where the text must not be shown."""
     settings = SETTINGS.experiments[experiment]
-    hidden = SETTINGS.is_credentialed(settings.dataset) and not SETTINGS.evaluation.show_credentialed
-    if hidden or not SETTINGS.evaluation.attention_documents:
+    if not SETTINGS.documents_shown(settings.dataset):
         return {}
     roles = find_roles(SETTINGS, settings)
     shown = [system.name for system in (roles.planted, roles.control) if system is not None]
-    return {name: f"{score_folders(experiment, name)[0]}/attention.parquet" for name in shown}
+    base = f"{R}/evaluation/{settings.dataset}/{settings.backbone}"
+    return {name: f"{base}/{network_of(name)}/seed{settings.seeds[0]}/attention.parquet" for name in shown}
 
 
 def paper_paths(experiment):

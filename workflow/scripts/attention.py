@@ -5,14 +5,17 @@ from pathlib import Path
 
 from plant.commandline import job
 from plant.evaluation.attention import write_attention
+from plant.finetuning.kept_evidence import keep_evidence
 from plant.model.assemble import load_weights, made_backbone, prepare
 from plant.pretraining.lists import load_top_tokens
-from plant.settings import Evaluation
+from plant.settings import Evaluation, Finetuning
 
 
 def main(args: Namespace) -> dict[str, object]:
     settings = Evaluation.model_validate(args.settings["evaluation"])
+    recipe = Finetuning.model_validate(args.settings["finetuning"])
     data, classifier, facts = prepare(args)
+    data = keep_evidence(data, classifier, recipe, static=args.static, residual=args.residual, whole=False)
     load_weights(classifier, args.weights, head=True)
     write_attention(
         classifier,
@@ -29,7 +32,7 @@ def main(args: Namespace) -> dict[str, object]:
 if __name__ == "__main__":
     job(
         main,
-        inputs=("tokens", "vocabulary", "relevance", "weights", "features?"),
+        inputs=("tokens", "vocabulary", "relevance", "weights", "features?", "static?", "residual?"),
         outputs=("attention",),
         texts=("backbone", "corpus"),
         reads=made_backbone,

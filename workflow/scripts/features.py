@@ -3,18 +3,21 @@
 from argparse import Namespace
 from pathlib import Path
 
+import torch
+
 from plant.commandline import job
 from plant.model.assemble import load_training_data, made_backbone, parse_network
 from plant.model.backbone import load_backbone
+from plant.model.determinism import set_up
 from plant.model.features import write_features
-from plant.model.parallel import own_device
 
 
 def main(args: Namespace) -> dict[str, str]:
-    device = own_device(args.settings["compute"]["device"])
+    threads = torch.get_num_threads()  # those of the rule
+    device = set_up(args.settings["compute"])
     data = load_training_data(Path(args.corpus), args.tokens.parent)
     backbone = load_backbone(parse_network(args.settings["backbone"]), args.backbone, device=device)
-    write_features(backbone, data.corpus, args.features, device=device)
+    write_features(backbone, data.corpus, args.features, device=device, threads=threads)
     return {"device": str(device)}
 
 

@@ -7,6 +7,7 @@ from plant.commandline import job
 from plant.files import write_table
 from plant.finetuning.candidates import load_shortlist
 from plant.finetuning.finetune import finetune
+from plant.finetuning.kept_evidence import keep_evidence
 from plant.model.assemble import load_weights, made_backbone, prepare, run_digest, save_weights
 from plant.model.parallel import processes
 from plant.settings import Finetuning
@@ -18,7 +19,10 @@ def main(args: Namespace) -> dict[str, object]:
     if args.planted:
         load_weights(classifier, args.planted[0].parent, head=False)
     shortlist = load_shortlist(args.shortlist, data, settings)
-    more = [path for path in (args.shortlist, args.embeddings) if path]
+    data = keep_evidence(
+        data, classifier, settings, static=args.static, residual=args.residual, whole=shortlist is None
+    )
+    more = [path for path in (args.shortlist, args.embeddings, args.static, args.residual) if path]
     digest = run_digest(args.settings, [args.labels, args.tokens, *args.planted, *more])
     checkpoint = args.out / "checkpoint"
     history = finetune(
@@ -34,7 +38,7 @@ def main(args: Namespace) -> dict[str, object]:
 if __name__ == "__main__":
     job(
         main,
-        inputs=("labels", "tokens", "planted*", "features?", "embeddings?", "shortlist?"),
+        inputs=("labels", "tokens", "planted*", "features?", "embeddings?", "shortlist?", "static?", "residual?"),
         outputs=("out",),
         texts=("backbone", "corpus"),
         reads=made_backbone,

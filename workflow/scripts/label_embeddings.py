@@ -6,11 +6,11 @@ from pathlib import Path
 from plant.commandline import job
 from plant.model.assemble import made_backbone, parse_network
 from plant.model.descriptions import write_label_embeddings
-from plant.model.parallel import own_device
+from plant.model.determinism import set_up
 
 
 def main(args: Namespace) -> dict[str, object]:
-    device = own_device(args.settings["compute"]["device"])
+    device = set_up(args.settings["compute"])
     settings = parse_network(args.settings["backbone"])
     found = write_label_embeddings(settings, args.backbone, Path(args.corpus), out=args.embeddings, device=device)
     return {"device": str(device), **found}

@@ -6,6 +6,7 @@ from pathlib import Path
 from plant.commandline import job
 from plant.evaluation.predict import predict_split
 from plant.finetuning.candidates import load_shortlist
+from plant.finetuning.kept_evidence import keep_evidence
 from plant.model.assemble import load_weights, made_backbone, prepare
 from plant.settings import Evaluation, Finetuning
 
@@ -14,8 +15,9 @@ def main(args: Namespace) -> dict[str, object]:
     settings = Evaluation.model_validate(args.settings["evaluation"])
     recipe = Finetuning.model_validate(args.settings["finetuning"])
     data, classifier, facts = prepare(args)
-    load_weights(classifier, args.weights, head=True)
     shortlist = load_shortlist(args.shortlist, data, recipe)
+    data = keep_evidence(data, classifier, recipe, static=args.static, residual=args.residual, whole=shortlist is None)
+    load_weights(classifier, args.weights, head=True)
     for split in ("val", "test"):
         predict_split(
             classifier, data, split, corpus=Path(args.corpus), out=args.out, settings=settings,
@@ -27,7 +29,7 @@ def main(args: Namespace) -> dict[str, object]:
 if __name__ == "__main__":
     job(
         main,
-        inputs=("tokens", "weights", "features?", "shortlist?"),
+        inputs=("tokens", "weights", "features?", "shortlist?", "static?", "residual?"),
         outputs=("out",),
         texts=("backbone", "corpus"),
         reads=made_backbone,

@@ -4,10 +4,11 @@ from argparse import Namespace
 
 from plant.commandline import job
 from plant.relevance.table import write_relevance
-from plant.settings import Relevance
+from plant.settings import Relevance, parse_backbone
 
 
 def main(args: Namespace) -> None:
+    backbone = args.settings.get("backbone")
     write_relevance(
         args.labels.parent,
         args.tokens.parent,
@@ -15,8 +16,10 @@ def main(args: Namespace) -> None:
         Relevance.model_validate(args.settings["relevance"]),
         parquet=args.parquet,
         arrays=args.arrays,
+        backbone=parse_backbone(backbone) if backbone else None,
+        tokenizer=args.tokenizer,
     )
 
 
 if __name__ == "__main__":
-    job(main, inputs=("labels", "tokens"), outputs=("parquet", "arrays"), texts=("measure",))
+    job(main, inputs=("labels", "tokens", "tokenizer?"), outputs=("parquet", "arrays"), texts=("measure",))

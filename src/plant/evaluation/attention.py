@@ -77,8 +77,10 @@ def _weights(
     padded = pad_documents(data.corpus, [document], device)
     ids = torch.from_numpy(labels.astype(np.int64))[None].to(device)
     hidden = classifier.hidden_states(padded)
-    weights = classifier.attention.token_probabilities(hidden, ids, padded.mask)[0]
-    return weights.cpu().numpy(), classifier.logits(hidden, padded.mask, ids)[0].sigmoid().cpu().numpy()
+    known = padded.known
+    bias = None if known.bias is None else classifier.dense_bias(hidden, ids, known.bias)
+    weights = classifier.attention.token_probabilities(hidden, ids, padded.mask, bias)[0]
+    return weights.cpu().numpy(), classifier.logits(hidden, padded.mask, ids, known=known)[0].sigmoid().cpu().numpy()
 
 
 def _empty() -> pl.DataFrame:

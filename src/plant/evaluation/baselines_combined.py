@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
+from plant.evaluation.aligned import Pairs, align
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, write
 from plant.evaluation.comparable import require_comparable
-from plant.evaluation.scores import Scores, read_scores
-from plant.evaluation.top import scores_at, sorted_csr
+from plant.evaluation.scores import read_scores
 from plant.settings import BaselineSettings, Evaluation
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Scores of two systems for the same (document, label) pairs.
-
-    Attributes:
-        first, second: the scores, of one shape.
-        where: rows and columns of the pairs; None: the scores are (N, L) arrays.
-        shape: (N, L).
-    """
-
-    first: np.ndarray
-    second: np.ndarray
-    where: tuple[np.ndarray, np.ndarray] | None
-    shape: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -62,28 +47,26 @@ def combined(linear: Path, log_odds: Path, *, settings: BaselineSettings, evalua
     scores = {split: (read_scores(linear, split), read_scores(log_odds, split)) for split in SPLITS}
     for split, both in scores.items():
         require_comparable(*both, f"{split} scores of {linear} and {log_odds}")
-    pairs = {split: _pair(*both) for split, both in scores.items()}
-    scales = _scale(pairs["val"].first), _scale(pairs["val"].second)
+    pairs = {split: align(both) for split, both in scores.items()}
+    scales = tuple(_scale(values) for values in pairs["val"].scores)
     truth = {split: both[0].truth for split, both in scores.items()}
     values = {w: ndcg(weighted(pairs["val"], scales, w), truth["val"]) for w in settings.weights}
     weight, choices = best_of("weight", values)
     write(
         out, document_ids={split: both[0].document_ids for split, both in scores.items()},
         label_names=scores["val"][0].label_names, truth=truth, natural_threshold=None, evaluation=evaluation,
-        scores={split: weighted(pair, scales, weight) for split, pair in pairs.items()}, choices=choices,
+        scores={split: weighted(part, scales, weight) for split, part in pairs.items()}, choices=choices,
         beside=Path(linear) / "val.scores.parquet", names=scores["val"][0].names,
     )  # fmt: skip
 
 
-def weighted(pair: _Pair, scales: tuple[_Scale, _Scale], weight: float) -> np.ndarray | sp.csr_array:
+def weighted(pairs: Pairs, scales: Sequence[_Scale], weight: float) -> np.ndarray | sp.csr_array:
     """The weighted sum of z-scores; -inf where either system has no score."""
-    known = np.isfinite(pair.first) & np.isfinite(pair.second)
+    known = np.logical_and(*map(np.isfinite, pairs.scores))
     first, second = (_standardised(np.where(known, values, 0.0), scale) for values, scale in
-                     zip((pair.first, pair.second), scales, strict=True))  # fmt: skip
-    total = np.where(known, weight * first + (1 - weight) * second, -np.inf).astype(np.float32)
-    if pair.where is None:
-        return total
-    return sorted_csr(sp.coo_array((total, pair.where), shape=pair.shape))
+                     zip(pairs.scores, scales, strict=True))  # fmt: skip
+    total = np.where(known, weight * first + (1 - weight) * second, -np.inf)
+    return pairs.filled(total.astype(np.float32))
 
 
 def _standardised(values: np.ndarray, scale: _Scale) -> np.ndarray:
@@ -95,14 +78,3 @@ def _scale(values: np.ndarray) -> _Scale:
     finite = values[np.isfinite(values)].astype(np.float64)
     deviation = float(finite.std()) if finite.size else 0.0
     return _Scale(float(finite.mean()) if finite.size else 0.0, deviation if deviation > 0 else 1.0)
-
-
-def _pair(first: Scores, second: Scores) -> _Pair:
-    if first.dense is not None and second.dense is not None:
-        return _Pair(first.dense, second.dense, None, first.truth.shape)
-    n_labels = len(first.label_names)
-    coordinates = [system.retrieved.tocoo().coords for system in (first, second)]
-    keys = np.unique(np.concatenate([rows.astype(np.int64) * n_labels + columns for rows, columns in coordinates]))
-    rows, columns = np.divmod(keys, n_labels)
-    values = [np.maximum(scores_at(system.retrieved, rows, columns), system.bound[rows]) for system in (first, second)]
-    return _Pair(values[0], values[1], (rows, columns), first.truth.shape)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
 from plant.corpus.identity import read_names
 from plant.corpus.reader import Labels, load_labels
+from plant.corpus.staging import owner_only
 from plant.errors import InputError
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
+from plant.evaluation.baselines_words import largest, write_features, write_weights
 from plant.evaluation.scores import require_memory
+from plant.files import is_private
 from plant.seeds import generator, stream
 from plant.settings import BaselineSettings, Evaluation
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 TOLERANCE = 0.1
 """Of the solver: liblinear's own default. scikit-learn's 1e-4 takes twice the time for the same metrics."""
@@ -31,6 +40,7 @@ class _Problem:
         indptr, documents: the training documents of each label, CSC of the truth.
         names: label names; they name the random streams.
         max_negatives, seed: see `tfidf_linear`.
+        kept: largest weights of a label that are kept.
     """
 
     train: sp.csr_matrix
@@ -40,12 +50,30 @@ class _Problem:
     names: tuple[str, ...]
     max_negatives: int | None
     seed: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is kept of one label's model: the features of largest weight, the weights, and the intercept."""
+
+    features: np.ndarray
+    weights: np.ndarray
+    intercept: float
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Models of some labels, and their (held-out documents, labels) float32 scores."""
+
+    scores: np.ndarray
+    models: tuple[Model, ...]
 
 
 def tfidf_linear(
     corpus: Path, *, settings: BaselineSettings, evaluation: Evaluation, out: Path, seed: int = 0, threads: int = 1
 ) -> None:
-    """Fit, choose C on validation, and write the scores of val and test and choices.json.
+    """Fit, choose C on validation, and write the scores of val and test, choices.json, weights and features.
 
     Features: (1 + log tf) * idf over word n-grams, rows of unit length. For each label the L2-regularised
     squared hinge loss is minimised over its positives and at most `max_negatives` of the other documents, drawn
@@ -53,7 +81,8 @@ def tfidf_linear(
     A label on every training document scores 1 everywhere, one without training documents has no score (-inf).
 
     C is chosen by ranking the labels that have training documents; of more than `choice_labels`, that many are
-    drawn by the seed, and the others are fitted under the chosen C only.
+    drawn by the seed, and the others are fitted under the chosen C only. weights.parquet keeps the `reasons` largest
+    weights of each label under that C (`plant.evaluation.baselines_words`).
 
     Args:
         corpus: folder of the corpus.
@@ -69,31 +98,39 @@ def tfidf_linear(
     labels = load_labels(corpus)
     n_val, n_test = int(labels.split_sizes[1]), int(labels.split_sizes[2])
     require_memory((n_val + n_test, labels.n_labels), settings=evaluation, where="scores of tfidf_linear")
-    problem = _problem(labels, settings, seed)
+    problem, vectorizer = _problem(labels, settings, seed)
+    grams = vectorizer.get_feature_names_out()
     truth = {split: truth_of(labels, split) for split in SPLITS}
     scored = np.flatnonzero(np.diff(problem.indptr) > 0)
     sample = _sample(scored, settings.choice_labels, seed)
-    columns, choices = _choose_c(problem, sample, truth["val"], settings.svm_c, threads)
+    chosen, choices = _choose_c(problem, sample, truth["val"], settings.svm_c, threads)
     rest = np.setdiff1d(scored, sample)
+    others = fit_labels(problem, rest, choices["c"], threads=threads)
     scores = np.full((n_val + n_test, labels.n_labels), -np.inf, np.float32)
-    scores[:, sample] = columns
-    scores[:, rest] = fitted_scores(problem, rest, choices["c"], threads=threads)
+    scores[:, sample] = chosen.scores
+    scores[:, rest] = others.scores
+    beside = Path(corpus) / "train.parquet"
     write(
         out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
         truth=truth, scores={"val": scores[:n_val], "test": scores[n_val:]}, natural_threshold=0.0,
-        evaluation=evaluation, beside=Path(corpus) / "train.parquet", names=read_names(corpus),
+        evaluation=evaluation, beside=beside, names=read_names(corpus),
         choices={**choices, "c_chosen_on_labels": len(sample), "features": problem.train.shape[1]},
     )  # fmt: skip
+    with owner_only(is_private(beside)):
+        write_features(out, grams, vectorizer.idf_)
+        models = dict(zip((*sample, *rest), (*chosen.models, *others.models), strict=True))
+        _write_models(out, {label: models[label] for label in sorted(models)}, problem.names, grams)
 
 
-def _problem(labels: Labels, settings: BaselineSettings, seed: int) -> _Problem:
-    train, held = _features(labels, settings)
+def _problem(labels: Labels, settings: BaselineSettings, seed: int) -> tuple[_Problem, TfidfVectorizer]:
+    vectorizer, train, held = _features(labels, settings)
     truth = truth_of(labels, "train").tocsc()
     truth.sort_indices()
-    return _Problem(train, held, truth.indptr, truth.indices, labels.names, settings.max_negatives, seed)
+    fixed = (labels.names, settings.max_negatives, seed, settings.reasons)
+    return _Problem(train, held, truth.indptr, truth.indices, *fixed), vectorizer
 
 
-def _features(labels: Labels, settings: BaselineSettings) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+def _features(labels: Labels, settings: BaselineSettings) -> tuple[TfidfVectorizer, sp.csr_matrix, sp.csr_matrix]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = {split: labels.texts(split) for split in ("train", *SPLITS)}
@@ -108,7 +145,7 @@ def _features(labels: Labels, settings: BaselineSettings) -> tuple[sp.csr_matrix
             str(labels.folder), expected=f"words in {settings.min_documents} or more training documents", got="none",
             fix="Check the texts, or lower baselines.min_documents.",
         ) from error  # fmt: skip
-    return train, vectorizer.transform([*texts["val"], *texts["test"]])
+    return vectorizer, train, vectorizer.transform([*texts["val"], *texts["test"]])
 
 
 def _sample(scored: np.ndarray, size: int, seed: int) -> np.ndarray:
@@ -119,40 +156,54 @@ def _sample(scored: np.ndarray, size: int, seed: int) -> np.ndarray:
 
 def _choose_c(
     problem: _Problem, sample: np.ndarray, truth: sp.csr_array, options: tuple[float, ...], threads: int
-) -> tuple[np.ndarray, dict]:
-    """Scores of the sampled labels under the best C, and the record of the choice."""
-    columns = {c: fitted_scores(problem, sample, c, threads=threads) for c in options}
+) -> tuple[Fitted, dict]:
+    """The sampled labels under the best C, and the record of the choice."""
+    fitted = {c: fit_labels(problem, sample, c, threads=threads) for c in options}
     n_val = truth.shape[0]
-    best, record = best_of("c", {c: ndcg(scores[:n_val], truth[:, sample]) for c, scores in columns.items()})
-    return columns[best], record
+    best, record = best_of("c", {c: ndcg(some.scores[:n_val], truth[:, sample]) for c, some in fitted.items()})
+    return fitted[best], record
 
 
-def fitted_scores(problem: _Problem, labels: np.ndarray, c: float, *, threads: int) -> np.ndarray:
-    """(held-out documents, labels) float32: each label's model is fitted, applied and dropped."""
+def fit_labels(problem: _Problem, labels: np.ndarray, c: float, *, threads: int) -> Fitted:
+    """Each label's model is fitted, applied and dropped but for its largest weights."""
     if not len(labels):
-        return np.zeros((problem.held.shape[0], 0), np.float32)
+        return Fitted(np.zeros((problem.held.shape[0], 0), np.float32), ())
     if threads == 1:
-        return np.column_stack([_label_scores(problem, label, c) for label in labels])
+        fitted = [_fit_label(problem, label, c) for label in labels]
+        return Fitted(np.column_stack([scores for scores, _ in fitted]), tuple(model for _, model in fitted))
     import joblib
 
     # Processes, not threads: liblinear's random numbers are one state a process.
     chunks = [labels[start : start + _CHUNK] for start in range(0, len(labels), _CHUNK)]
-    work = (joblib.delayed(fitted_scores)(problem, chunk, c, threads=1) for chunk in chunks)
-    return np.concatenate(joblib.Parallel(n_jobs=threads)(work), axis=1)
+    work = (joblib.delayed(fit_labels)(problem, chunk, c, threads=1) for chunk in chunks)
+    parts = joblib.Parallel(n_jobs=threads)(work)
+    return Fitted(np.concatenate([p.scores for p in parts], axis=1), tuple(m for p in parts for m in p.models))
 
 
-def _label_scores(problem: _Problem, label: int, c: float) -> np.ndarray:
+def _fit_label(problem: _Problem, label: int, c: float) -> tuple[np.ndarray, Model]:
     from sklearn.svm import LinearSVC
 
     positive = np.zeros(problem.train.shape[0], bool)
     positive[problem.documents[problem.indptr[label] : problem.indptr[label + 1]]] = True
     if positive.all():
-        return np.ones(problem.held.shape[0], np.float32)
+        return np.ones(problem.held.shape[0], np.float32), Model(np.zeros(0, np.int64), np.zeros(0), 1.0)
     rows = _rows(positive, problem.max_negatives, problem.seed, problem.names[label])
     state = stream(problem.seed, "tfidf_linear", "solver", problem.names[label]) % 2**31
     model = LinearSVC(C=c, tol=TOLERANCE, dual=True, random_state=state)
     model.fit(problem.train[rows], positive[rows])
-    return model.decision_function(problem.held).astype(np.float32)
+    weights = model.coef_[0]
+    best = largest(weights, problem.kept)
+    kept = Model(best, weights[best], float(model.intercept_[0]))
+    return model.decision_function(problem.held).astype(np.float32), kept
+
+
+def _write_models(out: Path, models: Mapping[int, Model], names: Sequence[str], grams: np.ndarray) -> None:
+    """weights.parquet: by label, its intercept first, then by magnitude."""
+    sizes = [1 + len(model.features) for model in models.values()]
+    features = [gram for model in models.values() for gram in (None, *grams[model.features])]
+    weights = [np.concatenate([[model.intercept], model.weights]) for model in models.values()]
+    labels = np.repeat(np.array(names, dtype=object)[list(models)], sizes)
+    write_weights(out, labels, pl.Series(features, dtype=pl.String), np.concatenate([*weights, np.zeros(0)]))
 
 
 def _rows(positive: np.ndarray, max_negatives: int | None, seed: int, name: str) -> np.ndarray:

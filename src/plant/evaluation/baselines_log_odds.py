@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,12 @@ import scipy.sparse as sp
 
 from plant.corpus.identity import read_names
 from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
+from plant.corpus.staging import owner_only
 from plant.errors import InputError
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
+from plant.evaluation.baselines_words import write_weights
 from plant.evaluation.scores import require_memory
-from plant.files import require_file
+from plant.files import is_private, require_file
 from plant.settings import BaselineSettings, Evaluation
 
 _BLOCK = 1000  # documents whose evidence is summed at once
@@ -22,7 +26,7 @@ _BLOCK = 1000  # documents whose evidence is summed at once
 def mig_log_odds(
     corpus: Path, tokens: Path, relevance: Path, *, settings: BaselineSettings, evaluation: Evaluation, out: Path
 ) -> None:
-    """Choose k on validation and write the scores of val and test and choices.json.
+    """Choose k on validation and write the scores of val and test, choices.json and weights.parquet.
 
     With T_l the k tokens of highest relevance to label l, x_t = 1 where t is in the document, s the smoothing,
 
@@ -56,11 +60,14 @@ def mig_log_odds(
 
     values = {k: ndcg(score("val", k), truth["val"]) for k in settings.log_odds_k}
     k, choices = best_of("k", values)
+    beside = Path(corpus) / "train.parquet"
     write(
         out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
         truth=truth, scores={split: score(split, k) for split in SPLITS}, natural_threshold=0.0,
-        evaluation=evaluation, beside=Path(corpus) / "train.parquet", names=read_names(corpus), choices=choices,
+        evaluation=evaluation, beside=beside, names=read_names(corpus), choices=choices,
     )  # fmt: skip
+    with owner_only(is_private(beside)):
+        _write_words(out, word_weights(table, labels, k=k, smoothing=settings.smoothing), labels, text.vocabulary)
 
 
 def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
@@ -98,20 +105,30 @@ def presence(tokens: Tokens, rows: slice) -> sp.csr_array:
     return matrix
 
 
-def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> np.ndarray:
-    """Scores of `mig_log_odds` for one k.
+@dataclass(frozen=True)
+class WordWeights:
+    """The score of a label is its constant plus the weights of its words that are present.
 
-    The sum is constant + sum over present tokens of weight: one sparse product.
+    Attributes:
+        label, token: ids, one a weight.
+        weight: float64, log (p_t / q_t) - log ((1 - p_t) / (1 - q_t)).
+        constant: (L,) float64, the score of a document with none of the label's words.
+    """
+
+    label: np.ndarray
+    token: np.ndarray
+    weight: np.ndarray
+    constant: np.ndarray
+
+
+def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> WordWeights:
+    """The formula of `mig_log_odds` as a constant and a weight for each present word.
 
     Args:
-        present: (N, V), 1 or nothing.
         table: of `read_relevance`.
         labels: for n_l, N and L.
         k: tokens a label, at least 1.
         smoothing: s > 0.
-
-    Returns:
-        (N, L) float32 log-odds; -inf for labels without training documents.
     """
     top = table.filter(pl.col("rank") <= k)
     label, token = top["label_id"].to_numpy(), top["token_id"].to_numpy().astype(np.int64)
@@ -122,10 +139,36 @@ def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: i
     if_present, if_absent = np.log(with_label / without), np.log((1 - with_label) / (1 - without))
     constant = np.log((prior + smoothing) / (total - prior + smoothing))
     constant += np.bincount(label, if_absent, minlength=labels.n_labels)
+    return WordWeights(label, token, if_present - if_absent, constant)
+
+
+def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> np.ndarray:
+    """Scores of `mig_log_odds` for one k: constants plus one sparse product.
+
+    Args:
+        present: (N, V), 1 or nothing.
+        table, labels, k, smoothing: see `word_weights`.
+
+    Returns:
+        (N, L) float32 log-odds; -inf for labels without training documents.
+    """
+    words = word_weights(table, labels, k=k, smoothing=smoothing)
     shape = (present.shape[1], labels.n_labels)
-    weights = sp.csr_array(((if_present - if_absent).astype(np.float32), (token, label)), shape=shape)
+    weights = sp.csr_array((words.weight.astype(np.float32), (words.token, words.label)), shape=shape)
     scores = np.empty((present.shape[0], labels.n_labels), np.float32)
     for start in range(0, len(scores), _BLOCK):
-        scores[start : start + _BLOCK] = (present[start : start + _BLOCK] @ weights).toarray() + constant
-    scores[:, prior == 0] = -np.inf
+        scores[start : start + _BLOCK] = (present[start : start + _BLOCK] @ weights).toarray() + words.constant
+    scores[:, labels.counts[0] == 0] = -np.inf
     return scores
+
+
+def _write_words(out: Path, words: WordWeights, labels: Labels, vocabulary: Sequence[str]) -> None:
+    """weights.parquet of the labels that have training documents: by label, its constant first, then by rank."""
+    names = np.array(labels.names, dtype=object)
+    trained = np.flatnonzero(labels.counts[0] > 0)
+    label = np.concatenate([trained, words.label])
+    tokens: list[str | None] = [*[None] * len(trained), *(vocabulary[token] for token in words.token)]
+    order = np.argsort(label, kind="stable")
+    order = order[labels.counts[0][label[order]] > 0]
+    weights = np.concatenate([words.constant[trained], words.weight])
+    write_weights(out, names[label[order]], pl.Series(tokens, dtype=pl.String).gather(order), weights[order])

@@ -44,13 +44,13 @@ def batch_loss(
     m = settings.hard_negatives
     if m is not None and m < truth.shape[1] // ONE_PASS:
         with torch.no_grad():
-            everything = classifier.logits(hidden, documents.mask, labels)
+            everything = classifier.logits(hidden, documents.mask, labels, known=documents.known)
         columns, selected = hard_labels(everything, truth, m, selected)
         labels = columns if labels is None else labels.gather(1, columns)
         truth = truth.gather(1, columns)
-        logits = classifier.logits(hidden, documents.mask, labels)
+        logits = classifier.logits(hidden, documents.mask, labels, known=documents.known)
     else:
-        logits = classifier.logits(hidden, documents.mask, labels)
+        logits = classifier.logits(hidden, documents.mask, labels, known=documents.known)
         if m is not None:
             columns, inside = hard_labels(logits.detach(), truth, m, selected)
             selected = torch.zeros_like(truth).scatter_(1, columns, inside)

@@ -51,7 +51,8 @@ def predict_candidates(
     for batch, rows in _share(corpus, documents, batch_size):
         padded = pad_documents(corpus, batch, device)
         hidden, labels = classifier.hidden_states(padded), torch.from_numpy(lists.labels[rows]).to(device)
-        out[rows] = classifier.logits(hidden, padded.mask, labels, vectors=vectors).float().cpu().numpy()
+        logits = classifier.logits(hidden, padded.mask, labels, vectors=vectors, known=padded.known)
+        out[rows] = logits.float().cpu().numpy()
     return lists, np.where(lists.inside, processes().sum(out), np.float32(-np.inf))
 
 

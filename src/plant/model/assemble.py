@@ -19,9 +19,9 @@ from plant.model.backbone import load_backbone
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
 from plant.model.descriptions import start_from_descriptions
+from plant.model.determinism import set_up
 from plant.model.features import read_features
 from plant.model.loading import NetworkBackbone
-from plant.model.parallel import own_device
 from plant.seeds import stream
 
 SPLITS = ("train", "val", "test")
@@ -136,9 +136,7 @@ def prepare(
     Raises:
         InputError: E starts from descriptions and there is no file of label embeddings.
     """
-    compute = plant_settings.Compute.model_validate(args.settings["compute"])
-    torch.set_num_threads(compute.threads)
-    device = own_device(compute.device)
+    device = set_up(args.settings["compute"])
     settings = parse_network(args.settings["backbone"])
     data = load_training_data(Path(args.corpus), args.tokens.parent, args.features)
     classifier = build_classifier(settings, args.backbone, data, seed=args.seed, device=device)

@@ -13,12 +13,16 @@ label whose g is exactly 0 costs nothing backward: all those that hard negative 
 the form a b^T, see `product`; one more column of its factors subtracts a number a row on the way. Powers are of 2:
 PyTorch has no fast exp on every processor. What all this needs and takes: docs/speed/label-attention.md.
 
+A bias may be added to the scores of every head (choice C26). It is made document by document, forward and again
+backward for the labels that have a gradient, and has no gradient itself.
+
 Symbols as in `plant.model.label_attention`; N counts the tokens of all documents, r the labels of one document.
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -31,6 +35,9 @@ LIMIT = 64.0  # scores up to it (to base 2) have powers that fp32 holds, and so 
 LOG2_E = math.log2(math.e)
 STEP = 32  # tokens and labels of a product come in few numbers: oneDNN compiles, and keeps half a MB for, every shape
 KEPT = 31 * 2**20  # bytes
+ScoreBias = Callable[[int, Tensor | None], Tensor]
+"""(position of a document in its batch, label ids (m) or None for all) -> what is added to its scores (m, n'), n' <= n:
+0 at the tokens that follow. Natural, not to base 2."""
 
 
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -88,6 +95,7 @@ def label_logits(
     lengths: Sequence[int],
     heads: int,
     labels: Tensor | None = None,
+    bias: ScoreBias | None = None,
 ) -> Tensor:
     """Sum over heads and tokens of S_lj (v_j . u_l), for every document.
 
@@ -99,12 +107,13 @@ def label_logits(
         lengths: tokens of each document, N in all or fewer. A document without a token has logits 0.
         heads: G.
         labels: ids (B, m) of each document, or None for all.
+        bias: added to the scores of every head.
 
     Returns:
         (B, m), or (B, |L|). Differentiable once.
     """
     _keep_freed_memory()
-    return _LabelLogits.apply(queries, folded, keys, values, labels, lengths, heads)
+    return _LabelLogits.apply(queries, folded, keys, values, labels, lengths, heads, bias)
 
 
 @functools.cache
@@ -130,6 +139,7 @@ class _LabelLogits(Function):
         labels: Tensor | None,
         lengths: Sequence[int],
         heads: int,
+        bias: ScoreBias | None,
     ) -> Tensor:
         m, h = queries.shape[0] if labels is None else labels.shape[1], queries.shape[1]
         documents = len(lengths) if any(ctx.needs_input_grad) else 1  # whose O is kept
@@ -144,12 +154,13 @@ class _LabelLogits(Function):
                 q = _by_head(queries.index_select(0, ids), heads).mul_(factor)
                 u = folded.index_select(0, ids)
             k, v = keys[tokens], values[tokens]
-            safe = (largest * _largest(k, heads) <= LIMIT).tolist()
+            added = None if bias is None else bias(document, None if labels is None else ids)
+            safe = (largest * _largest(k, heads) + _highest(added) <= LIMIT).tolist()
             o, z = attended[document % documents], normaliser[document % documents]
-            _attend(q, k, v, safe, o.view(m, heads, -1), z)
+            _attend(q, k, v, safe, o.view(m, heads, -1), z, added)
             logits[document] = (o * u).sum(1)
         ctx.save_for_backward(queries, folded, keys, values, labels, attended, normaliser)
-        ctx.lengths, ctx.heads = lengths, heads
+        ctx.lengths, ctx.bias = lengths, bias
         return logits
 
     @staticmethod
@@ -165,14 +176,17 @@ class _LabelLogits(Function):
             ids = kept if labels is None else labels[document].index_select(0, kept)
             q, u = queries.index_select(0, ids), folded.index_select(0, ids)
             o, z = (x[document].index_select(0, kept) for x in (attended, normaliser))
-            dq, dk, dv = _document_backward(q, u, o, z, keys[tokens], values[tokens], g[:, None], step)
+            added = None if ctx.bias is None else ctx.bias(document, ids)
+            dq, dk, dv = _document_backward(q, u, o, z, keys[tokens], values[tokens], g[:, None], step, added)
             of_queries.index_add_(0, ids, dq)
             of_folded.index_add_(0, ids, o.mul_(g[:, None]))
             of_keys[tokens], of_values[tokens] = dk, dv
-        return of_queries, of_folded, of_keys, of_values, None, None, None
+        return of_queries, of_folded, of_keys, of_values, None, None, None, None
 
 
-def _attend(q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Tensor, z: Tensor) -> None:
+def _attend(
+    q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Tensor, z: Tensor, added: Tensor | None
+) -> None:
     """O of one document and the logarithm of what divides its S.
 
     Args:
@@ -182,11 +196,12 @@ def _attend(q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Te
         safe: for each head, whether all scores are within `LIMIT`.
         o: written, (r, G, d).
         z: written, log2 of the sum over tokens of 2 ** score (r, G).
+        added: to the scores of every head (r, n'), natural; or None.
     """
     heads, r, _ = q.shape
     k, v, beyond = _tokens(keys, heads), _tokens(values, heads), _beyond(keys)
-    for rows, head in _tiles(r, min(r, _step(r, len(keys))), heads):
-        s = product(q[head, rows], k[head], beyond)
+    for rows, head in _tiles(r, min(r, _step(r, len(keys))), heads, heads_first=added is None):
+        s = _plus(product(q[head, rows], k[head], beyond), added, rows)
         top = 0 if safe[head] else s.amax(1, keepdim=True)
         total = (s if safe[head] else s.sub_(top)).exp2_().sum(1, keepdim=True)
         torch.div(product(s, v[head].T), total, out=o[rows, head])
@@ -194,8 +209,9 @@ def _attend(q: Tensor, keys: Tensor, values: Tensor, safe: Sequence[bool], o: Te
 
 
 def _document_backward(
-    q: Tensor, u: Tensor, o: Tensor, z: Tensor, keys: Tensor, values: Tensor, g: Tensor, step: int
-) -> tuple[Tensor, Tensor, Tensor]:
+    q: Tensor, u: Tensor, o: Tensor, z: Tensor, keys: Tensor, values: Tensor, g: Tensor, step: int,
+    added: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Gradients by Q, K, V of one document: (r, h), (n, h), (n, h).
 
     Args:
@@ -207,6 +223,7 @@ def _document_backward(
         values: (n, h).
         g: gradients of the logits (r, 1).
         step: labels of a tile; divides r.
+        added: see `_attend`.
     """
     r, heads = z.shape
     scale = _scale(q.shape[1], heads)
@@ -217,14 +234,26 @@ def _document_backward(
     k_one, v_one = F.pad(k, (0, 1), value=1), F.pad(v, (0, 1), value=1)
     dq = torch.empty_like(o).view(r, heads, -1)
     dk, dv = (x.new_zeros(heads, x.shape[2], x.shape[1]) for x in (k, v))  # (G, d, n')
-    for rows, head in _tiles(r, step, heads):
-        s = product(q[head, rows], k_one[head], beyond).exp2_()
+    for rows, head in _tiles(r, step, heads, heads_first=added is None):
+        s = _plus(product(q[head, rows], k_one[head], beyond), added, rows).exp2_()
         dv[head] += product(gu[head, :, rows], s.T)
         x = product(u[head, rows], v_one[head], torch.zeros_like(beyond)).mul_(s)
         dk[head] += product(gq[head, :, rows], x.T)
         dq[rows, head] = product(x, k[head].T)
     dk, dv = (x[:, :, : len(keys)].flatten(0, 1).T for x in (dk, dv))
     return dq.view(r, -1).mul_(g * scale), dk, dv
+
+
+def _highest(added: Tensor | None) -> float:
+    """What a bias adds to a score to base 2, at most."""
+    return 0.0 if added is None or not added.numel() else LOG2_E * max(abs(float(one)) for one in added.aminmax())
+
+
+def _plus(s: Tensor, added: Tensor | None, rows: slice) -> Tensor:
+    """Scores of some labels to base 2 with the natural bias added, in place."""
+    if added is not None:
+        s[:, : added.shape[1]].add_(added[rows], alpha=LOG2_E)
+    return s
 
 
 def _largest(x: Tensor, heads: int) -> Tensor:
@@ -263,11 +292,16 @@ def _step(r: int, n: int) -> int:
     return max(1, -(-r // (count * STEP))) * STEP
 
 
-def _tiles(r: int, step: int, heads: int) -> Iterator[tuple[slice, int]]:
-    """`step` rows and a head; the last rows may overlap those before."""
-    for head in range(heads):
-        for start in range(0, r, step):
-            yield slice(min(start, r - step), min(start + step, r)), head
+def _tiles(r: int, step: int, heads: int, *, heads_first: bool) -> Iterator[tuple[slice, int]]:
+    """`step` rows and a head; the last rows may overlap those before.
+
+    All rows of a head, whose keys and values stay near; or all heads of some rows, whose bias does. A head's rows come
+    in the same order either way.
+    """
+    starts = range(0, r, step)
+    for one, two in itertools.product(range(heads), starts) if heads_first else itertools.product(starts, range(heads)):
+        head, start = (one, two) if heads_first else (two, one)
+        yield slice(min(start, r - step), min(start + step, r)), head
 
 
 def _spans(lengths: Sequence[int]) -> Iterator[tuple[int, slice]]:

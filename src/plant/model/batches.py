@@ -1,12 +1,12 @@
 """From memory-mapped arrays to padded batches, in an order that depends on seed and epoch alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from plant.model.classifier import Documents
+from plant.model.classifier import NOTHING, Documents, Known
 from plant.seeds import generator
 
 BUCKET = 16  # batches whose documents are sorted by length together: little padding, still random
@@ -22,6 +22,7 @@ class Corpus:
         indptr, indices: labels of each document as CSR; the ids are those of the trained label space.
         splits: first and last + 1 document of train, val, test.
         features: fp16 (sum of lengths, h) memory map, or None.
+        known: document ids -> what counts say of them, on a device; None for a recipe that does not ask.
     """
 
     input_ids: np.ndarray
@@ -30,6 +31,7 @@ class Corpus:
     indices: np.ndarray
     splits: dict[str, tuple[int, int]]
     features: np.ndarray | None = None
+    known: Callable[[np.ndarray, torch.device], Known] | None = None
 
     def length(self, documents: np.ndarray) -> np.ndarray:
         return self.offsets[documents + 1] - self.offsets[documents]
@@ -82,6 +84,7 @@ def shuffled_batches(
 def pad_documents(corpus: Corpus, batch: Sequence[int] | np.ndarray, device: torch.device) -> Documents:
     """One padded batch: ids (or cached features) and the mask."""
     lengths = corpus.length(np.asarray(batch))
+    known = NOTHING if corpus.known is None else corpus.known(np.asarray(batch), device)
     width = int(lengths.max())
     mask = torch.from_numpy(np.arange(width)[None, :] < lengths[:, None])
     if corpus.features is not None:
@@ -89,11 +92,11 @@ def pad_documents(corpus: Corpus, batch: Sequence[int] | np.ndarray, device: tor
         for row, document in enumerate(batch):
             start, end = corpus.offsets[document], corpus.offsets[document + 1]
             features[row, : end - start] = corpus.features[start:end]
-        return Documents(mask.to(device), features=torch.from_numpy(features).to(device).float())
+        return Documents(mask.to(device), features=torch.from_numpy(features).to(device).float(), known=known)
     ids = np.zeros((len(batch), width), dtype=np.int64)
     for row, document in enumerate(batch):
         ids[row, : lengths[row]] = corpus.tokens(document)
-    return Documents(mask.to(device), input_ids=torch.from_numpy(ids).to(device))
+    return Documents(mask.to(device), input_ids=torch.from_numpy(ids).to(device), known=known)
 
 
 def multi_hot(corpus: Corpus, batch: Sequence[int] | np.ndarray, n_labels: int, device: torch.device) -> torch.Tensor:

@@ -5,10 +5,26 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from plant.model.attention_kernel import affine, label_logits, rounded
+from plant.model.attention_kernel import ScoreBias, affine, label_logits, rounded
 from plant.model.label_attention import Head, LabelAttention
 
 FEW = 2**20  # multiply-adds of one head's scores of one document; below, PyTorch's attention is the faster one
+
+
+@dataclass(frozen=True)
+class Known:
+    """What counts over the training split say of a batch, beside its hidden states.
+
+    Attributes:
+        bias: what is added to the scores of label attention (choice C26), or None.
+        evidence: log-odds that are added to the logits with one trained weight, (B, |L|) (choice C27), or None.
+    """
+
+    bias: ScoreBias | None = None
+    evidence: Tensor | None = None
+
+
+NOTHING = Known()
 
 
 @dataclass(frozen=True)
@@ -19,11 +35,13 @@ class Documents:
         mask: (B, n), True at tokens.
         input_ids: (B, n), or None where features are cached.
         features: (B, n, h) cached hidden states, or None.
+        known: what counts say of them.
     """
 
     mask: Tensor
     input_ids: Tensor | None = None
     features: Tensor | None = None
+    known: Known = NOTHING
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,13 @@ class LabelClassifier(nn.Module):
         return self.backbone(documents.input_ids, documents.mask)
 
     def logits(
-        self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None, *, vectors: LabelVectors | None = None
+        self,
+        hidden: Tensor,
+        mask: Tensor,
+        labels: Tensor | None = None,
+        *,
+        vectors: LabelVectors | None = None,
+        known: Known = NOTHING,
     ) -> Tensor:
         """Logits of the labels asked for, by the faster of two exact ways.
 
@@ -98,6 +122,7 @@ class LabelClassifier(nn.Module):
             mask: (B, n).
             labels: ids (B, m), or None for all.
             vectors: `label_vectors()` of the present weights, where it serves many batches.
+            known: of the same documents; a bias belongs to masks that are True at the first tokens of a row.
 
         Returns:
             (B, m) or (B, |L|).
@@ -105,16 +130,38 @@ class LabelClassifier(nn.Module):
         asked = self.n_labels if labels is None else labels.shape[1]
         few = asked * hidden.shape[1] * hidden.shape[2] < FEW * self.attention.heads
         if few or hidden.device.type != "cpu":
-            return self.attended_logits(hidden, mask, labels)
-        return self.logits_by_hand(hidden, mask, labels, vectors=vectors)
+            logits = self.attended_logits(hidden, mask, labels, bias=known.bias)
+        else:
+            logits = self.logits_by_hand(hidden, mask, labels, vectors=vectors, bias=known.bias)
+        if known.evidence is None:
+            return logits
+        return self.head.with_evidence(logits, known.evidence if labels is None else known.evidence.gather(1, labels))
 
-    def attended_logits(self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
-        """`logits` by PyTorch's attention: the way on a GPU."""
+    def attended_logits(
+        self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None, *, bias: ScoreBias | None = None
+    ) -> Tensor:
+        """`logits` by PyTorch's attention: the way on a GPU. A bias is made dense for the whole batch, (B, m, n)."""
         allowed = mask if self.mask_padding else None
-        return self.head(self.attention.attend(hidden, labels, allowed), self.attention.output, labels)
+        added = None if bias is None else self.dense_bias(hidden, labels, bias)
+        return self.head(self.attention.attend(hidden, labels, allowed, added), self.attention.output, labels)
+
+    def dense_bias(self, hidden: Tensor, labels: Tensor | None, bias: ScoreBias) -> Tensor:
+        """The bias of all documents of a batch, (B, m, n), 0 at padding."""
+        asked = self.n_labels if labels is None else labels.shape[1]
+        added = hidden.new_zeros(len(hidden), asked, hidden.shape[1])
+        for row, dense in enumerate(added):
+            part = bias(row, None if labels is None else labels[row])
+            dense[:, : part.shape[1]] = part
+        return added
 
     def logits_by_hand(
-        self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None, *, vectors: LabelVectors | None = None
+        self,
+        hidden: Tensor,
+        mask: Tensor,
+        labels: Tensor | None = None,
+        *,
+        vectors: LabelVectors | None = None,
+        bias: ScoreBias | None = None,
     ) -> Tensor:
         """`logits` by `plant.model.attention_kernel`: the way on a CPU. Differentiable once."""
         vectors = vectors or self.label_vectors()
@@ -123,7 +170,7 @@ class LabelClassifier(nn.Module):
         logits = label_logits(
             vectors.queries, vectors.folded,
             affine(tokens, key.weight, key.bias), affine(tokens, value.weight, value.bias),
-            lengths=lengths, heads=self.attention.heads, labels=labels,
+            lengths=lengths, heads=self.attention.heads, labels=labels, bias=bias,
         )  # fmt: skip
         return logits + (vectors.bias if labels is None else vectors.bias[labels])
 
@@ -140,7 +187,8 @@ class LabelClassifier(nn.Module):
     @torch.no_grad()
     def predict(self, documents: Documents, *, vectors: LabelVectors | None = None) -> Tensor:
         """Logits of all labels, without gradient."""
-        return self.logits(self.hidden_states(documents), documents.mask, vectors=vectors)
+        hidden = self.hidden_states(documents)
+        return self.logits(hidden, documents.mask, vectors=vectors, known=documents.known)
 
     def _visible(self, hidden: Tensor, mask: Tensor) -> tuple[Tensor, list[int]]:
         """The tokens that label attention sees, document after document (N', h), and how many each document has.

@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +17,19 @@ from plant.model.batches import Corpus, batches_by_tokens, pad_documents
 BATCH_TOKENS = 8192  # tokens that go through the backbone together
 
 
-def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: torch.device) -> None:
+def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: torch.device, threads: int = 1) -> None:
     """Write fp16 hidden states of every token of every document as one safetensors file.
 
-    The file is filled through a memory map: the array may be larger than memory.
+    The file is filled through a memory map: the array may be larger than memory. On a CPU several batches are computed
+    at once, each by as many threads as torch is set to: the bits do not depend on how many run. (They do depend, a
+    little, on the threads of one batch: what is left over at the end of a thread's share takes another path.)
 
     Args:
         backbone: frozen.
         corpus: its documents, all splits.
         out: file with one array `features`, (sum of lengths, h).
+        device: where the backbone computes.
+        threads: of the job on a CPU, all batches together.
     """
     backbone.eval().place(device)
     total, h = int(corpus.offsets[-1]), backbone.hidden_size
@@ -34,13 +39,19 @@ def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: tor
         start = _write_header(partial, total, h)
         features = np.memmap(partial, dtype=np.float16, mode="r+", offset=start, shape=(total, h))
         batches = batches_by_tokens(corpus, documents, BATCH_TOKENS)
-        with torch.inference_mode():
-            for batch in tqdm(batches, desc="features", delay=10, mininterval=10):
+
+        def fill(batch: np.ndarray) -> None:
+            with torch.inference_mode():
                 padded = pad_documents(corpus, batch, device)
                 states = backbone(padded.input_ids, padded.mask).half().cpu().numpy()
-                for row, document in enumerate(batch):
-                    first, last = corpus.offsets[document], corpus.offsets[document + 1]
-                    features[first:last] = states[row, : last - first]
+            for row, document in enumerate(batch):
+                first, last = corpus.offsets[document], corpus.offsets[document + 1]
+                features[first:last] = states[row, : last - first]
+
+        at_once = max(1, threads // torch.get_num_threads()) if device.type == "cpu" else 1
+        with ThreadPoolExecutor(at_once) as pool:
+            for _ in tqdm(pool.map(fill, batches), "features", len(batches), delay=10, mininterval=10):
+                pass
         features.flush()
 
 

@@ -74,13 +74,16 @@ class LabelAttention(nn.Module):
         scale = 1 / (self.heads * math.sqrt(self.key.out_features / self.heads))
         return (queries * scale) @ self.key(hidden).transpose(1, 2)
 
-    def token_probabilities(self, hidden: Tensor, labels: Tensor, mask: Tensor | None) -> Tensor:
+    def token_probabilities(
+        self, hidden: Tensor, labels: Tensor, mask: Tensor | None, bias: Tensor | None = None
+    ) -> Tensor:
         """S of Eq. 1: the softmax over a document's tokens, averaged over heads.
 
         Args:
             hidden: H, (B, n, h).
             labels: label ids (B, m).
             mask: (B, n), True at tokens and False at padding. None: padding is attended to.
+            bias: added to the scores of every head before the softmax (B, m, n), or None.
 
         Returns:
             (B, m, n), rows sum to 1, exactly 0 at padding.
@@ -88,17 +91,20 @@ class LabelAttention(nn.Module):
         queries = self._split(self.query(self.embeddings[labels]))  # (B, G, m, d)
         keys = self._split(self.key(hidden))  # (B, G, n, d)
         scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+        if bias is not None:
+            scores = scores + bias[:, None]
         if mask is not None:
             scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
         return scores.float().softmax(-1).mean(1)
 
-    def attend(self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None) -> Tensor:
+    def attend(self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
         """The concatenated heads' outputs, before W_O (folded into the head: see `Head`).
 
         Args:
             hidden: H, (B, n, h).
             labels: ids (B, m), or None for all labels.
             mask: (B, n) or None.
+            bias: as in `token_probabilities`.
 
         Returns:
             (B, m, h).
@@ -110,6 +116,8 @@ class LabelAttention(nn.Module):
             queries = self._split(self.query(self.embeddings)[labels])
         keys, values = self._split(self.key(hidden)), self._split(self.value(hidden))
         allowed = None if mask is None else mask[:, None, None, :]
+        if bias is not None:
+            allowed = bias[:, None] if allowed is None else bias[:, None].masked_fill(~allowed, -torch.inf)
         attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)  # (B, G, m, d)
         return attended.transpose(1, 2).flatten(2)
 
@@ -137,6 +145,7 @@ class Head(nn.Module):
         self.boost_mul = nn.Parameter(torch.ones(n_labels, hidden_size))
         self.boost_add = nn.Parameter(torch.zeros(n_labels, hidden_size))
         self.project = nn.Linear(pool_size, 1)
+        self.register_parameter("evidence", None)
         self.register_buffer("pooling", pooling_matrix(hidden_size, pool_size).float(), persistent=False)
 
     def forward(self, attended: Tensor, output: nn.Linear, labels: Tensor | None) -> Tensor:
@@ -156,6 +165,16 @@ class Head(nn.Module):
             u, bias = u[labels], bias[labels]
         wide = torch.promote_types(attended.dtype, torch.float32)
         return (attended.to(wide) * u.to(wide)).sum(-1) + bias.to(wide)
+
+    def weigh_evidence(self) -> None:
+        """Add beta, the one parameter of `with_evidence`; it starts at 0: a weight of log 2."""
+        self.evidence = nn.Parameter(torch.zeros_like(self.project.bias[0]))
+
+    def with_evidence(self, logits: Tensor, evidence: Tensor) -> Tensor:
+        """logit + softplus(beta) e (choice C27), e the evidence of the same documents and labels."""
+        if self.evidence is None:
+            raise ValueError("with_evidence: call weigh_evidence first")
+        return logits + F.softplus(self.evidence) * evidence
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """w (h), and c_l as rows (|L|, h)."""

@@ -12,13 +12,16 @@ from torch.nn import functional as F
 from plant.model.classifier import LabelClassifier
 
 
-def literal_logits(classifier: LabelClassifier, hidden: Tensor, mask: Tensor | None) -> Tensor:
+def literal_logits(
+    classifier: LabelClassifier, hidden: Tensor, mask: Tensor | None, bias: Tensor | None = None
+) -> Tensor:
     """Logits of all labels by Eq. 1, boost, pool and projection, one matrix after the other.
 
     Args:
         classifier: the parameters.
         hidden: H, (B, n, h).
         mask: (B, n), True at tokens; None attends to padding too.
+        bias: added to the scores of every head (B, |L|, n), or None (choice C26).
 
     Returns:
         (B, |L|).
@@ -30,6 +33,8 @@ def literal_logits(classifier: LabelClassifier, hidden: Tensor, mask: Tensor | N
     k = attention.key(hidden).view(batch, n, heads, d)
     v = attention.value(hidden).view(batch, n, heads, d)
     scores = torch.einsum("lgd,bngd->bgln", q, k) / math.sqrt(d)
+    if bias is not None:
+        scores = scores + bias[:, None]
     if mask is not None:
         scores = scores.masked_fill(~mask[:, None, None, :], -math.inf)
     s = scores.softmax(-1)

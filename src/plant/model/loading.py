@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from plant import settings as plant_settings
@@ -38,13 +39,14 @@ def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.devi
     options |= _placement(settings, device) if is_placed(settings) else {}
     try:
         model = AutoModel.from_pretrained(str(folder), **options)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise InputError(
             f"backbone {folder}",
             expected="a Hugging Face model (config.json, safetensors) by folder or hub id, without a quantisation of "
             "its own, that fits on the devices",
             got=str(error).splitlines()[0],
-            fix="Check `path` (a local folder on offline machines, 16 or 32 bits for NF4) and `devices`.",
+            fix="Check `path` (a local folder on offline machines, 16 or 32 bits for NF4) and `devices`; a model that "
+            "brings its own code needs `trust_remote_code: true`.",
         ) from error
     _check_placement(model, settings, folder)
     for module in model.modules():

@@ -12,12 +12,12 @@ import polars as pl
 from plant.corpus.reader import SPLITS, load_labels, load_tokens
 from plant.files import read_json
 from plant.paper.inputs import Inputs, read_table
-from plant.paper.jobs import EVIDENCE, WORDS
+from plant.paper.jobs import EVIDENCE, WORDS, network_of
 from plant.settings import BASELINES, Settings
 
-MIG, STAGE1, STAGE2, PREDICTION = "MIG", "Stage 1", "Stage 2", "prediction"
+MIG, STAGE1, STAGE2, PREDICTION, STAGE3 = "MIG", "Stage 1", "Stage 2", "prediction", "Stage 3"
 STAGES = (
-    "corpus", "tokens", "features", MIG, STAGE1, STAGE2, PREDICTION, "label embeddings", "shortlist",
+    "corpus", "tokens", "features", MIG, STAGE1, STAGE2, PREDICTION, STAGE3, "label embeddings", "shortlist",
     "other relevance", "random backbone", "baselines", "metrics", "statistics",
 )  # fmt: skip
 """In the order of the table."""
@@ -121,7 +121,12 @@ def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Pla
         bare = system in BASELINES
         for folder in folders:
             name, where = Path(folder).parent.name, WORDS if bare else backbone
-            yield Place("baselines" if bare else PREDICTION, dataset, where, name, Path(folder) / SIDECAR)
+            stage = "baselines" if bare else PREDICTION if settings.evidence_of(system) is None else STAGE3
+            yield Place(stage, dataset, where, name, Path(folder) / SIDECAR)
+            if stage == STAGE3 and settings.reads_network(system):
+                network = network_of(settings.variants[system])
+                sidecar = Path(folder).parents[1] / network / Path(folder).name / SIDECAR
+                yield Place(PREDICTION, dataset, backbone, network, sidecar)
             yield Place("metrics", dataset, where, name, Path(folder) / f"metrics.{SIDECAR}")
     for sidecar in sorted(Path(inputs.statistics).glob(f"*.{SIDECAR}")):
         yield Place("statistics", dataset, backbone, experiment, sidecar)

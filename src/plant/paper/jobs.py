@@ -33,14 +33,23 @@ class Job:
     seed: int | None = None
 
 
-def system_of(variant: Variant) -> str:
-    """Folder name of a variant's runs: two variants of the same recipes are one run.
+def network_of(variant: Variant) -> str:
+    """Folder name of a variant's network: two variants of the same first two stages share it.
 
-    >>> system_of(Variant(pretraining="plant", finetuning="bce", pretraining_epoch=3))
+    >>> network_of(Variant(pretraining="plant", finetuning="bce", pretraining_epoch=3, evidence="all"))
     'plant@3+bce'
     """
     epoch = "" if variant.pretraining_epoch is None else f"@{variant.pretraining_epoch}"
     return f"{variant.pretraining}{epoch}+{variant.finetuning}"
+
+
+def system_of(variant: Variant) -> str:
+    """Folder name of a variant's scores: two variants of the same recipes are one run.
+
+    >>> system_of(Variant(finetuning="bce", evidence="all")), system_of(Variant(finetuning="bce"))
+    ('none+bce+all', 'none+bce')
+    """
+    return network_of(variant) + ("" if variant.evidence is None else f"+{variant.evidence}")
 
 
 def list_jobs(settings: Settings, experiment: str) -> set[Job]:
@@ -69,14 +78,19 @@ def _of_the_corpus(settings: Settings, dataset: str) -> Iterator[Job]:
 def _of_the_network(settings: Settings, experiment: Experiment) -> Iterator[Job]:
     dataset, backbone = experiment.dataset, experiment.backbone
     network = settings.backbones[backbone]
+    for name in experiment.variants:
+        for seed in experiment.seeds:
+            yield from _of_the_scores(settings, name, dataset, backbone, seed)
+    trained = [settings.variants[name] for name in experiment.variants if settings.reads_network(name)]
+    if not trained:
+        return
     yield Job("tokens", dataset, backbone)
     if isinstance(network, Random):
         yield Job("tokenizer", dataset, backbone)
         yield Job("random_backbone", dataset, backbone)
     if not isinstance(network, Words) and network.cache_features:
         yield Job("features", dataset, backbone)
-    for name in experiment.variants:
-        variant = settings.variants[name]
+    for variant in trained:
         stage2 = settings.finetunings[variant.finetuning]
         stage1 = settings.pretrainings.get(variant.pretraining)
         if stage1 is not None:
@@ -86,16 +100,35 @@ def _of_the_network(settings: Settings, experiment: Experiment) -> Iterator[Job]
         if stage2.shortlist is not None:
             yield Job("relevance", dataset, backbone, EVIDENCE)
             yield Job("shortlist", dataset, backbone, f"{EVIDENCE} {stage2.shortlist}")
+        if stage2.static_attention:
+            yield Job("relevance", dataset, backbone, stage2.static_measure)
+        if stage2.residual is not None:
+            yield Job("residual", dataset, backbone, f"{EVIDENCE} {stage2.residual}x{stage2.residual_folds}")
         for seed in experiment.seeds:
             if variant.pretraining != NO_PRETRAINING:
                 yield Job("pretrain", dataset, backbone, variant.pretraining, seed)
-            for rule in ("finetune", "predict", "metrics"):
-                yield Job(rule, dataset, backbone, system_of(variant), seed)
+            yield Job("finetune", dataset, backbone, network_of(variant), seed)
+
+
+def _of_the_scores(settings: Settings, name: str, dataset: str, backbone: str, seed: int) -> Iterator[Job]:
+    variant = settings.variants[name]
+    yield Job("metrics", dataset, backbone, system_of(variant), seed)
+    evidence = settings.evidence_of(name)
+    if settings.reads_network(name):
+        yield Job("predict", dataset, backbone, network_of(variant), seed)
+    if evidence is not None:
+        yield Job("evidence", dataset, backbone, system_of(variant), seed)
+        for baseline in evidence.reads:
+            yield from _of_its_scores(dataset, baseline)
 
 
 def _of_a_baseline(dataset: str, baseline: str) -> Iterator[Job]:
-    yield Job(baseline, dataset, WORDS, baseline, 0)
     yield Job("metrics", dataset, WORDS, baseline, 0)
+    yield from _of_its_scores(dataset, baseline)
+
+
+def _of_its_scores(dataset: str, baseline: str) -> Iterator[Job]:
+    yield Job(baseline, dataset, WORDS, baseline, 0)
     if baseline == "mig_log_odds":
         yield Job("tokens", dataset, WORDS)
         yield Job("relevance", dataset, WORDS, EVIDENCE)
@@ -103,12 +136,11 @@ def _of_a_baseline(dataset: str, baseline: str) -> Iterator[Job]:
 
 def _of_the_attention(settings: Settings, experiment: Experiment) -> Iterator[Job]:
     """Attention figures of the planted system and its control, unless the text must not be shown."""
-    hidden = settings.is_credentialed(experiment.dataset) and not settings.evaluation.show_credentialed
-    if hidden or not settings.evaluation.attention_documents:
+    if not settings.documents_shown(experiment.dataset):
         return
     roles = find_roles(settings, experiment)
     for system in (roles.planted, roles.control):
         if system is not None and system.name not in BASELINES:
             yield Job("relevance", experiment.dataset, experiment.backbone, EVIDENCE)
-            recipe = system_of(settings.variants[system.name])
+            recipe = network_of(settings.variants[system.name])
             yield Job("attention", experiment.dataset, experiment.backbone, recipe, experiment.seeds[0])

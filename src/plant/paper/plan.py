@@ -24,8 +24,8 @@ ASSUMPTIONS = (
 """Constants of plant.paper.work; docs/cost-model.md gives the source of each."""
 _ORDER = (
     "synthetic", "corpus", "subset", "tokenizer", "tokens", "random_backbone", "features", "label_embeddings",
-    "relevance", "shortlist", "pretrain", "finetune", "predict", "attention", "tfidf_linear", "mig_log_odds",
-    "combined", "metrics",
+    "relevance", "shortlist", "residual", "pretrain", "finetune", "predict", "attention", "tfidf_linear",
+    "mig_log_odds", "combined", "evidence", "metrics",
 )  # fmt: skip
 
 _PAIRS_NOTE = (

@@ -121,8 +121,8 @@ def _factors(study: Study, effects: pl.DataFrame, confidence: float) -> pl.DataF
             levels = [study.cells[place].levels for place in here["cell"]]
             for each in factor_effects(levels, here["difference"].to_numpy(), errors, confidence):
                 rows.append((
-                    group, each.factor, plain(each.level), plain(each.baseline), metric, each.change, each.error, each.low,
-                    each.high, each.p, None,
+                    group, each.factor, plain(each.level), plain(each.baseline), metric, each.change, each.error,
+                    each.low, each.high, each.p, None,
                 ))  # fmt: skip
     return _with_holm(pl.DataFrame(rows, schema=_FACTOR_SCHEMA, orient="row"))
 

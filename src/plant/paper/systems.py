@@ -83,7 +83,9 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     datasets = (settings.whole(experiment.dataset), experiment.dataset)
     stage1 = {v.pretraining for v in variants.values()} - {NO_PRETRAINING}
     stage2 = {v.finetuning for v in variants.values()}
-    backbones = {experiment.backbone, *(("words",) if experiment.baselines else ())}
+    evidences = {v.evidence for v in variants.values()}
+    words = bool(experiment.baselines) or any(e and e.reads for e in map(settings.evidence_of, variants))
+    backbones = {experiment.backbone, *(("words",) if words else ())}
     return settings.model_copy(
         update={
             "datasets": {key: settings.datasets[key] for key in datasets},
@@ -91,6 +93,7 @@ def cut_settings(settings: Settings, name: str) -> Settings:
             "backbones": {key: value for key, value in settings.backbones.items() if key in backbones},
             "pretrainings": {key: value for key, value in settings.pretrainings.items() if key in stage1},
             "finetunings": {key: value for key, value in settings.finetunings.items() if key in stage2},
+            "evidences": {key: value for key, value in settings.evidences.items() if key in evidences},
             "variants": variants,
             "experiments": {name: experiment},
             "paper": settings.paper.model_copy(update={"items": (), "main_backbone": None}),
@@ -111,6 +114,8 @@ def _system(settings: Settings, name: str) -> System:
     if name in BASELINES:
         return System(name, _BASELINE_TITLES[name], "no network")
     variant = settings.variants[name]
+    if not settings.reads_network(name):
+        return System(name, variant.title or name, "no network")
     if variant.pretraining == NO_PRETRAINING:
         return System(name, variant.title or name, "unplanted")
     measure = settings.pretrainings[variant.pretraining].measure
@@ -119,10 +124,11 @@ def _system(settings: Settings, name: str) -> System:
 
 
 def _unfairness(settings: Settings, planted: System | None, control: System) -> tuple[bool, int]:
-    """Whether the losses of Stage 2 differ, and by how many epochs in all: (False, 0) is a fair control."""
+    """Whether Stage 3 or the losses of Stage 2 differ, and by how many epochs in all: (False, 0) is a fair control."""
     if planted is None:
         return True, 0
     ours = settings.finetunings[settings.variants[planted.name].finetuning]
     theirs = settings.finetunings[settings.variants[control.name].finetuning]
-    other_loss = any(getattr(ours, key) != getattr(theirs, key) for key in ("gamma", "epsilon", "hard_negatives"))
-    return other_loss, abs(total_epochs(settings, planted) - total_epochs(settings, control))
+    other = any(getattr(ours, key) != getattr(theirs, key) for key in ("gamma", "epsilon", "hard_negatives"))
+    other |= settings.evidence_of(planted.name) != settings.evidence_of(control.name)
+    return other, abs(total_epochs(settings, planted) - total_epochs(settings, control))

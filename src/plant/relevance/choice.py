@@ -1,7 +1,7 @@
 """The chosen tokens of all labels, in pieces, in two ways that give the same rows.
 
 `compiled_choice` is the fast one; `polars_choice` counts with polars and selects with NumPy, label by label: the
-oracle, and the way of the control `random`, which has no formula.
+oracle, and the way of `random` and `description`, which have no formula of the counts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plant.relevance import kernel
-from plant.relevance.contingency import TokenLists, joint_counts, label_spans, token_lists
-from plant.relevance.selection import Candidates, LabelCounts, Selected, random_tokens, top_tokens
+from plant.relevance.contingency import BLOCK, TokenLists, joint_counts, label_spans, token_lists
+from plant.relevance.selection import Candidates, LabelCounts, Selected, idf_tokens, random_tokens, top_tokens
 from plant.seeds import generator
 from plant.settings import Relevance
 
@@ -29,6 +29,7 @@ class Training:
         lists: distinct tokens of each document.
         candidates: the tokens that may be chosen.
         indptr, documents: the documents of each label, of `contingency.label_documents`.
+        described: token ids of each label's description, of `described.described_tokens`; for that measure only.
     """
 
     names: tuple[str, ...]
@@ -40,6 +41,7 @@ class Training:
     candidates: Candidates
     indptr: np.ndarray
     documents: np.ndarray
+    described: tuple[np.ndarray, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,21 @@ class Chosen:
     token: np.ndarray  # ids
     n_joint: np.ndarray
     relevance: np.ndarray  # float32 in [0, 1]
+
+
+def chosen(
+    training: Training, measure: str, settings: Relevance, *, compiled: bool = True, block: int = BLOCK
+) -> Iterator[Chosen]:
+    """The k best tokens of every label, in pieces of about `rows_in_memory` rows, in the way that the measure has.
+
+    Where there are fewer tokens than k, a label keeps them all; nothing comes where there is none.
+    """
+    if not len(training.candidates.order):
+        return iter(())
+    settings = settings.model_copy(update={"k": min(settings.k, len(training.candidates.order))})
+    if compiled and measure in kernel.CODES:
+        return compiled_choice(training, measure, settings, rows=settings.rows_in_memory)
+    return polars_choice(training, measure, settings, rows=settings.rows_in_memory, block=block)
 
 
 def compiled_choice(training: Training, measure: str, settings: Relevance, *, rows: int) -> Iterator[Chosen]:
@@ -87,6 +104,9 @@ def polars_choice(training: Training, measure: str, settings: Relevance, *, rows
         if measure == "random":
             draw = generator(settings.seed, "relevance", "random", training.names[label])
             pieces.append(random_tokens(counts, training.candidates, k=settings.k, generator=draw))
+        elif measure == "description":
+            tokens = training.described[label] if training.described else np.zeros(0, np.int64)
+            pieces.append(idf_tokens(counts, training.candidates, tokens, k=settings.k))
         else:
             pieces.append(top_tokens(counts, training.candidates, measure=measure, k=settings.k, sign=settings.sign))
         if sum(len(piece.token) for piece in pieces) >= rows:

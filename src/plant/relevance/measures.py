@@ -151,4 +151,5 @@ FORMULAS: Mapping[str, Callable[[Counts], np.ndarray]] = {
     "pmi": pmi,
     "chi2": chi2,
 }
-"""The formula of each measure. `random` has none: it draws its tokens (`selection.random_tokens`)."""
+"""The formula of each measure. `random` has none: it draws its tokens (`selection.random_tokens`); nor has
+`description`, which takes those of the label's description (`selection.idf_tokens`)."""

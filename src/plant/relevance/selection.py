@@ -127,10 +127,43 @@ def random_tokens(label: LabelCounts, among: Candidates, *, k: int, generator: n
     """
     token = np.sort(generator.choice(among.order, size=k, replace=False))
     values = 1.0 - generator.random(k)
-    place = np.minimum(np.searchsorted(label.token, token), max(len(label.token) - 1, 0))
-    met = label.token[place] == token if len(label.token) else np.zeros(k, bool)
-    n_joint = np.where(met, label.n_joint[place], 0) if len(label.token) else np.zeros(k, np.int64)
-    return _best(token, n_joint, normalised(values, values.max(initial=0.0)), k)
+    return _best(token, _joint(label, token), normalised(values, values.max(initial=0.0)), k)
+
+
+def idf_tokens(label: LabelCounts, among: Candidates, tokens: np.ndarray, *, k: int) -> Selected:
+    """Some tokens that were given (those of the label's description), by inverse document frequency.
+
+    r_lt = log(N / n_token) over the label's largest: the label's own documents have no part in it. The most frequent
+    other tokens fill up to k with relevance 0, so that Stage 1 has something to rank the given ones above.
+
+    Args:
+        label: its counts, for the record.
+        among: those that may be selected; others of `tokens` are left out.
+        tokens: ids, ascending and distinct.
+        k: tokens kept.
+
+    Returns:
+        k tokens; none where no given token may be selected or all are in every document.
+    """
+    may = np.zeros(len(among.n_token), bool)
+    may[among.order] = True
+    token = tokens[may[tokens]]
+    values = np.log(among.n_documents / among.n_token[token])
+    if not values.any():
+        return _best(token[:0], token[:0], values[:0].astype(np.float32), k)
+    may[token] = False
+    fill = among.order[may[among.order]][: max(0, k - len(token))]
+    relevance = np.concatenate((normalised(values, values.max()), np.zeros(len(fill), np.float32)))
+    token = np.concatenate((token, fill))
+    return _best(token, _joint(label, token), relevance, k)
+
+
+def _joint(label: LabelCounts, token: np.ndarray) -> np.ndarray:
+    """n_joint of any tokens."""
+    if not len(label.token):
+        return np.zeros(len(token), np.int64)
+    place = np.minimum(np.searchsorted(label.token, token), len(label.token) - 1)
+    return np.where(label.token[place] == token, label.n_joint[place], 0)
 
 
 def _met(label: LabelCounts, among: Candidates) -> Counts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +15,14 @@ from plant.corpus.staging import owner_only
 from plant.errors import InputError, nearest
 from plant.files import atomic_path, is_private
 from plant.relevance import kernel
-from plant.relevance.choice import Chosen, Training, compiled_choice, polars_choice
+from plant.relevance.choice import Chosen, Training, chosen
 from plant.relevance.contingency import BLOCK, label_documents
+from plant.relevance.described import described_tokens
 from plant.relevance.pieces import growing_arrays
 from plant.relevance.selection import candidates
 from plant.seeds import generator
-from plant.settings import MEASURES, Relevance
+from plant.settings import MEASURES, Backbone, Relevance
 
-ROW_GROUP = 250_000
-"""Rows after which a row group is closed, at the end of a label: what is in memory of a table of any length."""
 _REPEATING = ["label", "token", "n_label", "n_documents"]  # of other columns a dictionary costs time and space
 
 _STRINGS = pa.dictionary(pa.int32(), pa.large_string())
@@ -39,7 +39,7 @@ takes them as they are, which halves its time."""
 
 def write_relevance(
     corpus: Path, tokens: Path, measure: str, settings: Relevance, *, parquet: Path, arrays: Path,
-    compiled: bool = True, block: int = BLOCK,
+    compiled: bool = True, block: int = BLOCK, backbone: Backbone | None = None, tokenizer: Path | None = None,
 ) -> None:  # fmt: skip
     """Write the k most relevant tokens of every label, from the training documents only (appendix B.1).
 
@@ -51,28 +51,31 @@ def write_relevance(
         corpus: folder with labels.safetensors and labels.parquet.
         tokens: folder with tokens.safetensors and vocabulary.parquet.
         measure: one of `settings.MEASURES`. `shuffled` is MIG after the label rows are permuted over the
-            training documents; its n_joint are counts under that permutation.
+            training documents; its n_joint are counts under that permutation. `description` keeps the tokens of the
+            label's description, by inverse document frequency (choice C28); a label without one gets no rows.
         settings: k, sign, min_documents and the seed of `random` and `shuffled`. A small training split may have
-            fewer tokens than k: then a label keeps them all. sign has no part in `random`, which carries no
-            information on the labels.
+            fewer tokens than k: then a label keeps them all. sign has no part in `random` and `description`, which
+            no count of the labels enters.
         parquet: file to write: label, token_id, token, n_label, n_token, n_joint, n_documents, relevance,
             rank; sorted by (label, rank), with row groups that end where a label ends.
         arrays: file to write: indptr i64[L + 1], token_id i32 and relevance f32 in rank order.
         compiled: False counts with polars instead, which takes several times as long and gives the same rows.
         block: (label, document, token) triples that polars has in memory at once.
+        backbone, tokenizer: of the tokens, for `description`; see `described.described_tokens`.
 
     Raises:
         InputError: unknown measure; no training documents; corpus and tokens do not belong together; no token may be
-            selected.
+            selected; no label has a description.
     """
     if measure not in MEASURES:
         raise InputError("measure", expected="a relevance measure", got=repr(measure), fix=nearest(measure, MEASURES))
     training = load_training(corpus, tokens, measure, settings)
-    settings = settings.model_copy(update={"k": min(settings.k, len(training.candidates.order))})
-    if compiled and measure != "random":
-        pieces = compiled_choice(training, measure, settings, rows=ROW_GROUP)
-    else:
-        pieces = polars_choice(training, measure, settings, rows=ROW_GROUP, block=block)
+    if measure == "description":
+        if backbone is None:
+            raise InputError("measure: description", expected="a backbone", got="none", fix="Name its settings.")
+        described = described_tokens(load_labels(corpus), training.words, backbone, tokenizer)
+        training = replace(training, described=described)
+    pieces = chosen(training, measure, settings, compiled=compiled, block=block)
     with owner_only(is_private(Path(corpus) / "train.parquet")):
         write_choice(training, pieces, parquet=Path(parquet), arrays=Path(arrays), metadata={"measure": measure})
 
@@ -108,8 +111,8 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     offsets, input_ids = tokens.part(labels.rows("train"))
     counted = ~tokens.special
     values, begins, n_token = kernel.distinct(input_ids, offsets, counted)
-    chosen = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
-    if not len(chosen.order):
+    among = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
+    if not len(among.order):
         raise InputError(
             str(folder), expected=f"tokens that occur in {settings.min_documents} or more training documents",
             got="none", fix="Check the texts, or lower relevance.min_documents.",
@@ -117,7 +120,7 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     indptr, documents = _label_documents(labels, measure, settings.seed)
     return Training(
         labels.names, tokens.vocabulary, input_ids, offsets, counted,
-        kernel.Lists(values, begins), chosen, indptr, documents,
+        kernel.Lists(values, begins), among, indptr, documents,
     )  # fmt: skip
 
 

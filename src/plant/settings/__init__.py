@@ -4,7 +4,16 @@
 together. Units and sources are in each field's description; "choice C.." points into docs/choices/.
 """
 
-from plant.settings.base import BASELINES, CHANNEL_BASELINES, MEASURES, NO_PRETRAINING, Baseline, Channel, Frozen, Measure
+from plant.settings.base import (
+    BASELINES,
+    CHANNEL_BASELINES,
+    MEASURES,
+    NO_PRETRAINING,
+    Baseline,
+    Channel,
+    Frozen,
+    Measure,
+)
 from plant.settings.corpus import (
     Cleaning,
     CodiEsp,

@@ -12,16 +12,7 @@ from plant.settings.base import BASELINES, NO_PRETRAINING, Frozen, Name
 from plant.settings.corpus import Dataset, Download, Subset
 from plant.settings.model import Backbone, Words
 from plant.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
-from plant.settings.results import (
-    BaselineSettings,
-    Compute,
-    Evaluation,
-    Experiment,
-    Hardware,
-    Paper,
-    Statistics,
-    Study,
-)
+from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Hardware, Paper, Statistics, Study
 
 
 class Settings(Frozen):
@@ -54,6 +45,16 @@ class Settings(Frozen):
     def is_credentialed(self, dataset: str) -> bool:
         """Of the dataset or of what it is a part of."""
         return self.datasets[dataset].credentialed or self.datasets[self.whole(dataset)].credentialed
+
+    def reads_network(self, variant: str) -> bool:
+        """Whether the scores of a variant come from a network, alone or among other channels."""
+        evidence = self.evidence_of(variant)
+        return evidence is None or "network" in evidence.channels
+
+    def documents_shown(self, dataset: str) -> int:
+        """Test documents whose text may be shown: in attention figures, and as reasons."""
+        hidden = self.is_credentialed(dataset) and not self.evaluation.show_credentialed
+        return 0 if hidden else self.evaluation.attention_documents
 
     def evidence_of(self, system: str) -> Evidence | None:
         """The Stage 3 recipe of a variant; None for one without, and for a baseline."""
@@ -221,7 +222,8 @@ def _study(settings: Settings, name: str) -> Iterator[str]:
         path = f"studies.{name}.cells.{place}"
         experiment = settings.experiments.get(cell.experiment)
         if experiment is None:
-            yield f"{path}.experiment: unknown name {cell.experiment!r}. {nearest(cell.experiment, settings.experiments)}"
+            fix = nearest(cell.experiment, settings.experiments)
+            yield f"{path}.experiment: unknown name {cell.experiment!r}. {fix}"
             continue
         systems = [*experiment.variants, *experiment.baselines]
         for key, system in (("system", cell.system), ("against", cell.against)):

@@ -20,6 +20,9 @@ class Relevance(Frozen):
     """Tokens in fewer training documents never count."""
     seed: int = 0
     """For the measures `random` and `shuffled`."""
+    rows_in_memory: Positive = 250_000
+    """Rows of the table that are in memory at a time, to the end of a label, whatever the table's length. They are a
+    row group of the file; the rows themselves do not depend on it."""
 
 
 class Optimisation(Frozen):
@@ -52,7 +55,7 @@ class Pretraining(Optimisation):
 
     measure: Measure = "mig"
     """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; random and shuffled are
-    controls."""
+    controls; description takes the words of the label's description (choice C28)."""
     objective: Literal["pairwise", "mse", "approx_ndcg"] = "pairwise"
     """pairwise: Eq. 2; mse: ablation 7; approx_ndcg: what the authors' public code optimises (choice C23)."""
     temperature: Rate = 0.1
@@ -110,6 +113,17 @@ class Finetuning(Optimisation):
     """Multiplies the learning rate of the planted parts (E, W_Q, W_K): 1 free, 0 frozen (reviewers' question)."""
     backbone_from_epoch: Positive = 1
     """Gradual unfreezing: the backbone trains from this epoch on (choice C15)."""
+    static_attention: Annotated[float, Field(ge=0)] = 0.0
+    """lambda: the scores of every head get lambda times the relevance of the token to the label before the softmax, in
+    training and prediction (choice C26). 0: only what is learned."""
+    static_measure: Measure = "mig"
+    """Relevance of the static part; random and shuffled are controls (choice C26)."""
+    residual: Positive | None = None
+    """Log-odds of a label's this many most informative tokens are added to its logit, with one trained weight (choice
+    C27). None: no residual."""
+    residual_folds: Positive = 5
+    """The log-odds of a training document are counted without its own fold, one of this many; 1 counts them on all
+    training documents: the control that shows the optimism (choice C27)."""
 
 
 class Evidence(Frozen):

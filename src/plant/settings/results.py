@@ -131,7 +131,7 @@ class Study(Frozen):
     metrics: tuple[str, ...] = ("macro_f1_present", "rare_ap", "map", "p@5")
     """Of statistics.metrics; the first one decides. P-values are corrected over all rows within a metric (Holm)."""
     cells: Annotated[tuple[Cell, ...], Field(min_length=1)]
-    """Rows."""
+    """Rows of the table and the figure."""
 
 
 class BaselineSettings(Frozen):
@@ -177,3 +177,5 @@ class Compute(Frozen):
     """CPU threads of a training job; fixed, so that results do not depend on --cores."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: cuda where there is one."""
+    deterministic: bool = False
+    """Same seed, same bits on a GPU too, at some cost (docs/nothing-lost.md). On a CPU it changes nothing."""

@@ -1,0 +1,37 @@
+"""How well probabilities fit: log-loss and expected calibration error, a block of pairs at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+BINS = 15
+"""Of equal width (Guo et al. 2017, "On calibration of modern neural networks")."""
+
+
+class Calibration:
+    """Sums over pairs of a logit and a truth."""
+
+    def __init__(self) -> None:
+        self.pairs, self.positives, self._loss = 0, 0, 0.0
+        self._sums = np.zeros((2, BINS))  # of probabilities, of truth
+
+    def add(self, logits: np.ndarray, truth: np.ndarray) -> None:
+        """Count some pairs.
+
+        Args:
+            logits: (m,) finite float64.
+            truth: (m,) boolean.
+        """
+        probability = 1 / (1 + np.exp(-np.clip(logits, -700, 700)))
+        self._loss += float(np.logaddexp(0, logits).sum() - logits[truth].sum())
+        bins = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
+        for place, values in enumerate((probability, truth.astype(np.float64))):
+            self._sums[place] += np.bincount(bins, values, BINS)
+        self.pairs, self.positives = self.pairs + truth.size, self.positives + int(truth.sum())
+
+    def record(self) -> dict[str, float | None]:
+        """Mean log-loss (nats), and sum over bins of |sum of probabilities - sum of truth|, a pair."""
+        if not self.pairs:
+            return {"log_loss": None, "calibration_error": None}
+        error = float(np.abs(self._sums[0] - self._sums[1]).sum())
+        return {"log_loss": self._loss / self.pairs, "calibration_error": error / self.pairs}

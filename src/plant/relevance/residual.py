@@ -1,0 +1,158 @@
+"""Log-odds of every document and label for the residual on the logit, cross-fitted (choice C27).
+
+A training document's are counted without its own fold: the tokens of each label are chosen, and their counts taken,
+on the other folds. Those of validation and test documents come from all training documents. With one fold nothing is
+left out: the in-sample control, whose log-odds of training documents are optimistic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
+from plant.corpus.staging import owner_only
+from plant.errors import InputError
+from plant.files import is_private
+from plant.relevance import kernel
+from plant.relevance.choice import Training, chosen
+from plant.relevance.contingency import BLOCK, spans
+from plant.relevance.log_odds import LogOdds, Pairs, log_odds
+from plant.relevance.pieces import growing_arrays
+from plant.relevance.selection import candidates
+from plant.relevance.shortlist import presence
+from plant.relevance.table import load_training
+from plant.seeds import generator
+from plant.settings import Relevance
+
+LARGEST = 2**31
+"""Log-odds (document, label) of one file: 4 GiB in fp16."""
+
+
+def write_residual(
+    corpus: Path, tokens: Path, measure: str, settings: Relevance, *, folds: int, smoothing: float, out: Path,
+    block: int = BLOCK,
+) -> dict[str, float]:  # fmt: skip
+    """Write the log-odds of every document, all splits.
+
+    Args:
+        corpus: folder with labels.safetensors and train.parquet (for the groups).
+        tokens: folder with tokens.safetensors and vocabulary.parquet.
+        measure: one of `settings.MEASURES`, by which the tokens of a label are chosen.
+        settings: k of them a label, sign, min_documents, and the seed of the folds.
+        folds: 1 counts everything on all training documents.
+        smoothing: s of `plant.relevance.log_odds`, above 0.
+        out: file to write: `log_odds` f16, (N, |L|) row after row. A label without training documents has its smoothed
+            prior.
+        block: log-odds, and tokens, that are in memory at once.
+
+    Returns:
+        For each split the mean log-odds of true labels with training documents: in-sample ones are far above those of
+        validation. Facts for the record, which no score is made from.
+
+    Raises:
+        InputError: as `write_relevance`; more than `LARGEST` numbers; fewer groups than folds.
+    """
+    labels, texts = load_labels(corpus), load_tokens(tokens)
+    if labels.n_documents * labels.n_labels > LARGEST:
+        raise InputError(
+            "finetunings: residual", expected=f"at most {LARGEST} log-odds, documents times labels",
+            got=f"{labels.n_documents} documents and {labels.n_labels} labels",
+            fix="Leave the residual out for label sets of this size.",
+        )  # fmt: skip
+    whole = load_training(corpus, tokens, measure, settings)
+    fold = folds_of_groups(_groups(Path(corpus)), folds=folds, seed=settings.seed)
+    every = _odds(whole, measure, settings, smoothing)
+    odds = [every]
+    if folds > 1:
+        odds += [_odds(without(whole, fold == one, settings), measure, settings, smoothing) for one in range(folds)]
+        fold = fold + 1
+    # which of `odds` a document takes
+    which = np.concatenate([fold, np.zeros(labels.n_documents - len(fold), np.int64)])
+    sums, counts = np.zeros(len(SPLITS)), np.zeros(len(SPLITS))
+    most = max(1, block // max(1, labels.n_labels))
+    with (
+        owner_only(is_private(Path(corpus) / "train.parquet")),
+        growing_arrays(out, {"log_odds": np.float16}, {"measure": measure}) as append,
+    ):
+        for first, last in spans(np.diff(texts.offsets), block, most=most):
+            present = presence(texts.input_ids, texts.offsets[first : last + 1], texts.vocabulary_size)
+            values = np.empty((last - first, labels.n_labels), np.float32)
+            for one in np.unique(which[first:last]):
+                rows = np.flatnonzero(which[first:last] == one)
+                values[rows] = odds[one].of(present[rows])
+            append("log_odds", values)
+            _add_true(values, labels, first, sums, counts)
+    return {f"true_{split}": float(sums[i] / counts[i]) for i, split in enumerate(SPLITS) if counts[i]}
+
+
+def folds_of_groups(groups: Sequence[str], *, folds: int, seed: int) -> np.ndarray:
+    """The fold of each document, int64 in 0..folds-1; documents of one group (a patient) share theirs.
+
+    Groups are dealt out in an order drawn by the seed, so that folds differ by one group at most. The order of the
+    documents has no part in it.
+
+    Raises:
+        InputError: there are fewer groups than folds.
+    """
+    names, group = np.unique(np.asarray(groups, dtype=object).astype(str), return_inverse=True)
+    if len(names) < folds:
+        raise InputError(
+            "finetunings: residual_folds", expected=f"at most {len(names)}, the groups of training documents",
+            got=str(folds), fix="Lower it.",
+        )  # fmt: skip
+    place = np.empty(len(names), np.int64)
+    place[generator(seed, "relevance", "folds").permutation(len(names))] = np.arange(len(names)) % folds
+    return place[group]
+
+
+def without(training: Training, left_out: np.ndarray, settings: Relevance) -> Training:
+    """What a table is made from, as if some training documents (bool[N]) were not there."""
+    kept = ~left_out
+    lengths = np.diff(training.offsets)
+    input_ids = training.input_ids[np.repeat(kept, lengths)]
+    offsets = np.concatenate(([0], np.cumsum(lengths[kept])))
+    values, begins, n_token = kernel.distinct(input_ids, offsets, training.counted)
+    among = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
+    stays = kept[training.documents]
+    label = np.repeat(np.arange(len(training.names)), np.diff(training.indptr))[stays]
+    return replace(
+        training, input_ids=input_ids, offsets=offsets, lists=kernel.Lists(values, begins), candidates=among,
+        indptr=np.concatenate(([0], np.cumsum(np.bincount(label, minlength=len(training.names))))),
+        documents=(np.cumsum(kept) - 1)[training.documents[stays]],
+    )  # fmt: skip
+
+
+def _odds(training: Training, measure: str, settings: Relevance, smoothing: float) -> LogOdds:
+    """Of the k best tokens of each label and the counts of the same documents."""
+    pieces = list(chosen(training, measure, settings))
+    label = [np.repeat(piece.labels, piece.lengths) for piece in pieces]
+    among = training.candidates
+    pairs = Pairs(
+        np.concatenate([np.zeros(0, np.int64), *label]),
+        np.concatenate([np.zeros(0, np.int64), *(piece.token.astype(np.int64) for piece in pieces)]),
+        np.concatenate([np.zeros(0, np.int64), *(piece.n_joint.astype(np.int64) for piece in pieces)]),
+        np.diff(training.indptr), among.n_token, among.n_documents,
+    )  # fmt: skip
+    return log_odds(pairs, smoothing=smoothing)
+
+
+def _groups(corpus: Path) -> list[str]:
+    """Groups of the training documents, in order."""
+    return pl.read_parquet(corpus / "train.parquet", columns=["group_id"])["group_id"].to_list()
+
+
+def _add_true(values: np.ndarray, labels: Labels, first: int, sums: np.ndarray, counts: np.ndarray) -> None:
+    """Add the log-odds of the true labels that have training documents, by split."""
+    ends = np.cumsum(labels.split_sizes)
+    known = labels.counts[0] > 0
+    for row, odds in enumerate(values):
+        split = int(np.searchsorted(ends, first + row, side="right"))
+        true = labels.row(first + row)
+        true = true[known[true]]
+        sums[split] += odds[true].sum()
+        counts[split] += len(true)

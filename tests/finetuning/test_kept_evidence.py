@@ -1,0 +1,211 @@
+"""Evidence kept in Stage 2: look-up by token against loops, training and prediction alike, files that do not fit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from plant.errors import InputError
+from plant.files import write_arrays
+from plant.finetuning.candidates import Shortlist
+from plant.finetuning.finetune import batch_loss, document_losses, finetune
+from plant.finetuning.kept_evidence import ByToken, keep_evidence
+from plant.finetuning.scoring import predict_candidates, predict_logits
+from plant.model.assemble import TrainingData, load_weights, save_weights
+from plant.model.batches import multi_hot, pad_documents
+from plant.model.classifier import LabelClassifier
+from plant.model.literal import literal_logits
+from plant.pretraining.lists import TopTokens, load_top_tokens
+from plant.settings import Finetuning
+
+CPU = torch.device("cpu")
+RECIPE = {"epochs": 12, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
+          "head_learning_rate": 0.02, "hard_negatives": 3}  # fmt: skip
+
+
+class Embedding(nn.Module):
+    def __init__(self, size=16):
+        super().__init__()
+        self.table = nn.Embedding(200, size)
+
+    def forward(self, input_ids, mask):
+        return self.table(input_ids) * mask[..., None]
+
+
+def make(seed=0):
+    torch.manual_seed(seed)
+    return LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4)
+
+
+def relevance_file(path, rows):
+    """Write {(label of the full list, token): relevance} as the relevance room does."""
+    order = sorted(rows, key=lambda pair: (pair[0], -rows[pair], pair[1]))
+    counts = np.bincount([label for label, _ in order], minlength=9)
+    arrays = {
+        "indptr": np.concatenate([[0], np.cumsum(counts)]),
+        "token_id": np.array([token for _, token in order], np.int32),
+        "relevance": np.array([rows[pair] for pair in order], np.float32),
+    }
+    write_arrays(path, arrays)
+    return path
+
+
+# a full list of 9 labels, of which 1, 4 and 8 are not trained
+TRAINED = np.array([0, 2, 3, 5, 6, 7])
+_random = np.random.default_rng(2)
+ROWS = {(int(_random.integers(9)), int(_random.integers(200))): float(_random.random()) for _ in range(400)}
+ROWS |= {(int(label), 10 + i): 1.0 for i, label in enumerate(TRAINED)} | {(0, 150): 0.0}
+
+
+@pytest.fixture
+def data(toy):
+    return TrainingData(toy, TRAINED, list("abcdefghi"))
+
+
+def dense(toy, documents):
+    """r of every trained label at every position, by loops; 0 at padding."""
+    width = max(len(toy.tokens(document)) for document in documents)
+    out = torch.zeros(len(documents), 6, width)
+    for row, document in enumerate(documents):
+        for j, token in enumerate(toy.tokens(document)):
+            for i, label in enumerate(TRAINED):
+                out[row, i, j] = ROWS.get((int(label), int(token)), 0.0)
+    return out
+
+
+@pytest.mark.parametrize("labels", [None, [5, 5, 0], []])
+def test_relevance_by_token_is_that_of_loops_and_of_the_lists(data, tmp_path, labels):
+    top = load_top_tokens(relevance_file(tmp_path / "mig.safetensors", ROWS), data, k=None)
+    by_token = ByToken.of(top, 2)
+    assert (by_token.value > 0).all()
+    asked = None if labels is None else np.array(labels, dtype=np.int64)
+    rows = range(6) if labels is None else labels
+    for document in range(30):
+        tokens = data.corpus.tokens(document)
+        found = by_token(asked, tokens) / 2
+        np.testing.assert_array_equal(found, dense(data.corpus, [document])[0][list(rows)].numpy())
+        listed = np.maximum(top.relevance_of(np.array(rows, dtype=np.int64), tokens), 0)
+        np.testing.assert_array_equal(found, listed)
+
+
+def kept(data, tmp_path, model, whole=True, **recipe):
+    settings = Finetuning(**RECIPE | recipe)
+    static = relevance_file(tmp_path / "mig.safetensors", ROWS)
+    odds = np.random.default_rng(1).normal(size=30 * 9).astype(np.float16)
+    write_arrays(tmp_path / "r.safetensors", {"log_odds": odds})
+    data = keep_evidence(data, model, settings, static=static, residual=tmp_path / "r.safetensors", whole=whole)
+    return data, settings, torch.from_numpy(odds.reshape(30, 9)[:, TRAINED].astype(np.float32))
+
+
+@pytest.mark.parametrize("few", [0, 2**40], ids=["by hand", "torch attention"])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("recipe", [{"static_attention": 2.5}, {"residual": 3}, {"static_attention": 1, "residual": 3}])
+def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, monkeypatch, few, whole, recipe):
+    monkeypatch.setattr("plant.model.classifier.FEW", few)
+    model = make()
+    data, settings, odds = kept(data, tmp_path, model, whole, **recipe)
+    documents = np.array([7, 2, 9, 0])
+    padded = pad_documents(data.corpus, documents, CPU)
+    hidden = model.hidden_states(padded)
+    expected = literal_logits(model, hidden, padded.mask, settings.static_attention * dense(data.corpus, documents))
+    if settings.residual:
+        expected = expected + np.log(2) * odds[documents]
+    found = predict_logits(model, data.corpus, documents, batch_size=2)
+    np.testing.assert_allclose(found, expected.detach(), rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found, literal_logits(model, hidden, padded.mask).detach(), atol=1e-3)
+
+    shortlist = Shortlist(np.tile(np.array([5, 1, 3], np.int32), (30, 1)), np.arange(6), 3)
+    lists, some = predict_candidates(model, data.corpus, documents, shortlist, batch_size=2)
+    np.testing.assert_allclose(some, np.take_along_axis(found, lists.labels, 1), rtol=1e-4, atol=1e-5)
+
+    value, _ = batch_loss(model, data.corpus, documents, settings.model_copy(update={"hard_negatives": None}))
+    truth = multi_hot(data.corpus, documents, 6, CPU)
+    losses = document_losses(expected, truth, None, settings, n_labels=6)
+    assert value.item() == pytest.approx(losses.sum().item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_two_passes_of_mining_keep_the_evidence(data, tmp_path, monkeypatch, m):
+    two, one = make(), make()
+    kept_data, settings, _ = kept(data, tmp_path, two, static_attention=2, residual=3, hard_negatives=m)
+    one.head.weigh_evidence()
+    batch, values = np.array([0, 3, 5, 11]), []
+    for model, passes in ((two, 1), (one, 4)):
+        monkeypatch.setattr("plant.finetuning.finetune.ONE_PASS", passes)
+        value, _ = batch_loss(model, kept_data.corpus, batch, settings)
+        value.backward()
+        values.append(value.item())
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+    for a, b in zip(two.parameters(), one.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
+    assert two.head.evidence.grad.abs() > 0
+
+
+def test_the_weight_is_trained_saved_and_read_again(data, tmp_path):
+    model = make()
+    settings = Finetuning(**RECIPE | {"hard_negatives": None, "gamma": 0, "epsilon": 0, "residual": 3})
+    # evidence that is right: the truth itself
+    table = np.full((30, 9), -1, np.float16)
+    for document in range(30):
+        table[document, TRAINED[data.corpus.labels(document)]] = 1
+    write_arrays(tmp_path / "r.safetensors", {"log_odds": table.ravel()})
+    kept_data = keep_evidence(data, model, settings, static=None, residual=tmp_path / "r.safetensors", whole=True)
+    finetune(model, kept_data.corpus, settings, seed=0, checkpoint=tmp_path / "c", digest="d")
+    assert model.head.evidence.item() > 0.05
+    save_weights(model, tmp_path / "w", head=True)
+    again = make(seed=1)
+    kept_again = keep_evidence(data, again, settings, static=None, residual=tmp_path / "r.safetensors", whole=True)
+    load_weights(again, tmp_path / "w", head=True)
+    again.backbone.load_state_dict(model.backbone.state_dict())
+    documents = data.corpus.documents("test")
+    np.testing.assert_array_equal(
+        predict_logits(model, kept_data.corpus, documents, batch_size=4),
+        predict_logits(again, kept_again.corpus, documents, batch_size=4),
+    )
+
+
+def test_a_recipe_that_keeps_nothing_changes_nothing(data):
+    model = make()
+    assert keep_evidence(data, model, Finetuning(), static=None, residual=None, whole=True) is data
+    assert model.head.evidence is None
+
+
+def test_static_attention_finds_what_random_relevance_does_not(data, tmp_path):
+    """The indicator of a label at relevance 1: with it a few epochs do what they do not without."""
+    found = {}
+    for name, offset in (("indicators", 10), ("elsewhere", 16)):
+        rows = {(int(label), offset + i): 1.0 for i, label in enumerate(TRAINED)}
+        path = relevance_file(tmp_path / f"{name}.safetensors", rows)
+        settings = Finetuning(**RECIPE | {"epochs": 6, "static_attention": 6.0})
+        model = make()
+        with_it = keep_evidence(data, model, settings, static=path, residual=None, whole=True)
+        history = finetune(model, with_it.corpus, settings, seed=0, checkpoint=tmp_path / name, digest="d")
+        found[name] = history[-1]["loss"]
+    assert found["indicators"] < found["elsewhere"]
+
+
+MISFITS = {"no relevance": ({"static_attention": 1}, "static_attention"), "no log-odds": ({"residual": 2}, "residual")}
+
+
+@pytest.mark.parametrize(("recipe", "key"), MISFITS.values(), ids=MISFITS)
+def test_a_file_that_is_needed_and_not_given_is_one_clear_error(data, recipe, key):
+    with pytest.raises(InputError, match=f"finetunings: {key}: expected a file"):
+        keep_evidence(data, make(), Finetuning(**recipe), static=None, residual=None, whole=True)
+
+
+def test_log_odds_of_another_corpus_are_one_clear_error(data, tmp_path):
+    write_arrays(tmp_path / "r.safetensors", {"log_odds": np.zeros(29 * 9, np.float16)})
+    with pytest.raises(InputError, match="30 documents and 9 labels, got 261 numbers"):
+        keep_evidence(
+            data, make(), Finetuning(residual=2), static=None, residual=tmp_path / "r.safetensors", whole=True
+        )
+
+
+def test_relevance_of_other_labels_is_one_clear_error(data, tmp_path):
+    path = relevance_file(tmp_path / "mig.safetensors", ROWS)
+    other = replace(data, names=list("abcdefghij"))
+    with pytest.raises(InputError, match="expected 10 labels, got 9"):
+        keep_evidence(other, make(), Finetuning(static_attention=1), static=path, residual=None, whole=True)
+    assert isinstance(load_top_tokens(path, data, k=None), TopTokens)

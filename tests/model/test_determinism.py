@@ -1,0 +1,157 @@
+"""`compute.deterministic`: what it sets, that it holds other code to it, and that a CPU does without it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import plant
+from plant.finetuning.finetune import finetune
+from plant.model import features
+from plant.model.backbone import load_backbone
+from plant.model.classifier import LabelClassifier
+from plant.model.determinism import set_up
+from plant.pretraining.lists import TopTokens
+from plant.pretraining.pretrain import pretrain
+from plant.settings import Finetuning, Pretraining
+
+VARIABLE = "CUBLAS_WORKSPACE_CONFIG"
+RECIPE = {"epochs": 3, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
+          "head_learning_rate": 0.02}  # fmt: skip
+STAGE_1 = {"pairwise": {}, "approx_ndcg": {"objective": "approx_ndcg"}}
+STAGE_2 = {"all labels": {"hard_negatives": None}, "mined": {"hard_negatives": 2}}
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(monkeypatch):
+    """Leave torch's switches and the environment as they were."""
+    monkeypatch.setenv(VARIABLE, "left alone")
+    monkeypatch.delenv(VARIABLE)
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn.deterministic
+    yield
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.deterministic = cudnn
+    torch.use_deterministic_algorithms(False)
+
+
+class Embedding(nn.Module):
+    """Its gradient adds many tokens into one row: the sum that a GPU does in any order."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.dropout = nn.Embedding(200, 16), nn.Dropout(0.1)
+
+    def forward(self, input_ids, mask):
+        return self.dropout(self.table(input_ids)) * mask[..., None]
+
+
+def trained(toy, folder, *, deterministic, device="cpu", first="pairwise", second="mined"):
+    """Weights after both stages, as bytes' worth of tensors on the CPU."""
+    place = set_up({"device": device, "deterministic": deterministic})
+    torch.manual_seed(0)
+    model = LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4).to(place)
+    random = np.random.default_rng(1)
+    tokens = np.concatenate([random.choice(200, 40, replace=False) for _ in range(6)])
+    relevance = np.tile(np.linspace(1, 0.05, 40, dtype=np.float32), 6)
+    top = TopTokens.from_csr(np.arange(7) * 40, tokens, relevance, k=40, vocabulary=200)
+    pretrain(model, toy, top, Pretraining(**RECIPE, **STAGE_1[first]), seed=3, checkpoint=folder / "1", digest="d")
+    finetune(model, toy, Finetuning(**RECIPE, **STAGE_2[second]), seed=3, checkpoint=folder / "2", digest="d")
+    return {name: value.detach().cpu() for name, value in model.named_parameters()}
+
+
+def test_off_it_leaves_torch_as_it_is():
+    assert set_up({"device": "cpu", "threads": 1}) == torch.device("cpu")
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert VARIABLE not in os.environ
+
+
+def test_on_it_sets_algorithms_cudnn_and_the_workspace_of_cublas():
+    set_up({"device": "cpu", "deterministic": True})
+    assert torch.are_deterministic_algorithms_enabled()
+    assert not torch.is_deterministic_algorithms_warn_only_enabled()
+    assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
+    assert os.environ[VARIABLE] == ":4096:8"
+
+
+def test_a_workspace_that_a_user_has_chosen_stays(monkeypatch):
+    monkeypatch.setenv(VARIABLE, ":16:8")
+    set_up({"device": "cpu", "deterministic": True})
+    assert os.environ[VARIABLE] == ":16:8"
+
+
+def test_code_without_a_deterministic_way_is_stopped_with_an_error():
+    """`put_` stands for any operation of a recipe of one's own that torch knows no fixed order for."""
+
+    def scattered():
+        return torch.zeros(3).put_(torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))
+
+    set_up({"device": "cpu", "deterministic": False})
+    assert scattered().shape == (3,)
+    set_up({"device": "cpu", "deterministic": True})
+    with pytest.raises(RuntimeError, match="does not have a deterministic implementation"):
+        scattered()
+
+
+@pytest.mark.parametrize(("first", "second"), list(zip(STAGE_1, STAGE_2, strict=True)))
+def test_on_a_cpu_both_stages_have_the_same_bits_with_it_and_without(toy, tmp_path, first, second):
+    recipe = {"first": first, "second": second}
+    without = trained(toy, tmp_path / "without", deterministic=False, **recipe)
+    within = trained(toy, tmp_path / "with", deterministic=True, **recipe)
+    assert all(torch.equal(value, within[name]) for name, value in without.items())
+
+
+@pytest.mark.parametrize("architecture", ["llama", "bert"])
+def test_hidden_states_have_the_same_bits_whatever_the_number_of_threads(
+    toy, tiny, backbone_folder, tmp_path, architecture, monkeypatch
+):
+    """Features are made with as many threads as the rule gets; each batch is one thread's."""
+    monkeypatch.setattr(features, "BATCH_TOKENS", 40)
+    settings, found = tiny(architecture=architecture, hidden_size=64), []
+    backbone = load_backbone(settings, backbone_folder(settings))
+    device = set_up({"device": "cpu"})
+    for threads in (1, 2, 5):
+        features.write_features(backbone, toy, tmp_path / str(threads), device=device, threads=threads)
+        found.append((tmp_path / str(threads)).read_bytes())
+    assert found[0] == found[1] == found[2]
+
+
+KERNEL = """
+import hashlib, numpy as np
+from plant.pretraining.pairwise_vector import pairwise_vectors
+random, found = np.random.default_rng(0), hashlib.sha256()
+for t, k in ((200, 1000), (300, 50)):
+    relevance = np.where(random.random((40, t)) < 0.1, -1, random.random((40, t)).round(2)).astype(np.float32)
+    for array in pairwise_vectors(random.normal(size=(40, t)).astype(np.float32), relevance, k, 1.0, True):
+        found.update(array.tobytes())
+print(found.hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_the_process_that_compiles_the_ranking_loss_has_the_bits_of_those_that_find_it_compiled(tmp_path):
+    """numba links a function into its callers and optimises it there once more: relaxed sums got another order."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(plant.__file__).parents[1])}
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    )
+    assert list(tmp_path.rglob("*.nbc"))
+    assert first == second
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("first", "second"), list(zip(STAGE_1, STAGE_2, strict=True)))
+def test_on_a_gpu_it_gives_the_same_bits_again_and_stays_near_the_fast_way(toy, tmp_path, first, second):
+    options = {"device": "cuda", "first": first, "second": second}
+    one, two = (trained(toy, tmp_path / name, deterministic=True, **options) for name in ("one", "two"))
+    assert all(torch.equal(value, two[name]) for name, value in one.items())
+    fast = trained(toy, tmp_path / "fast", deterministic=False, **options)
+    for name, value in one.items():
+        torch.testing.assert_close(fast[name], value, rtol=1e-3, atol=1e-3)  # docs/nothing-lost.md

@@ -1,0 +1,146 @@
+"""Descriptions as relevance: against sets and logarithms by hand, for words and for a byte-level tokenizer."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant.corpus.tokens import tokenize_corpus, train_tokenizer
+from plant.errors import InputError
+from plant.files import read_arrays, write_arrays
+from plant.relevance.table import write_relevance
+from plant.settings import Random, Relevance, Words
+
+TEXTS = [
+    "Acute heart failure with oedema.", "fracture of the left femur", "the heart is enlarged", "acute renal failure",
+    "renal colic and the left kidney", "no acute disease of the heart", "left femur, displaced fracture",
+    "oedema of the lung",
+]  # fmt: skip
+LABELS = [["I50"], ["S72"], ["I50"], ["N17"], ["N17"], ["I50", "Z00"], ["S72"], ["I50"]]
+DESCRIPTIONS = {"I50": "Heart failure", "N17": "Acute renal failure, unspecified", "S72": None, "Z00": "",
+                "X99": "Heart"}  # fmt: skip
+WORDS = Words(kind="words")
+LLAMA = Random(kind="random", vocabulary=300)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Eight training documents, one each for val and test; X99 has no training document."""
+    names = list(DESCRIPTIONS)
+    splits = {"train": (TEXTS, LABELS), "val": (["heart"], [["X99"]]), "test": (["renal unspecified"], [["N17"]])}
+    rows, counts = [], np.zeros((3, len(names)), np.int64)
+    for place, (split, (texts, labels)) in enumerate(splits.items()):
+        pl.DataFrame({"document_id": [f"{split}{i}" for i in range(len(texts))], "group_id": ["g"] * len(texts),
+                      "text": texts, "labels": labels}).write_parquet(tmp_path / f"{split}.parquet")  # fmt: skip
+        for row in labels:
+            rows.append(sorted(names.index(label) for label in row))
+            counts[place, rows[-1]] += 1
+    write_arrays(tmp_path / "labels.safetensors", {
+        "indptr": np.cumsum([0, *map(len, rows)]), "indices": np.concatenate(rows).astype(np.int32),
+        "split_sizes": np.array([len(TEXTS), 1, 1]), "counts": counts})  # fmt: skip
+    pl.DataFrame({"label": names, "description": list(DESCRIPTIONS.values())},
+                 schema_overrides={"description": pl.String}).write_parquet(tmp_path / "labels.parquet")  # fmt: skip
+    return tmp_path
+
+
+def make(corpus, backbone, tokenizer=None, **settings):
+    tokenize_corpus(corpus, backbone, tokenizer=tokenizer, out=corpus / "tokens")
+    write_relevance(
+        corpus, corpus / "tokens", "description", Relevance(**({"k": 5} | settings)),
+        parquet=corpus / "description.parquet", arrays=corpus / "description.safetensors", backbone=backbone,
+        tokenizer=tokenizer,
+    )  # fmt: skip
+    return pl.read_parquet(corpus / "description.parquet")
+
+
+def words_of(text):
+    return {word.strip(".,").lower() for word in text.split()}
+
+
+def test_relevance_is_the_inverse_document_frequency_of_the_descriptions_words(corpus):
+    table = make(corpus, WORDS)
+    documents = [words_of(text) for text in TEXTS]
+    expected = {}
+    for label in ("I50", "N17"):
+        said = {word for word in words_of(DESCRIPTIONS[label]) if any(word in some for some in documents)}
+        idf = {word: math.log(8 / sum(word in some for some in documents)) for word in said}
+        expected[label] = {word: value / max(idf.values()) for word, value in idf.items()}
+    said = table.filter(pl.col("relevance") > 0)
+    found = {label: dict(said.filter(label=label).select("token", "relevance").iter_rows()) for label in expected}
+    assert found == {label: pytest.approx(values, abs=1e-6) for label, values in expected.items()}
+    assert set(found["N17"]) == {"acute", "renal", "failure"}  # `unspecified` is in no training document
+    assert set(table["label"]) == {"I50", "N17"}  # no description, an empty one, no training document
+
+
+def test_counts_and_ranks_are_those_of_the_contract(corpus):
+    table = make(corpus, WORDS)
+    for row in table.iter_rows(named=True):
+        holds = [row["token"] in words_of(text) for text in TEXTS]
+        carried = [row["label"] in some for some in LABELS]
+        assert (row["n_label"], row["n_token"], row["n_documents"]) == (sum(carried), sum(holds), 8)
+        assert row["n_joint"] == sum(a and b for a, b in zip(holds, carried, strict=True))
+    ordered = table.sort("label", -pl.col("relevance"), "token_id", maintain_order=True)
+    assert ordered["token_id"].to_list() == table["token_id"].to_list()
+    assert table.group_by("label", maintain_order=True).agg("rank")["rank"].to_list() == [[1, 2, 3, 4, 5]] * 2
+    arrays = read_arrays(corpus / "description.safetensors")
+    assert arrays["indptr"].tolist() == [0, 5, 10, 10, 10, 10]
+    assert arrays["token_id"].tolist() == table["token_id"].to_list()
+    np.testing.assert_array_equal(arrays["relevance"], table["relevance"].to_numpy())
+
+
+def test_the_most_frequent_other_words_fill_up_with_relevance_0(corpus):
+    table = make(corpus, WORDS, k=4)
+    documents = [words_of(text) for text in TEXTS]
+    everything = {word: sum(word in some for some in documents) for word in set().union(*documents)}
+    for label in ("I50", "N17"):
+        fill = set(table.filter(label=label, relevance=0)["token"])
+        rest = sorted((-n, word) for word, n in everything.items() if word not in words_of(DESCRIPTIONS[label]))
+        assert fill == {word for _, word in rest[: len(fill)]}
+        assert len(fill) == (2 if label == "I50" else 1)
+
+
+def test_the_rarest_words_are_kept_and_too_rare_ones_may_be_left_out(corpus):
+    full, short = make(corpus, WORDS), make(corpus, WORDS, k=1)
+    assert short.select("label", "token").rows() == full.filter(rank=1).select("label", "token").rows()
+    frequent = make(corpus, WORDS, min_documents=3, k=2)
+    assert set(frequent.filter(pl.col("relevance") > 0)["token"]) == {"heart", "acute"}
+
+
+def test_tokens_of_a_backbone_are_those_that_documents_have_for_the_words_in_both_cases(corpus):
+    train_tokenizer(corpus / "train.parquet", vocabulary=300, out=corpus / "tokenizer")
+    table = make(corpus, LLAMA, corpus / "tokenizer", k=20)
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(corpus / "tokenizer/tokenizer.json"))
+
+    def ids(text):
+        return set(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    known = set().union(*(ids(text) for text in TEXTS))
+    for label in ("I50", "N17"):
+        said = (ids(DESCRIPTIONS[label]) | ids(DESCRIPTIONS[label].lower())) & known
+        said = {token for token in said if not all(token in ids(text) for text in TEXTS)}
+        assert set(table.filter(pl.col("relevance") > 0, label=label)["token_id"]) == said
+        assert ids("the heart" if label == "I50" else "renal") & said
+    assert set(table["label"]) == {"I50", "N17"}
+
+
+def test_no_count_of_labels_enters(corpus):
+    before = make(corpus, WORDS).select("label", "token_id", "relevance")
+    arrays = read_arrays(corpus / "labels.safetensors")
+    indices = arrays["indices"].copy()
+    indices[[0, 1]] = indices[[1, 0]]  # the first two documents change their labels
+    write_arrays(corpus / "labels.safetensors", arrays | {"indices": indices})
+    assert make(corpus, WORDS).select("label", "token_id", "relevance").equals(before)
+
+
+def test_labels_without_any_description_and_a_missing_backbone_are_clear_errors(corpus):
+    make(corpus, WORDS)
+    with pytest.raises(InputError, match="measure: description: expected a backbone"):
+        write_relevance(corpus, corpus / "tokens", "description", Relevance(k=5), parquet=corpus / "a.parquet",
+                        arrays=corpus / "a.safetensors")  # fmt: skip
+    table = pl.read_parquet(corpus / "labels.parquet").with_columns(description=pl.lit(None, pl.String))
+    table.write_parquet(corpus / "labels.parquet")
+    with pytest.raises(InputError, match="5 labels without one"):
+        make(corpus, WORDS)

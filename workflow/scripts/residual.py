@@ -1,0 +1,18 @@
+"""Cross-fitted log-odds of every document and label."""
+
+from argparse import Namespace
+
+from plant.commandline import job
+from plant.relevance.residual import write_residual
+from plant.settings import Relevance
+
+
+def main(args: Namespace) -> dict[str, float]:
+    return write_residual(
+        args.labels.parent, args.tokens.parent, args.measure, Relevance.model_validate(args.settings["relevance"]),
+        folds=args.settings["folds"], smoothing=args.settings["smoothing"], out=args.residual,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    job(main, inputs=("labels", "tokens", "documents"), outputs=("residual",), texts=("measure",))
