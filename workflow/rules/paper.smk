@@ -190,9 +190,7 @@ rule write_plan:
 rule write_study:
     """A designed experiment: every difference with its interval, what the factors change, one figure, a page."""
     input:
-        lambda wildcards: [
-            f"{R}/statistics/{name}/contrasts.parquet" for name in study_experiments(wildcards.study)
-        ],
+        lambda wildcards: [f"{R}/statistics/{name}/contrasts.parquet" for name in study_experiments(wildcards.study)],
     output:
         [f"<results>/paper/studies/{{study}}/tables/{name}.{kind}" for name in STUDY_TABLES for kind in TABLE_FORMATS],
         [f"<results>/paper/studies/{{study}}/figures/effects.{kind}" for kind in FIGURE_FORMATS],
