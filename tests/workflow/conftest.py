@@ -36,13 +36,18 @@ CONFIG = {
     "relevance": {"k": 200},
     "pretrainings": {"plant": STAGE1},
     "finetunings": {"focal": STAGE2, "focal_long": {**STAGE2, "epochs": 3}},
-    "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}, "random_init": {"finetuning": "focal_long"}},
+    "evidences": {"all": {}},
+    "variants": {
+        "plant": {"pretraining": "plant", "finetuning": "focal"},
+        "random_init": {"finetuning": "focal_long"},
+        "plant_evidence": {"pretraining": "plant", "finetuning": "focal", "evidence": "all"},
+    },
     "statistics": {"resamples": 50},
     "experiments": {
         "small": {
             "dataset": "small",
             "backbone": "tiny",
-            "variants": ["plant", "random_init"],
+            "variants": ["plant", "random_init", "plant_evidence"],
             "baselines": ["tfidf_linear", "mig_log_odds", "combined"],
             "reference": "plant",
             "seeds": [0],
@@ -129,7 +134,7 @@ def commands(finished) -> dict[str, str]:
     """Log of a job, without ending -> its command, from any folder that is like that of the run."""
     said = (finished / "snakemake.out").read_text(encoding="utf-8")
     found = re.findall(r"Shell command: (?:exec )?python \S+?(workflow/scripts/.*?) > logs/(\S+)\.log 2>&1", said)
-    assert len(found) == 26, said[:2000]
+    assert len(found) == 28, said[:2000]
     return {log: f"{sys.executable} {ROOT}/{command}" for command, log in found}
 
 

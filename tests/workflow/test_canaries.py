@@ -25,6 +25,8 @@ HOLDERS = (
     r"corpus/small/(tiny|words)/vocabulary\.parquet",
     r"relevance/small/(tiny|words)/mig\.parquet",
     r".*/tokenizer\.json",
+    r"evaluation/small/words/(tfidf_linear|mig_log_odds)/seed0/(features|weights)\.parquet",
+    r"evaluation/small/tiny/plant\+focal\+all/seed0/evidence\.parquet",
 )
 """Files below results/ that hold words of notes, as they must."""
 

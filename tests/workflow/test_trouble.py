@@ -324,7 +324,7 @@ def test_a_second_snakemake_in_the_same_folder_is_turned_away_and_the_first_is_u
     first = start_snakemake(tmp_path, config, target, cores="1")
     try:
         until = time.monotonic() + 100
-        while not list(tmp_path.glob(".snakemake/locks/*")) and time.monotonic() < until:
+        while not list(tmp_path.glob("logs/**/*.log")) and time.monotonic() < until:  # a job runs: the lock is written
             time.sleep(0.02)
         first.send_signal(signal.SIGSTOP)  # it stays in the middle, however slow the second one starts
         second = snakemake(tmp_path, config, target)

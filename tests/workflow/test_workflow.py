@@ -24,7 +24,7 @@ def test_the_pipeline_runs_from_raw_files_to_tables_figures_and_report(finished)
     paper = finished / "results/paper/small"
     table = (paper / "tables/ablation.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")][2:]
-    assert len(rows) == 5  # two variants, three baselines
+    assert len(rows) == 6  # three variants, three baselines
     for name in ("ablation", "intervals", "seeds", "corpus", "cost"):
         assert all((paper / f"tables/{name}.{kind}").stat().st_size for kind in ("csv", "md", "tex"))
     assert len(list((paper / "figures").glob("*.png"))) == len(list((paper / "figures").glob("*.pdf"))) == 6

@@ -79,7 +79,8 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float) 
         return Crossed(mean, error_documents, nan, nan, nan, nan, nan)
     error_seeds = float(np.std(differences, ddof=1) / np.sqrt(count))
     variance = error_documents**2 + error_seeds**2
-    degrees = variance**2 / (error_seeds**4 / (count - 1)) if error_seeds**4 > 0 else float("inf")
+    agree = error_seeds <= 1e-12 * abs(mean)  # seeds that differ by rounding alone
+    degrees = float("inf") if agree else variance**2 / (error_seeds**4 / (count - 1))
     error = float(np.sqrt(variance))
     if error == 0:
         return Crossed(mean, 0.0, 0.0, degrees, mean, mean, 1.0 if mean == 0 else 0.0)
