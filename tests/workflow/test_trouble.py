@@ -327,7 +327,8 @@ def test_a_second_snakemake_in_the_same_folder_is_turned_away_and_the_first_is_u
         while not list(tmp_path.glob("logs/**/*.log")) and time.monotonic() < until:  # a job runs: the lock is written
             time.sleep(0.02)
         first.send_signal(signal.SIGSTOP)  # it stays in the middle, however slow the second one starts
-        second = snakemake(tmp_path, config, target)
+        # without the option it may stop even earlier, at the output that the first one's job has begun
+        second = snakemake(tmp_path, config, target, "--rerun-incomplete")
         first.send_signal(signal.SIGCONT)
         said, _ = first.communicate(timeout=200)
     finally:
