@@ -174,7 +174,7 @@ def stage_2(way: str, documents: int) -> Callable[[], float]:
                     {"train": (0, documents)}, features)  # fmt: skip
     classifier = make_classifier(CODIESP)
     if way == FOLDED:
-        classifier.logits = classifier.attended_logits
+        classifier.logits = lambda hidden, mask, labels=None, **_: classifier.attended_logits(hidden, mask, labels)
     settings = Finetuning(epochs=1, batch_size=CODIESP.batch, hard_negatives=CODIESP.negatives)
     groups = [
         {"params": group.parameters, "lr": group.learning_rate} for group in parameter_groups(classifier, settings)
