@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plant.paper.figures.style import COLUMN, EndLabel, Mark, label_ends, marks, new_figure, sentence
+from plant.paper.figures.style import COLUMN, EndLabel, Mark, label_ends, marks, new_figure, sentence, width_for
 from plant.paper.systems import System
 from plant.settings import Evaluation
 
@@ -31,7 +31,7 @@ def rare_label_figure(labels: pl.DataFrame, *, systems: Sequence[System], evalua
     count = rare.get_column("label").n_unique()
     if not count:
         return sentence(f"No label in the test split has 1 to {evaluation.rare_below - 1} training documents.")
-    figure = new_figure(COLUMN, 0.75 + 0.36 * len(systems))
+    figure = new_figure(width_for(systems, COLUMN), 0.75 + 0.36 * len(systems))
     axes = figure.add_subplot()
     look = marks(systems)
     for row, system in enumerate(systems):
@@ -91,7 +91,7 @@ def frequency_figure(labels: pl.DataFrame, *, systems: Sequence[System], evaluat
     present = sorted(grouped.get_column("group").unique().to_list())
     if not present:
         return sentence("No label of the test split has training documents.")
-    figure = new_figure(COLUMN + 0.6, 2.6)
+    figure = new_figure(width_for(systems, COLUMN + 0.6), 2.6)
     axes = figure.add_subplot()
     look, ends = marks(systems), []
     for system in systems:

@@ -98,6 +98,15 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def width_for(systems: Sequence[System], width: float) -> float:
+    """`width`, and room for what the longest title has beyond 25 letters, inches.
+
+    >>> width_for([System("a", "PLANT", "planted"), System("b", 35 * "x", "planted")], 3.5)
+    4.1
+    """
+    return width + 0.06 * max(0, max(len(system.title) for system in systems) - 25)
+
+
 def save(figure: Figure, target: Path) -> None:
     """Write `target`.pdf and `target`.png, without dates or program names."""
     empty: dict[str, dict[str, Any]] = {

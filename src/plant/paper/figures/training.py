@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from plant.paper.figures.style import COLUMN, PAGE, EndLabel, Mark, label_ends, marks, new_figure, sentence
+from plant.paper.figures.style import COLUMN, PAGE, EndLabel, Mark, label_ends, marks, new_figure, sentence, width_for
 from plant.paper.systems import System
 
 STAGE1_COLUMNS = ("loss", "ndcg_val", "attention_mass")
@@ -34,7 +34,7 @@ def stage_figure(
     f1 = metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
     if best.is_empty():
         return sentence("No system of this experiment has a Stage 1.")
-    figure = new_figure(COLUMN + 0.6, 2.6)
+    figure = new_figure(width_for(systems, COLUMN + 0.6), 2.6)
     axes = figure.add_subplot()
     look, heights = marks(systems), {}
     for system in systems:
