@@ -11,11 +11,12 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from plant.corpus.build import build_corpus
+from plant.corpus.folds import deal_folds
 from plant.corpus.tokens import tokenize_corpus
 from plant.errors import InputError
 from plant.evaluation import baselines_linear
 from plant.evaluation.baselines import mig_log_odds, tfidf_linear
-from plant.evaluation.evidence import deal_folds, evidence, read_groups, reasons
+from plant.evaluation.evidence import evidence, read_groups, reasons
 from plant.evaluation.scores import read_scores, write_scores
 from plant.relevance.table import write_relevance
 from plant.settings import BaselineSettings, Evaluation, Evidence, Relevance, Table, Words
@@ -136,7 +137,7 @@ def test_the_scores_are_the_weighted_sum_on_record(corpus, channels, tmp_path, c
     assert set(record["weights"]) == set(chosen)
     expected = logits(corpus, channels, "test", record)
     np.testing.assert_allclose(test.dense[:, :6], expected[:, :6], rtol=2e-3, atol=2e-3)
-    fold_of = deal_folds(read_groups(corpus, val), 4, 0)
+    fold_of = deal_folds(read_groups(corpus, val), 4, 0, purpose="evidence", key="folds")
     for fold, one in enumerate(record["folds"]):
         own = fold_of == fold
         assert one["documents"] == own.sum()
@@ -149,7 +150,7 @@ def test_the_scores_are_the_weighted_sum_on_record(corpus, channels, tmp_path, c
 
 def test_the_scores_of_a_fold_do_not_depend_on_its_truth_and_test_scores_do(corpus, channels, tmp_path):
     val, test = make(corpus, channels, tmp_path / "a")
-    own = deal_folds(read_groups(corpus, val), 4, 0) == 2
+    own = deal_folds(read_groups(corpus, val), 4, 0, purpose="evidence", key="folds") == 2
     truth = val.truth.toarray()
     truth[own] = truth[own][:, ::-1]
     for channel, folder in channels.items():
@@ -180,7 +181,7 @@ def test_a_patient_is_in_one_fold_and_another_seed_deals_anew(corpus, channels, 
     val, _ = make(corpus, channels, tmp_path / "a")
     groups = read_groups(corpus, val)
     assert len(set(groups)) == 20  # two documents each
-    folds = deal_folds(groups, 4, 0)
+    folds = deal_folds(groups, 4, 0, purpose="evidence", key="folds")
     assert all(len(set(folds[groups == one])) == 1 for one in groups)
     other, _ = make(corpus, channels, tmp_path / "b", seed=1)
     assert (other.dense != val.dense).any()
@@ -343,7 +344,7 @@ def test_scores_of_other_documents_and_too_few_patients_are_refused(corpus, chan
         make(corpus, {**channels, "network": tmp_path / "network"}, tmp_path / "out")
     with pytest.raises(InputError, match="the documents that were scored, got others"):
         make(corpus, {"network": tmp_path / "network"}, tmp_path / "out", channels=("network",))
-    with pytest.raises(InputError, match="at least 21 groups of validation documents, one a fold, got 20"):
+    with pytest.raises(InputError, match="at most 20, the groups of documents, got 21"):
         make(corpus, channels, tmp_path / "out", folds=21)
     with pytest.raises(InputError, match="expected a file, got nothing there"):
         make(corpus, {**channels, "linear": tmp_path / "nowhere"}, tmp_path / "out")

@@ -9,7 +9,6 @@ from plant.errors import InputError
 from plant.evaluation import evidence_design, evidence_fit
 from plant.evaluation.aligned import Pairs
 from plant.evaluation.calibration import Calibration
-from plant.evaluation.evidence import deal_folds
 from plant.evaluation.evidence_design import Design, LabelSide
 from plant.evaluation.evidence_fit import Scale, bounded_step, fit
 
@@ -212,19 +211,6 @@ def test_a_fit_that_does_not_end_is_one_clear_error(monkeypatch):
 
 
 # --- folds ----------------------------------------------------------------------------------------
-
-
-def test_folds_keep_groups_whole_and_are_of_like_size_in_any_order_of_documents():
-    groups = np.array([f"patient {number}" for number in np.random.default_rng(0).integers(0, 40, size=200)])
-    folds = deal_folds(groups, 5, 0)
-    for name in np.unique(groups):
-        assert len(set(folds[groups == name])) == 1
-    assert np.ptp(np.bincount(folds)) <= np.unique(groups, return_counts=True)[1].max()
-    order = np.random.default_rng(1).permutation(200)
-    np.testing.assert_array_equal(deal_folds(groups[order], 5, 0), folds[order])
-    assert (deal_folds(groups, 5, 1) != folds).any()
-    with pytest.raises(InputError, match="at least 3 groups of validation documents, one a fold, got 2"):
-        deal_folds(np.array(["a", "a", "b"]), 3, 0)
 
 
 # --- calibration ----------------------------------------------------------------------------------

@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from plant.corpus.folds import deal_folds
 from plant.corpus.reader import load_labels, load_tokens
 from plant.errors import InputError
 from plant.evaluation.baselines_log_odds import log_odds, presence, read_relevance
 from plant.files import read_arrays
 from plant.relevance import residual as room
-from plant.relevance.residual import folds_of_groups, write_residual
+from plant.relevance.residual import write_residual
 from plant.relevance.table import write_relevance
 from plant.settings import Relevance
 
@@ -50,7 +51,7 @@ def naive(oracle, train, words, label):
 @pytest.mark.parametrize("block", [10**6, 40])
 def test_training_documents_get_log_odds_of_the_other_folds_and_the_rest_of_all(toy_corpus, oracle, tmp_path, block):
     found, _ = make(toy_corpus, tmp_path / "c", block=block)
-    fold = folds_of_groups([f"d{i}" for i in range(30)], folds=5, seed=0)
+    fold = deal_folds(np.array([f"d{i}" for i in range(30)]), 5, 0, purpose="relevance", key="folds")
     for document in range(40):
         others = toy_corpus.train
         if document < 30:
@@ -87,17 +88,6 @@ def test_the_log_odds_of_a_training_document_do_not_depend_on_its_own_labels(toy
     assert moved == 3
 
 
-def test_documents_of_a_group_share_a_fold_and_folds_are_of_like_size():
-    groups = [f"g{i % 13}" for i in range(40)]
-    fold = folds_of_groups(groups, folds=4, seed=1)
-    assert all(len({f for f, one in zip(fold, groups, strict=True) if one == group}) == 1 for group in set(groups))
-    sizes = [len({one for f, one in zip(fold, groups, strict=True) if f == part}) for part in range(4)]
-    assert sorted(sizes) == [3, 3, 3, 4]
-    order = np.random.default_rng(0).permutation(40)
-    assert (folds_of_groups([groups[i] for i in order], folds=4, seed=1) == fold[order]).all()
-    assert (folds_of_groups(groups, folds=4, seed=2) != fold).any()
-
-
 def test_a_group_is_left_out_as_a_whole(toy_corpus, oracle, tmp_path):
     groups = [f"g{i % 6}" for i in range(30)]
     found, _ = make(toy_corpus, tmp_path / "c", folds=6, groups=groups)
@@ -111,7 +101,7 @@ def test_a_label_that_the_other_folds_lack_has_its_prior_alone(toy_corpus, chang
     labels = [[label for label in row if label != 3] for row in toy_corpus.labels]
     labels[4] = [3]
     found, _ = make(changed(toy_corpus, labels=labels), tmp_path / "c")
-    fold = folds_of_groups([f"d{i}" for i in range(30)], folds=5, seed=0)
+    fold = deal_folds(np.array([f"d{i}" for i in range(30)]), 5, 0, purpose="relevance", key="folds")
     rest = int((fold != fold[4]).sum())
     assert found[4, 3] == pytest.approx(math.log(SMOOTHING / (rest + SMOOTHING)), rel=1e-3)
 

@@ -130,7 +130,7 @@ rule mig_log_odds:
         settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation"),
+        rooms=digest("evaluation", "relevance/log_odds.py", "relevance/shortlist.py"),
     shell:
         "{params.script} --settings {params.settings} --corpus {params.corpus} --tokens {input.tokens}"
         " --relevance {input.relevance} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
@@ -198,7 +198,7 @@ rule evidence:
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         options=lambda wildcards, input: options(wildcards, input, "tokens"),
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation"),
+        rooms=digest("evaluation", "corpus/folds.py"),
     shell:
         "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
         " --documents {input.corpus} {params.options} --out {params.out}"

@@ -192,9 +192,7 @@ rule write_study:
     input:
         lambda wildcards: [f"{R}/statistics/{name}/contrasts.parquet" for name in study_experiments(wildcards.study)],
     output:
-        [f"<results>/paper/studies/{{study}}/tables/{name}.{kind}" for name in STUDY_TABLES for kind in TABLE_FORMATS],
-        [f"<results>/paper/studies/{{study}}/figures/effects.{kind}" for kind in FIGURE_FORMATS],
-        page="<results>/paper/studies/{study}/page.md",
+        study_outputs("{study}"),
         provenance="<results>/paper/studies/{study}/provenance.json",
     log:
         "logs/paper/studies/{study}.log",
@@ -205,7 +203,7 @@ rule write_study:
     params:
         script=script("study"),
         settings=lambda wildcards: study_settings(wildcards.study),
-        out=subpath(output.page, parent=True),
+        out=subpath(output[0], ancestor=2),
         rooms=digest("paper", "statistics/factors.py"),
     shell:
         "{params.script} --settings {params.settings} --contrasts {input} --out {params.out}"

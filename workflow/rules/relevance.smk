@@ -95,7 +95,7 @@ rule residual:
             folds=int(wildcards.folds),
             smoothing=SETTINGS.baselines.smoothing,
         ),
-        rooms=digest("relevance"),
+        rooms=digest("relevance", "corpus/folds.py"),
     shell:
         "{params.script} --settings {params.settings} --measure {wildcards.measure} --labels {input.labels}"
         " --tokens {input.tokens} --documents {input.documents} --residual {output.residual}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,10 @@ from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, w
 from plant.evaluation.baselines_words import write_weights
 from plant.evaluation.scores import require_memory
 from plant.files import is_private, require_file
+from plant.relevance import shortlist
+from plant.relevance.log_odds import LogOdds, Pairs
+from plant.relevance.log_odds import log_odds as relevance_log_odds
 from plant.settings import BaselineSettings, Evaluation
-
-_BLOCK = 1000  # documents whose evidence is summed at once
 
 
 def mig_log_odds(
@@ -28,14 +28,8 @@ def mig_log_odds(
 ) -> None:
     """Choose k on validation and write the scores of val and test, choices.json and weights.parquet.
 
-    With T_l the k tokens of highest relevance to label l, x_t = 1 where t is in the document, s the smoothing,
-
-        score_l(x) = log (n_l + s) / (N - n_l + s)
-                   + sum over t in T_l of   x_t log (p_t / q_t) + (1 - x_t) log ((1 - p_t) / (1 - q_t)),
-        p_t = (n_lt + s) / (n_l + 2 s),   q_t = (n_t - n_lt + s) / (N - n_l + 2 s),
-
-    from counts over training documents: the log-odds of the label given which of its tokens are present, were they
-    independent. Above 0 means probability above .5. A label without training documents has no score (-inf).
+    The score of a label is the log-odds of `plant.relevance.log_odds` over the k tokens of highest relevance to it.
+    Above 0 means probability above .5. A label without training documents has no score (-inf).
 
     Args:
         corpus: folder of the corpus.
@@ -98,31 +92,11 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
 def presence(tokens: Tokens, rows: slice) -> sp.csr_array:
     """(N, V) float32: 1 where the document holds the token."""
     offsets, input_ids = tokens.part(rows)
-    ones = np.ones(len(input_ids), np.float32)
-    matrix = sp.csr_array((ones, input_ids, offsets), shape=(len(offsets) - 1, tokens.vocabulary_size))
-    matrix.sum_duplicates()
-    matrix.data[:] = 1
-    return matrix
+    return shortlist.presence(input_ids, offsets, tokens.vocabulary_size)
 
 
-@dataclass(frozen=True)
-class WordWeights:
-    """The score of a label is its constant plus the weights of its words that are present.
-
-    Attributes:
-        label, token: ids, one a weight.
-        weight: float64, log (p_t / q_t) - log ((1 - p_t) / (1 - q_t)).
-        constant: (L,) float64, the score of a document with none of the label's words.
-    """
-
-    label: np.ndarray
-    token: np.ndarray
-    weight: np.ndarray
-    constant: np.ndarray
-
-
-def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> WordWeights:
-    """The formula of `mig_log_odds` as a constant and a weight for each present word.
+def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> LogOdds:
+    """A constant a label, and a weight for each of its k best words where it is present.
 
     Args:
         table: of `read_relevance`.
@@ -131,19 +105,15 @@ def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: floa
         smoothing: s > 0.
     """
     top = table.filter(pl.col("rank") <= k)
-    label, token = top["label_id"].to_numpy(), top["token_id"].to_numpy().astype(np.int64)
-    n_label, n_token, n_joint = (top[name].to_numpy().astype(np.float64) for name in ("n_label", "n_token", "n_joint"))
-    total, prior = float(labels.split_sizes[0]), labels.counts[0].astype(np.float64)
-    with_label = (n_joint + smoothing) / (n_label + 2 * smoothing)
-    without = (n_token - n_joint + smoothing) / (total - n_label + 2 * smoothing)
-    if_present, if_absent = np.log(with_label / without), np.log((1 - with_label) / (1 - without))
-    constant = np.log((prior + smoothing) / (total - prior + smoothing))
-    constant += np.bincount(label, if_absent, minlength=labels.n_labels)
-    return WordWeights(label, token, if_present - if_absent, constant)
+    label, token, n_joint, n_token = (
+        top[name].to_numpy().astype(np.int64) for name in ("label_id", "token_id", "n_joint", "n_token")
+    )
+    pairs = Pairs(label, token, n_joint, n_token, labels.counts[0], int(labels.split_sizes[0]))
+    return relevance_log_odds(pairs, smoothing=smoothing)
 
 
 def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> np.ndarray:
-    """Scores of `mig_log_odds` for one k: constants plus one sparse product.
+    """Scores of `mig_log_odds` for one k.
 
     Args:
         present: (N, V), 1 or nothing.
@@ -152,17 +122,12 @@ def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: i
     Returns:
         (N, L) float32 log-odds; -inf for labels without training documents.
     """
-    words = word_weights(table, labels, k=k, smoothing=smoothing)
-    shape = (present.shape[1], labels.n_labels)
-    weights = sp.csr_array((words.weight.astype(np.float32), (words.token, words.label)), shape=shape)
-    scores = np.empty((present.shape[0], labels.n_labels), np.float32)
-    for start in range(0, len(scores), _BLOCK):
-        scores[start : start + _BLOCK] = (present[start : start + _BLOCK] @ weights).toarray() + words.constant
+    scores = word_weights(table, labels, k=k, smoothing=smoothing).of(present)
     scores[:, labels.counts[0] == 0] = -np.inf
     return scores
 
 
-def _write_words(out: Path, words: WordWeights, labels: Labels, vocabulary: Sequence[str]) -> None:
+def _write_words(out: Path, words: LogOdds, labels: Labels, vocabulary: Sequence[str]) -> None:
     """weights.parquet of the labels that have training documents: by label, its constant first, then by rank."""
     names = np.array(labels.names, dtype=object)
     trained = np.flatnonzero(labels.counts[0] > 0)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from plant.corpus.folds import deal_folds
 from plant.corpus.reader import Labels, load_labels
 from plant.corpus.staging import owner_only
 from plant.errors import InputError
@@ -29,7 +30,6 @@ from plant.evaluation.evidence_fit import Scale, fit
 from plant.evaluation.evidence_reasons import EVIDENCE, REASONS, export, reasons
 from plant.evaluation.scores import Scores, read_scores
 from plant.files import is_private, require_file, write_with
-from plant.seeds import generator
 from plant.settings import Evaluation, Evidence
 
 __all__ = ["evidence", "reasons"]
@@ -109,33 +109,6 @@ def evidence(
         write_with(Path(out) / REASONS, told.write_parquet)
 
 
-def deal_folds(groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """A fold for each document: groups in a random order, each to the fold with the fewest documents so far.
-
-    Args:
-        groups: (N,) name of each document's group; a group is never torn.
-        folds: at least 2.
-        seed: names the random order; it does not depend on the order of the documents.
-
-    Returns:
-        (N,) int64, 0 <= fold < folds.
-
-    Raises:
-        InputError: fewer groups than folds.
-    """
-    names, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    if len(names) < folds:
-        raise InputError(
-            "evidence", expected=f"at least {folds} groups of validation documents, one a fold", got=str(len(names)),
-            fix="Lower evidences.<name>.folds, or give more validation documents.",
-        )  # fmt: skip
-    dealt, filled = np.zeros(len(names), np.int64), np.zeros(folds, np.int64)
-    for place in generator(seed, "evidence", "folds").permutation(len(names)):
-        dealt[place] = np.argmin(filled)
-        filled[dealt[place]] += sizes[place]
-    return dealt[group]
-
-
 def read_groups(corpus: Path, scores: Scores) -> np.ndarray:
     """(N,) group (patient) of each validation document.
 
@@ -154,7 +127,7 @@ def read_groups(corpus: Path, scores: Scores) -> np.ndarray:
 
 def _fit(design: Design, groups: np.ndarray, settings: Evidence, seed: int, *, where: str) -> Fits:
     """No fold's truth plays a part in the scalars of its own documents."""
-    fold_of = deal_folds(groups, settings.folds, seed)
+    fold_of = deal_folds(groups, settings.folds, seed, purpose="evidence", key="evidences: folds")
     scale = Scale.of(design)
     parts = [np.arange(len(fold_of)), *(np.flatnonzero(fold_of != fold) for fold in range(settings.folds))]
     whole, *folds = (fit(design, part, scale=scale, ridge=settings.ridge, where=where) for part in parts)

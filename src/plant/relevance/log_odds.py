@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+_BLOCK = 1000  # documents whose log-odds are summed at once
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -25,34 +27,42 @@ class Pairs:
     Attributes:
         label, token: ids.
         n_joint: training documents with both.
+        n_token: training documents with the token.
         n_label: int64[L], training documents of every label.
-        n_token: int64[V], training documents with every token.
         n_documents: N.
     """
 
     label: np.ndarray
     token: np.ndarray
     n_joint: np.ndarray
-    n_label: np.ndarray
     n_token: np.ndarray
+    n_label: np.ndarray
     n_documents: int
 
 
 @dataclass(frozen=True)
 class LogOdds:
-    """e(x, l) = constant of l + sum over present tokens of their weight: one sparse product.
+    """e(x, l) = constant of l + sum over its present tokens of their weight.
 
     Attributes:
-        constant: float64[L].
-        weights: float32 (V, L).
+        label, token: ids, one a weight.
+        weight: float64, log (p_t / q_t) - log ((1 - p_t) / (1 - q_t)).
+        constant: float64[L], of a document with none of the label's tokens.
     """
 
+    label: np.ndarray
+    token: np.ndarray
+    weight: np.ndarray
     constant: np.ndarray
-    weights: sp.csr_array
 
     def of(self, present: sp.csr_array) -> np.ndarray:
-        """float32 (N, L) of some documents, given their tokens as ones in (N, V)."""
-        return ((present @ self.weights).toarray() + self.constant).astype(np.float32)
+        """float32 (N, L) of some documents, given their tokens as ones in (N, V): one sparse product."""
+        shape = (present.shape[1], len(self.constant))
+        weights = sp.csr_array((self.weight.astype(np.float32), (self.token, self.label)), shape=shape)
+        scores = np.empty((present.shape[0], len(self.constant)), np.float32)
+        for start in range(0, len(scores), _BLOCK):
+            scores[start : start + _BLOCK] = (present[start : start + _BLOCK] @ weights).toarray() + self.constant
+        return scores
 
 
 def log_odds(pairs: Pairs, *, smoothing: float) -> LogOdds:
@@ -62,13 +72,11 @@ def log_odds(pairs: Pairs, *, smoothing: float) -> LogOdds:
         pairs: see there.
         smoothing: s > 0.
     """
-    n_label, n_token = (pairs.n_label.astype(np.float64), pairs.n_token[pairs.token].astype(np.float64))
-    of_pair, n_joint, total = n_label[pairs.label], pairs.n_joint.astype(np.float64), float(pairs.n_documents)
+    n_label, total = pairs.n_label.astype(np.float64), float(pairs.n_documents)
+    of_pair, n_token, n_joint = n_label[pairs.label], pairs.n_token.astype(np.float64), pairs.n_joint.astype(np.float64)
     with_label = (n_joint + smoothing) / (of_pair + 2 * smoothing)
     without = (n_token - n_joint + smoothing) / (total - of_pair + 2 * smoothing)
     if_present, if_absent = np.log(with_label / without), np.log((1 - with_label) / (1 - without))
     constant = np.log((n_label + smoothing) / (total - n_label + smoothing))
     constant += np.bincount(pairs.label, if_absent, minlength=len(n_label))
-    shape = (len(pairs.n_token), len(n_label))
-    weights = sp.csr_array(((if_present - if_absent).astype(np.float32), (pairs.token, pairs.label)), shape=shape)
-    return LogOdds(constant, weights)
+    return LogOdds(pairs.label, pairs.token, if_present - if_absent, constant)

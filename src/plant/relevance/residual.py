@@ -7,13 +7,13 @@ left out: the in-sample control, whose log-odds of training documents are optimi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from plant.corpus.folds import deal_folds
 from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
 from plant.corpus.staging import owner_only
 from plant.errors import InputError
@@ -26,7 +26,6 @@ from plant.relevance.pieces import growing_arrays
 from plant.relevance.selection import candidates
 from plant.relevance.shortlist import presence
 from plant.relevance.table import load_training
-from plant.seeds import generator
 from plant.settings import Relevance
 
 LARGEST = 2**31
@@ -65,7 +64,9 @@ def write_residual(
             fix="Leave the residual out for label sets of this size.",
         )  # fmt: skip
     whole = load_training(corpus, tokens, measure, settings)
-    fold = folds_of_groups(_groups(Path(corpus)), folds=folds, seed=settings.seed)
+    fold = deal_folds(
+        _groups(Path(corpus)), folds, settings.seed, purpose="relevance", key="finetunings: residual_folds"
+    )
     every = _odds(whole, measure, settings, smoothing)
     odds = [every]
     if folds > 1:
@@ -90,26 +91,6 @@ def write_residual(
     return {f"true_{split}": float(sums[i] / counts[i]) for i, split in enumerate(SPLITS) if counts[i]}
 
 
-def folds_of_groups(groups: Sequence[str], *, folds: int, seed: int) -> np.ndarray:
-    """The fold of each document, int64 in 0..folds-1; documents of one group (a patient) share theirs.
-
-    Groups are dealt out in an order drawn by the seed, so that folds differ by one group at most. The order of the
-    documents has no part in it.
-
-    Raises:
-        InputError: there are fewer groups than folds.
-    """
-    names, group = np.unique(np.asarray(groups, dtype=object).astype(str), return_inverse=True)
-    if len(names) < folds:
-        raise InputError(
-            "finetunings: residual_folds", expected=f"at most {len(names)}, the groups of training documents",
-            got=str(folds), fix="Lower it.",
-        )  # fmt: skip
-    place = np.empty(len(names), np.int64)
-    place[generator(seed, "relevance", "folds").permutation(len(names))] = np.arange(len(names)) % folds
-    return place[group]
-
-
 def without(training: Training, left_out: np.ndarray, settings: Relevance) -> Training:
     """What a table is made from, as if some training documents (bool[N]) were not there."""
     kept = ~left_out
@@ -132,18 +113,19 @@ def _odds(training: Training, measure: str, settings: Relevance, smoothing: floa
     pieces = list(chosen(training, measure, settings))
     label = [np.repeat(piece.labels, piece.lengths) for piece in pieces]
     among = training.candidates
+    none = np.zeros(0, np.int64)
+    token = np.concatenate([none, *(piece.token.astype(np.int64) for piece in pieces)])
     pairs = Pairs(
-        np.concatenate([np.zeros(0, np.int64), *label]),
-        np.concatenate([np.zeros(0, np.int64), *(piece.token.astype(np.int64) for piece in pieces)]),
-        np.concatenate([np.zeros(0, np.int64), *(piece.n_joint.astype(np.int64) for piece in pieces)]),
-        np.diff(training.indptr), among.n_token, among.n_documents,
+        np.concatenate([none, *label]), token,
+        np.concatenate([none, *(piece.n_joint.astype(np.int64) for piece in pieces)]),
+        among.n_token[token], np.diff(training.indptr), among.n_documents,
     )  # fmt: skip
     return log_odds(pairs, smoothing=smoothing)
 
 
-def _groups(corpus: Path) -> list[str]:
+def _groups(corpus: Path) -> np.ndarray:
     """Groups of the training documents, in order."""
-    return pl.read_parquet(corpus / "train.parquet", columns=["group_id"])["group_id"].to_list()
+    return pl.read_parquet(corpus / "train.parquet", columns=["group_id"])["group_id"].to_numpy()
 
 
 def _add_true(values: np.ndarray, labels: Labels, first: int, sums: np.ndarray, counts: np.ndarray) -> None:

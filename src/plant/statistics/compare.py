@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plant import files
-from plant.errors import InputError
 from plant.settings import Evaluation, Statistics
 from plant.statistics.bootstrap import intervals
 from plant.statistics.crossed import crossed_table
@@ -116,13 +115,6 @@ def write_contrasts(
         InputError: as `compare`, and where two systems of a pair have other numbers of seeds, both above one.
     """
     named = {name: folders for name, folders in systems.items() if any(name in pair for pair in pairs)}
-    for pair in pairs:
-        counts = [len(named[name]) for name in pair if name in named]
-        if len(counts) == 2 and counts[0] != counts[1] and 1 not in counts:
-            raise InputError(
-                f"contrast of {pair[0]} and {pair[1]}", expected="as many seeds of one as of the other",
-                got=" and ".join(map(str, counts)), fix="Run the missing seeds.",
-            )  # fmt: skip
     comparison = open_comparison(
         named, reference=pairs[0][1], labels_parquet=labels_parquet, evaluation=evaluation, settings=settings
     )

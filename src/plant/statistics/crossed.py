@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from plant import seeds
+from plant.errors import InputError
 from plant.statistics.resampling import draw_halves, half_sampling_error
 from plant.statistics.systems import Comparison, mean_values, number_of_documents
 
@@ -94,7 +95,17 @@ def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> p
 
     Seeds are paired by their order where both systems have as many; a system with one run (a baseline without
     randomness) is compared with every seed of the other.
+
+    Raises:
+        InputError: two systems of a pair have other numbers of seeds, both above one.
     """
+    for pair in pairs:
+        counts = [len(comparison.systems[name]) for name in pair]
+        if counts[0] != counts[1] and 1 not in counts:
+            raise InputError(
+                f"contrast of {pair[0]} and {pair[1]}", expected="as many seeds of one as of the other",
+                got=" and ".join(map(str, counts)), fix="Run the missing seeds.",
+            )  # fmt: skip
     documents, settings = number_of_documents(comparison), comparison.settings
     halves = draw_halves(documents, settings.resamples, seeds.generator(settings.seed, "statistics", "halves"))
     values = mean_values(comparison, [halves], settings.metrics)
@@ -103,7 +114,7 @@ def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> p
         for metric in settings.metrics:
             ours, theirs = values[system, metric], values[against, metric]
             found = crossed(
-                paired(ours[0], theirs[0]), half_sampling_error(ours[1][0] - theirs[1][0], documents),
+                ours[0] - theirs[0], half_sampling_error(ours[1][0] - theirs[1][0], documents),
                 settings.confidence,
             )  # fmt: skip
             rows.append(_row(found, {
@@ -111,17 +122,6 @@ def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> p
                 "value_against": float(theirs[0].mean()), "n_seeds": max(len(ours[0]), len(theirs[0])),
             }))  # fmt: skip
     return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
-def paired(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Differences of seeds, (S,).
-
-    >>> paired(np.array([0.5, 0.75]), np.array([0.25])).tolist()
-    [0.25, 0.5]
-    """
-    if len(ours) == len(theirs) or 1 in (len(ours), len(theirs)):
-        return np.asarray(ours - theirs)
-    raise ValueError(f"{len(ours)} and {len(theirs)} seeds cannot be paired")
 
 
 def _row(found: Crossed, rest: Mapping[str, Any]) -> dict[str, Any]:
