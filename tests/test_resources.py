@@ -183,7 +183,7 @@ processes()
 own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 found = [own, meter.read("cpu")]
 import torch
-torch.distributed.destroy_process_group()  # as a job does: else its threads may still run when Python ends, and abort it
+torch.distributed.destroy_process_group()  # as a job does: its threads may abort Python as it ends
 print(json.dumps(found))
 """
 

@@ -172,7 +172,12 @@ def channel_folders(wildcards):
 def evidence_files(wildcards):
     """What Stage 3 reads beside the corpus: scores, what the baselines know of words, and tokens to show reasons."""
     folders = channel_folders(wildcards)
-    words = {"linear": ["weights.parquet", "features.parquet"], "log_odds": ["weights.parquet"]}
+    words = {
+        "linear": ["weights.parquet", "features.parquet"],
+        "log_odds": ["weights.parquet"],
+        "descriptions": ["weights.parquet"],
+        "mentions": ["weights.parquet", "choices.json"],
+    }
     found = {name: [f"{folder}/{file}" for file in [*SCORES, *words.get(name, [])]] for name, folder in folders.items()}
     if "log_odds" in folders and reasons_shown(wildcards):
         found["tokens"] = f"{R}/corpus/{wildcards.dataset}/words/tokens.safetensors"
@@ -253,9 +258,8 @@ def named_files(dataset):
     """Every file and folder outside the pipeline's results that a dataset names."""
     generated = getattr(dataset, "generate", None) is not None
     paths = [None if generated else getattr(dataset, "path", None), *(getattr(dataset, "files", None) or {}).values()]
-    return [
-        path for path in [*paths, *(dataset.split.ids or {}).values(), dataset.split.table, dataset.labels.keep] if path
-    ]
+    paths += [*(dataset.split.ids or {}).values(), dataset.split.table, dataset.labels.keep, dataset.descriptions]
+    return [path for path in [*paths, getattr(dataset, "mentions", None)] if path]
 
 
 def downloads(wildcards):

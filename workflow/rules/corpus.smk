@@ -7,6 +7,7 @@ REQUIRED INPUTS
 
 OUTPUTS
     results/corpus/<dataset>/{train,val,test,labels}.parquet, labels.safetensors, statistics.json
+    results/corpus/<dataset>/mentions.parquet, where the source has some
     results/corpus/<dataset>/<backbone>/tokens.safetensors, vocabulary.parquet, statistics.json
 """
 
@@ -112,6 +113,30 @@ rule subset:
     shell:
         "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
         " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule marked:
+    """What people marked in the training texts as the reason of a label, where the source says so."""
+    input:
+        documents=multiext("<results>/corpus/{dataset}/", "train.parquet", "labels.parquet", "labels.safetensors"),
+        downloads=downloads,
+    output:
+        mentions="<results>/corpus/{dataset}/mentions.parquet",
+        provenance="<results>/corpus/{dataset}/mentions.provenance.json",
+    log:
+        "logs/corpus/{dataset}/marked.log",
+    benchmark:
+        "benchmarks/corpus/{dataset}/marked.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        script=script("marked"),
+        settings=corpus_settings,
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        rooms=digest("corpus"),
+    shell:
+        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
+        " --mentions {output.mentions} --provenance {output.provenance} > {log} 2>&1"
 
 
 rule tokenizer:

@@ -163,6 +163,83 @@ rule combined:
         "{params.script} --settings {params.settings} --linear {params.linear} --log-odds {params.log_odds} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
 
 
+rule descriptions:
+    """How much of a label's description a document holds."""
+    input:
+        documents=multiext(
+            "<results>/corpus/{dataset}/",
+            "train.parquet",
+            "val.parquet",
+            "test.parquet",
+            "labels.parquet",
+            "labels.safetensors",
+        ),
+    output:
+        multiext(
+            "<results>/evaluation/{dataset}/words/descriptions/seed0/",
+            *SCORES,
+            "choices.json",
+            "weights.parquet",
+            "provenance.json",
+        ),
+    log:
+        "logs/evaluation/{dataset}/words/descriptions.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/words/descriptions.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("descriptions"),
+        settings=section(evaluation=SETTINGS.evaluation),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation", "corpus/descriptions.py"),
+    shell:
+        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
+        " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule mentions:
+    """Log-odds given the words that people marked as a label's reason."""
+    input:
+        documents=multiext(
+            "<results>/corpus/{dataset}/",
+            "train.parquet",
+            "val.parquet",
+            "test.parquet",
+            "labels.parquet",
+            "labels.safetensors",
+        ),
+        mentions="<results>/corpus/{dataset}/mentions.parquet",
+    output:
+        multiext(
+            "<results>/evaluation/{dataset}/words/mentions/seed0/",
+            *SCORES,
+            "choices.json",
+            "weights.parquet",
+            "provenance.json",
+        ),
+    log:
+        "logs/evaluation/{dataset}/words/mentions.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/words/mentions.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("mentions"),
+        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation", "corpus/mentions.py"),
+    shell:
+        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
+        " --mentions {input.mentions} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
 rule evidence:
     """Stage 3: what the network and the words say, weighed on validation, with the reasons for each score."""
     input:

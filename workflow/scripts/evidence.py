@@ -23,7 +23,7 @@ def main(args: Namespace) -> None:
 
 def reads(args: Namespace) -> list[Path]:
     """Scores and words of the channels: metrics come into these folders at any time."""
-    patterns = ("*.scores.*", "weights.parquet", "features.parquet")
+    patterns = ("*.scores.*", "weights.parquet", "features.parquet", "choices.json")
     folders = map(Path, args.settings["channels"].values())
     return sorted(path for folder in folders for pattern in patterns for path in folder.glob(pattern))
 

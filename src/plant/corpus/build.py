@@ -11,6 +11,7 @@ import polars as pl
 from plant import settings
 from plant.corpus import draws, label_space, report, splits, synthetic
 from plant.corpus.cleaning import clean
+from plant.corpus.descriptions import describe
 from plant.corpus.documents import SPLITS, Documents, some
 from plant.corpus.sources import codiesp, eurlex57k, mimic3, mimic4, table, xmc
 from plant.corpus.staging import staged
@@ -38,7 +39,7 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
         InputError: whatever is wrong with the source, its labels or its split; nothing is written then.
     """
     counts: Counter[str] = Counter()
-    documents = _prepare(read(dataset, raw=raw), dataset, counts)  # the raw texts are freed there
+    documents = _prepare(_read_described(dataset, raw), dataset, counts)  # the raw texts are freed there
     documents = split_documents(documents, dataset, counts)
     names = report.Names(dataset.split.name, dataset.labels.name)
     write(documents, dataset, counts, Path(out), names=names, private=dataset.credentialed)
@@ -63,6 +64,11 @@ def read(dataset: settings.Dataset, *, raw: Path | None = None) -> Documents:
             return eurlex57k.read(path)
         case settings.Xmc():
             return xmc.read(dataset, path)
+
+
+def _read_described(dataset: settings.Dataset, raw: Path | None) -> Documents:
+    documents = read(dataset, raw=raw)
+    return documents if dataset.descriptions is None else describe(documents, Path(dataset.descriptions))
 
 
 def _path(dataset: synthetic.Raw, raw: Path | None) -> Path:

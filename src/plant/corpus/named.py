@@ -28,6 +28,6 @@ def files_read(dataset: settings.Dataset) -> list[Path]:
 
 
 def _lists(dataset: settings.Dataset) -> list[Path]:
-    """What the sections `split` and `labels` name."""
-    paths = [*(dataset.split.ids or {}).values(), dataset.split.table, dataset.labels.keep]
+    """What the sections `split` and `labels` name, and the descriptions."""
+    paths = [*(dataset.split.ids or {}).values(), dataset.split.table, dataset.labels.keep, dataset.descriptions]
     return [Path(path) for path in paths if path is not None]

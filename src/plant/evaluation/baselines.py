@@ -2,15 +2,19 @@
 
 - `tfidf_linear`: TF-IDF of word n-grams and one linear support vector machine a label (scikit-learn);
 - `mig_log_odds`: naive Bayes on the presence of each label's few most informative words by MIG;
-- `combined`: the weighted sum of the two, z-scored: the bar that a trained system has to beat.
+- `combined`: the weighted sum of the two, z-scored: the bar that a trained system has to beat;
+- `descriptions`: how much of a label's description the document holds;
+- `mentions`: log-odds given the words that people marked in training texts as a label's reason.
 
-Whatever a baseline chooses (C, the number of words, the weight) is chosen on validation by nDCG@5, the mean over
-documents of how well their labels rank: it needs no threshold, and, unlike a mean over labels, it asks that the
+Whatever a baseline chooses (C, the number of words, the weight, the slack) is chosen on validation by nDCG@5, the mean
+over documents of how well their labels rank: it needs no threshold, and, unlike a mean over labels, it asks that the
 scores of different labels can be compared, as a global threshold does. `choices.json` says what was tried.
 """
 
 from plant.evaluation.baselines_combined import combined
+from plant.evaluation.baselines_descriptions import descriptions
 from plant.evaluation.baselines_linear import tfidf_linear
 from plant.evaluation.baselines_log_odds import mig_log_odds
+from plant.evaluation.baselines_mentions import mentions
 
-__all__ = ["combined", "mig_log_odds", "tfidf_linear"]
+__all__ = ["combined", "descriptions", "mentions", "mig_log_odds", "tfidf_linear"]

@@ -3,7 +3,8 @@
 - `evidence.parquet`: label, channel, part, feature, weight. The logit is the sum of each channel's score times its
   `score` weight, and of the `constant` of prior and intercept. The rows `constant` and `word` of log-odds and linear
   model say what the product is made of: the constant, plus each word's weight times its value in the document
-  (log-odds: 1 if it is there; linear: its TF-IDF value, of the words of largest weight).
+  (log-odds: 1 if it is there; linear: its TF-IDF value, of the words of largest weight; descriptions: the share of the
+  phrase that is there, of the best phrase alone; mentions: 1 for the found mention of largest weight alone).
 - `reasons.parquet`: document_id, label, truth, score, channel, part, feature, contribution. The contributions of a
   document and label sum to its score, a logit. `other words` is what the words that are not listed add (for the
   log-odds, which list all of their words, only the rounding of the stored score).
@@ -13,7 +14,8 @@ Both hold words of the texts: private where the texts are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import fsum
 from pathlib import Path
 
@@ -24,6 +26,8 @@ import scipy.sparse as sp
 from plant.corpus.reader import load_labels, load_tokens
 from plant.errors import InputError
 from plant.evaluation.aligned import align
+from plant.evaluation.baselines_descriptions import trained_phrases
+from plant.evaluation.baselines_mentions import Marked
 from plant.evaluation.baselines_words import read_features, read_weights, tfidf
 from plant.evaluation.evidence_design import LabelSide
 from plant.evaluation.scores import read_scores
@@ -134,7 +138,8 @@ def reasons(
         best = top_labels(_row(written.kept if written.dense is None else written.dense, place)[None], labels)[0]
         for label in best[best >= 0].tolist():
             name = written.label_names[label]
-            parts = [*_parts(evidence.filter(label=name), {c: float(row[label]) for c, row in said.items()}, values)]
+            own = {channel: of_label(name) for channel, of_label in values.items()}
+            parts = [*_parts(evidence.filter(label=name), {c: float(row[label]) for c, row in said.items()}, own)]
             total = fsum(part[-1] for part in parts)
             rows += [(document, name, label in truth, total, *part) for part in parts]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
@@ -171,24 +176,42 @@ def _parts(
 
 def _values(
     documents: Sequence[str], places: Mapping[str, int], channels: Mapping[str, Path], corpus: Path, tokens: Path | None
-) -> Iterator[dict[str, dict[str, float]]]:
-    """channel -> word -> value, of each document."""
+) -> Iterator[dict[str, Callable[[str], Mapping[str, float]]]]:
+    """channel -> label -> feature -> value, of each document."""
+    labels = load_labels(corpus)
     idf = read_features(channels["linear"]) if "linear" in channels else {}
     ngrams = max((gram.count(" ") + 1 for gram in idf), default=1)
+    phrases = trained_phrases(labels) if "descriptions" in channels else None
+    marked = Marked.of(channels["mentions"], labels) if "mentions" in channels else None
     chosen = pl.scan_parquet(require_file(Path(corpus) / "test.parquet")).select("document_id", "text")
-    texts = dict(chosen.filter(pl.col("document_id").is_in(list(documents))).collect().iter_rows()) if idf else {}
+    texts = dict(chosen.filter(pl.col("document_id").is_in(list(documents))).collect().iter_rows())
     read = load_tokens(tokens) if tokens is not None and "log_odds" in channels else None
     if read is None and "log_odds" in channels:
         raise InputError("reasons", expected="the tokens of the log-odds", got="none", fix="Pass their folder.")
-    first = load_labels(corpus).rows("test").start
+    first = labels.rows("test").start
     for document in documents:
-        found: dict[str, dict[str, float]] = {}
+        found: dict[str, Callable[[str], Mapping[str, float]]] = {}
         if read is not None:
             ids = np.unique(read.row(first + places[document]))
-            found["log_odds"] = dict.fromkeys((read.vocabulary[token] for token in ids), 1.0)
+            found["log_odds"] = _of_all(dict.fromkeys((read.vocabulary[token] for token in ids), 1.0))
         if idf:
-            found["linear"] = tfidf(texts[document], idf, ngrams=ngrams)
+            found["linear"] = _of_all(tfidf(texts[document], idf, ngrams=ngrams))
+        if phrases is not None:
+            best = phrases.best(texts[document])
+            named = {labels.names[label]: dict([one]) for label, one in best.items()}
+            found["descriptions"] = partial(_of_label, named)
+        if marked is not None:
+            found["mentions"] = partial(marked.found, texts[document])
         yield found
+
+
+def _of_all(values: Mapping[str, float]) -> Callable[[str], Mapping[str, float]]:
+    """The same for every label."""
+    return lambda _: values
+
+
+def _of_label(values: Mapping[str, Mapping[str, float]], label: str) -> Mapping[str, float]:
+    return values.get(label, {})
 
 
 def _row(scores: np.ndarray | sp.csr_array, place: int) -> np.ndarray:

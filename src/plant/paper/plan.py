@@ -23,9 +23,9 @@ ASSUMPTIONS = (
 )  # fmt: skip
 """Constants of plant.paper.work; docs/cost-model.md gives the source of each."""
 _ORDER = (
-    "synthetic", "corpus", "subset", "tokenizer", "tokens", "random_backbone", "features", "label_embeddings",
+    "synthetic", "corpus", "subset", "marked", "tokenizer", "tokens", "random_backbone", "features", "label_embeddings",
     "relevance", "shortlist", "residual", "pretrain", "finetune", "predict", "attention", "tfidf_linear",
-    "mig_log_odds", "combined", "evidence", "metrics",
+    "mig_log_odds", "combined", "descriptions", "mentions", "evidence", "metrics",
 )  # fmt: skip
 
 _PAIRS_NOTE = (

@@ -25,6 +25,8 @@ _BASELINE_TITLES = {
     "tfidf_linear": "TF-IDF + linear",
     "mig_log_odds": "MIG log-odds",
     "combined": "TF-IDF + MIG combined",
+    "descriptions": "label descriptions",
+    "mentions": "marked mentions",
 }
 
 

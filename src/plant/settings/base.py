@@ -14,10 +14,15 @@ Rate = Annotated[float, Field(gt=0)]
 
 MEASURES = ("mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description")
 Measure = Literal["mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description"]
-BASELINES = ("tfidf_linear", "mig_log_odds", "combined")
-Baseline = Literal["tfidf_linear", "mig_log_odds", "combined"]
-Channel = Literal["network", "log_odds", "linear", "prior"]
-CHANNEL_BASELINES: dict[str, Baseline] = {"log_odds": "mig_log_odds", "linear": "tfidf_linear"}
+BASELINES = ("tfidf_linear", "mig_log_odds", "combined", "descriptions", "mentions")
+Baseline = Literal["tfidf_linear", "mig_log_odds", "combined", "descriptions", "mentions"]
+Channel = Literal["network", "log_odds", "linear", "descriptions", "mentions", "prior"]
+CHANNEL_BASELINES: dict[str, Baseline] = {
+    "log_odds": "mig_log_odds",
+    "linear": "tfidf_linear",
+    "descriptions": "descriptions",
+    "mentions": "mentions",
+}
 """The baselines whose scores are channels of Stage 3."""
 NO_PRETRAINING = "none"
 

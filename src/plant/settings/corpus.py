@@ -134,6 +134,15 @@ class _Dataset(Frozen):
     every smaller one."""
     expected: Expected = Expected()
     """Published sizes of this corpus."""
+    descriptions: str | None = None
+    """File with descriptions of the labels, in place of those of the source: a table with the columns label and
+    description (several rows a label: a title and its synonyms), or the .xml of the tabular list of ICD-10-CM."""
+
+    @property
+    def has_mentions(self) -> bool:
+        """Whether the source says which words of training texts people marked as the reason of a label."""
+        return False
+
     credentialed: bool = False
     """True: outputs are readable by the owner only, and no view of the text is made unless asked for."""
 
@@ -174,6 +183,13 @@ class Table(_Dataset):
     """Documents of one group (a patient) stay in one split. None: each document is its own group."""
     label_separator: str = ";"
     """Used where labels are one string."""
+    mentions: str | None = None
+    """File with what people marked in the texts as the reason of a label: a table with the columns document, label and
+    mention. Those of training documents are read (baseline and channel `mentions`)."""
+
+    @property
+    def has_mentions(self) -> bool:
+        return self.mentions is not None
 
     @model_validator(mode="after")
     def _one_way(self) -> Table:
@@ -217,6 +233,10 @@ class CodiEsp(_Raw):
     code_types: Literal["D", "P", "both"] = "D"
     """Diagnoses, procedures or both."""
 
+    @property
+    def has_mentions(self) -> bool:
+        return self.generate is None and self.language == "es"  # the coders marked the Spanish texts
+
 
 class Eurlex57k(_Raw):
     """EURLEX57K: the folder (or tar) with train/, dev/ and test/ JSON files; it has its own split."""
@@ -245,6 +265,12 @@ class Subset(_Dataset):
     unlabelled: Literal["drop", "keep_test"] = "drop"
     """Documents that have no label of the smaller label space: drop them everywhere, or keep them in test (choice
     C20)."""
+
+    @model_validator(mode="after")
+    def _of_the_whole(self) -> Subset:
+        if self.descriptions is not None:
+            raise ValueError("descriptions are those of the dataset that it is a part of; name the file there")
+        return self
 
 
 Dataset = Annotated[Table | Mimic3 | Mimic4 | CodiEsp | Eurlex57k | Xmc | Subset, Field(discriminator="source")]

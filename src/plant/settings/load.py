@@ -198,6 +198,7 @@ def _dangling(settings: Settings) -> Iterator[str]:
         if experiment.baselines and "words" not in settings.backbones:
             yield f"{path}.baselines: they need a backbone named 'words' of kind: words"
         yield from _words_of(settings, name)
+        yield from _mentions_of(settings, name)
         if "combined" in experiment.baselines and not {"tfidf_linear", "mig_log_odds"} <= set(experiment.baselines):
             yield f"{path}.baselines: 'combined' needs 'tfidf_linear' and 'mig_log_odds' beside it"
         for key in ("variants", "baselines", "seeds"):
@@ -242,6 +243,21 @@ def _words_of(settings: Settings, experiment: str) -> Iterator[str]:
                 f"experiments.{experiment}.variants: the evidence of {name} reads {' and '.join(recipe.reads)}, "
                 "which need a backbone named 'words' of kind: words"
             )
+
+
+def _mentions_of(settings: Settings, experiment: str) -> Iterator[str]:
+    """Faults of systems that read mentions where the dataset has none."""
+    chosen = settings.experiments[experiment]
+    dataset = settings.datasets.get(chosen.dataset)
+    readers: list[str] = [name for name in chosen.baselines if name == "mentions"]
+    for name in chosen.variants:
+        recipe = settings.evidences.get(getattr(settings.variants.get(name), "evidence", None) or "")
+        readers += [name] if recipe is not None and "mentions" in recipe.reads else []
+    if readers and dataset is not None and not dataset.has_mentions:
+        yield (
+            f"experiments.{experiment}: {' and '.join(readers)} read mentions, and the dataset {chosen.dataset} has "
+            "none (CodiEsp has some in Spanish, a table where it names `mentions`)"
+        )
 
 
 def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:

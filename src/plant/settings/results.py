@@ -153,6 +153,8 @@ class BaselineSettings(Frozen):
     """MIG words a label's score is summed over."""
     smoothing: Rate = 0.5
     """Added to each of the four counts of a log-odds."""
+    mention_slack: tuple[Count, ...] = (0, 2, 5, 10, 20, 50)
+    """Words that may stand between those of a mention."""
     weights: tuple[Fraction, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     """Weights of the linear score in the z-scored sum."""
     reasons: Positive = 32

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 import polars as pl
@@ -15,6 +16,7 @@ from plant.settings import CodiEsp
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 TEXTS = {"en": "text_files_en", "es": "text_files"}
+_KINDS = {"D": "DIAGNOSTICO", "P": "PROCEDIMIENTO"}
 
 
 def read(dataset: CodiEsp, path: Path) -> Documents:
@@ -26,13 +28,47 @@ def read(dataset: CodiEsp, path: Path) -> Documents:
     Raises:
         InputError: the zip is damaged, a file is missing, or codes name documents without text.
     """
+    with _opened(path) as files:
+        return _read(dataset, files, path)
+
+
+def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:
+    """The words that the coders marked in the Spanish training texts as the reason of each code (`trainX.tsv`).
+
+    Returns:
+        document_id, label, mention, in the order of the file. The parts of a mention with gaps are joined there.
+
+    Raises:
+        InputError: see `read`.
+    """
+    name = "train/trainX.tsv"
+    with _opened(path) as files:
+        if name not in files:
+            raise InputError(
+                str(path), expected=name, got="an archive without it", fix="Take the archive as published."
+            )
+        rows = [line.split("\t") for line in files[name]().decode("utf-8").splitlines() if line.strip()]
+    if any(len(row) < 4 for row in rows):
+        raise InputError(
+            str(path), expected=f"document, kind, code, mention in every line of {name}", got="shorter lines",
+            fix="Take the archive as published.",
+        )  # fmt: skip
+    kinds = set(_KINDS.values()) if dataset.code_types == "both" else {_KINDS[dataset.code_types]}
+    chosen = [(row[0], row[2].strip().upper(), row[3].strip()) for row in rows if row[1] in kinds]
+    return pl.DataFrame(chosen, schema=dict.fromkeys(("document_id", "label", "mention"), pl.String), orient="row")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[dict[str, Callable[[], bytes]]]:
+    """Readers by path within the archive, from the split's folder on."""
     if path.is_dir():
         files = {one.relative_to(path).as_posix(): one for one in sorted(path.rglob("*")) if one.is_file()}
-        return _read(dataset, {_tail(name): one.read_bytes for name, one in files.items() if not is_litter(name)}, path)
+        yield {_tail(name): one.read_bytes for name, one in files.items() if not is_litter(name)}
+        return
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/") and not is_litter(name)]
-            return _read(dataset, {_tail(name): _reader(archive, name) for name in names}, path)
+            yield {_tail(name): _reader(archive, name) for name in names}
     except (zipfile.BadZipFile, OSError) as error:
         got = "nothing there" if not path.exists() else f"a damaged or other file ({error})"
         raise InputError(

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from plant.corpus.descriptions import SEPARATOR
 from plant.corpus.documents import Documents, canonical
 from plant.corpus.sources.archive import is_litter
 from plant.errors import InputError
@@ -26,7 +27,7 @@ def read(path: Path) -> Documents:
 
     Text: title, header, recitals, main body and attachments, joined by newlines. The authors' loader takes the
     last four, and by a slip one character a line of the attachments; the title stands in the header too.
-    Labels are concept ids; `EURLEX57K.json`, where it is there, describes them.
+    Labels are concept ids; `EURLEX57K.json`, where it is there, describes them: the label, then its synonyms.
 
     Raises:
         InputError: nothing there, a damaged archive, a folder without documents, or a file that is no EURLEX57K.
@@ -38,7 +39,10 @@ def read(path: Path) -> Documents:
         if is_litter(name):
             continue
         if parts[-1] == LABELS:
-            descriptions = {one: entry["label"] for one, entry in json.loads(content).items()}
+            descriptions = {
+                one: SEPARATOR.join([entry["label"], *(entry.get("alt_labels") or [])])
+                for one, entry in json.loads(content).items()
+            }
         elif len(parts) > 1 and parts[-2] in FOLDERS:
             rows.append(_row(name, content, FOLDERS[parts[-2]]))
     missing = [folder for folder, split in FOLDERS.items() if not any(row["split"] == split for row in rows)]

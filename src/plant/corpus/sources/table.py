@@ -33,7 +33,7 @@ def read(dataset: Table) -> Documents:
 
 
 def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
-    table = _load(require_file(path))
+    table = load_table(require_file(path))
     group = dataset.group_column or dataset.id_column
     wanted = {
         "document_id": dataset.id_column,
@@ -68,7 +68,12 @@ def _names(columns: list[str]) -> list[str]:
     return names if len(names) == len(columns) else [*names, f"({len(columns) - len(names)} that are no names)"]
 
 
-def _load(path: Path) -> pl.DataFrame:
+def load_table(path: Path) -> pl.DataFrame:
+    """A table of strings and lists, by the ending of its name.
+
+    Raises:
+        InputError: it cannot be read; no row is quoted.
+    """
     name = path.name.removesuffix(".gz")
     try:
         if name.endswith(".parquet"):

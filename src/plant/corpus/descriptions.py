@@ -1,0 +1,101 @@
+"""Descriptions of labels from a file of their own: a table, or the tabular list of ICD-10-CM.
+
+A description may hold several phrases, separated by "; ": a title and its synonyms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+
+from plant.corpus.documents import Documents
+from plant.corpus.sources.table import load_table
+from plant.errors import InputError
+from plant.files import require_file
+
+SEPARATOR = "; "
+
+
+def read_descriptions(path: Path) -> dict[str, str]:
+    """Label -> description.
+
+    Args:
+        path: a .parquet, .csv, .tsv or .jsonl file with the columns label and description (several rows of a label
+            are several phrases), or the .xml of the tabular list of ICD-10-CM, of which the title and the inclusion
+            terms of every code are read.
+
+    Raises:
+        InputError: the file is missing, damaged or of another form, or has no descriptions.
+    """
+    rows = _tabular(path) if path.suffix == ".xml" else _table(path)
+    phrases: dict[str, dict[str, None]] = {}
+    for label, phrase in rows:
+        if label and phrase:
+            phrases.setdefault(label, {})[phrase] = None
+    if not phrases:
+        raise InputError(str(path), expected="labels and descriptions", got="none", fix="Check the file.")
+    return {label: SEPARATOR.join(some) for label, some in phrases.items()}
+
+
+def describe(documents: Documents, path: Path) -> Documents:
+    """The documents, with the descriptions of the file in place of those that the source has for the same labels.
+
+    ICD-10-CM lists a code without its seventh character, and codes with one stand in the data: from the tabular list a
+    label without an entry takes that of its longest listed beginning, at most three characters shorter.
+
+    Raises:
+        InputError: see `read_descriptions`; or no label of the documents is described.
+    """
+    given = read_descriptions(path)
+    labels = documents.frame["labels"].explode().drop_nulls().unique(maintain_order=True).to_list()
+    cut = 3 if path.suffix == ".xml" else 0
+    found = {label: given[known] for label in labels if (known := _listed(label.strip(), given, cut)) is not None}
+    if not found:
+        raise InputError(
+            str(path), expected="descriptions of the dataset's labels", got=f"{len(given)} of other labels",
+            fix="Write the labels as the documents do.",
+        )  # fmt: skip
+    return replace(documents, descriptions={**documents.descriptions, **found})
+
+
+def _listed(label: str, given: Mapping[str, str], cut: int) -> str | None:
+    """The longest beginning of a label that is described.
+
+    >>> _listed("M80.08X", {"M80.08": "Fracture", "M80": "Osteoporosis"}, 3)
+    'M80.08'
+    >>> _listed("cats", {"cat": "An animal"}, 0)
+    """
+    beginnings = (label[: len(label) - less].rstrip(".") if less else label for less in range(min(cut + 1, len(label))))
+    return next((one for one in beginnings if one in given), None)
+
+
+def _table(path: Path) -> Iterator[tuple[str, str]]:
+    table = load_table(require_file(path))
+    missing = {"label", "description"}.difference(table.columns)
+    if missing:
+        raise InputError(
+            str(path), expected="the columns label and description", got=f"no {' and no '.join(sorted(missing))}",
+            fix="Name the columns so.",
+        )  # fmt: skip
+    tidy = (pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in ("label", "description"))
+    yield from table.select(tidy).iter_rows()
+
+
+def _tabular(path: Path) -> Iterator[tuple[str, str]]:
+    """Codes in the order of the list; a title, then its inclusion terms."""
+    try:
+        root = ElementTree.parse(require_file(path)).getroot()
+    except ElementTree.ParseError as error:
+        raise InputError(
+            str(path), expected="the tabular list of ICD-10-CM as XML", got=f"no XML ({error})",
+            fix="Take the file as its publisher (CDC, CMS) gives it.",
+        ) from None  # fmt: skip
+    for code in root.iter("diag"):
+        name = (code.findtext("name") or "").strip()
+        yield name, (code.findtext("desc") or "").strip()
+        for note in code.iterfind("inclusionTerm/note"):
+            yield name, (note.text or "").strip()

@@ -1,0 +1,81 @@
+"""Mentions: the words that people marked in training texts as the reason of a label (CodiEsp-X, or a table).
+
+mentions.parquet: document_id, label, mention; training documents only, so that what was marked in documents that are
+scored is never at hand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from plant import settings
+from plant.corpus.documents import some
+from plant.corpus.reader import load_labels
+from plant.corpus.sources import codiesp
+from plant.corpus.sources.table import load_table
+from plant.corpus.staging import owner_only
+from plant.errors import InputError
+from plant.files import is_private, require_file, write_with
+
+COLUMNS = ("document_id", "label", "mention")
+
+
+def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
+    """Read the source's mentions and write those of the corpus's training documents and labels.
+
+    Rows are in the order of training documents, then of the source. A mention of a label that the document does not
+    have in the corpus is left out: the corpus may keep fewer labels.
+
+    Args:
+        dataset: an entry of the config's `datasets`.
+        corpus: its folder.
+        out: mentions.parquet; readable by the owner only where the corpus is.
+
+    Raises:
+        InputError: the dataset has no mentions, its file is damaged, or none belongs to a training document.
+    """
+    match dataset:
+        case settings.CodiEsp() if dataset.has_mentions:
+            where, found = str(dataset.path), codiesp.read_mentions(dataset, Path(str(dataset.path)))
+        case settings.Table(mentions=str(path)):
+            where, found = path, _read_table(Path(path))
+        case _:
+            raise InputError(
+                "mentions", expected="a dataset with mentions (CodiEsp in Spanish; a table with `mentions`)",
+                got=f"source {dataset.source}", fix="Leave the baseline and channel `mentions` out.",
+            )  # fmt: skip
+    labels = load_labels(corpus)
+    train = pl.read_parquet(require_file(Path(corpus) / "train.parquet"), columns=["document_id"])
+    indptr, indices = labels.part("train")
+    names = pl.Series(labels.names, dtype=pl.String)
+    rows = np.repeat(np.arange(len(train)), np.diff(indptr))
+    pairs = pl.DataFrame({"document_id": train["document_id"].gather(rows), "label": names.gather(indices)})
+    kept = pairs.join(found, on=["document_id", "label"], how="inner", maintain_order="left_right")
+    if not len(kept):
+        ids = found["document_id"].unique(maintain_order=True).to_list()
+        raise InputError(
+            where, expected="mentions of labels of training documents", got=f"those of {some(ids) if ids else 'none'}",
+            fix="Write documents and labels as in the corpus.",
+        )  # fmt: skip
+    with owner_only(is_private(Path(corpus) / "train.parquet")):
+        write_with(Path(out), kept.select(COLUMNS).write_parquet)
+
+
+def read_mentions(path: Path) -> pl.DataFrame:
+    """What `write_mentions` wrote."""
+    return pl.read_parquet(require_file(path), columns=list(COLUMNS))
+
+
+def _read_table(path: Path) -> pl.DataFrame:
+    table = load_table(require_file(path))
+    missing = {"document", "label", "mention"}.difference(table.columns)
+    if missing:
+        raise InputError(
+            str(path), expected="the columns document, label and mention", got=f"no {' and no '.join(sorted(missing))}",
+            fix="Name the columns so.",
+        )  # fmt: skip
+    tidy = [pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in ("document", "label", "mention")]
+    return table.select(tidy).rename({"document": "document_id"}).filter(pl.col("mention") != "")
