@@ -13,7 +13,7 @@ import yaml
 
 from plant.errors import InputError
 from plant.paper.study import read_study, write_study
-from plant.paper.study_design import epochs, is_equal
+from plant.paper.study_design import epochs, is_equal, title_of
 from plant.settings import Settings, load
 from plant.statistics.crossed import SCHEMA
 from plant.statistics.factors import holm
@@ -115,3 +115,22 @@ def test_a_study_may_only_name_what_is_there(change: dict, message: str) -> None
     config["studies"][NAME]["cells"][0] |= change
     with pytest.raises(InputError, match=message):
         load(config)
+
+
+def test_a_metric_without_a_value_leaves_its_row_empty(
+    settings: Settings, contrasts: dict[str, Path], tmp_path: Path
+) -> None:
+    first = settings.studies[NAME].cells[0]
+    table = pl.read_parquet(contrasts[first.experiment])
+    bare = pl.when(pl.col("metric") == "map").then(None)
+    numbers = ["value", "value_against", "difference", "error_documents", "error_seeds", "degrees", "low", "high", "p"]
+    table.with_columns(bare.otherwise(pl.col(name)).alias(name) for name in numbers).write_parquet(
+        tmp_path / "bare.parquet"
+    )
+    write_study(settings, NAME, {**contrasts, first.experiment: tmp_path / "bare.parquet"}, tmp_path / "out")
+    page = (tmp_path / "out" / "page.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if title_of(first) in line)
+    assert [cell.strip() for cell in row.split("|")].count("\N{EN DASH}") == 1
+    cells = len(settings.studies[NAME].cells)
+    assert f"- mAP: of {cells - 1} settings" in page
+    assert f"- rare AP: of {cells} settings" in page

@@ -210,7 +210,9 @@ def _page(settings: Settings, study: Study, results: Results, tables: tuple[Tabl
 def _answer(study: Study, results: Results, settings: Settings) -> Iterator[str]:
     alpha = settings.statistics.alpha
     for metric in study.metrics:
-        here = results.effects.filter(metric=metric)
+        here = results.effects.filter(metric=metric).drop_nulls("difference")
+        if not here.height:
+            continue
         sure = here.filter(pl.col("p_holm") < alpha)
         up, down = sure.filter(pl.col("difference") > 0), sure.filter(pl.col("difference") < 0)
         most = here.sort("difference").row(-1, named=True)

@@ -26,7 +26,7 @@ def effect_figure(
 
     Args:
         effects: of `study.Results`.
-        metrics: panels, at most four are drawn.
+        metrics: panels, at most four are drawn. A row that has no value (no label of the group in test) stays empty.
         question: the title.
         alpha: level of the corrected tests.
         confidence: of the intervals, for the caption.
@@ -45,7 +45,7 @@ def effect_figure(
     panels = figure.subplots(1, min(len(metrics), 4), squeeze=False, sharey=True)[0]
     for axes, metric in zip(panels, metrics, strict=False):
         _panel(axes, effects.filter(metric=metric), places, alpha)
-        axes.set_title(metric_title(metric), fontsize=7)
+        axes.set_title("\n".join(textwrap.wrap(metric_title(metric), 12)), fontsize=7)
         axes.set_ylim(here - 0.4, -0.8)
     panels[0].set_yticks(list(places.values()), rows["row"].to_list())
     for y, name in headings:
@@ -63,7 +63,7 @@ def effect_figure(
 
 def _panel(axes: Axes, effects: pl.DataFrame, places: dict[int, float], alpha: float) -> None:
     axes.axvline(0, color="black", linewidth=0.8)
-    for row in effects.iter_rows(named=True):
+    for row in effects.drop_nulls("difference").iter_rows(named=True):
         y, value = places[row["cell"]], 100 * row["difference"]
         sure = row["p_holm"] is not None and row["p_holm"] < alpha
         colour = OPEN if not sure else UP if value > 0 else DOWN
