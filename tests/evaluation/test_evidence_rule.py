@@ -90,3 +90,56 @@ def test_of_a_private_corpus_no_reason_is_written_unasked_and_all_is_the_owners(
     config = {**config, "evaluation": {"show_credentialed": True}}
     said = snakemake(tmp_path, config, "--dry-run", "ablation_words_only")
     assert "rule evidence" in said
+
+
+def write_own(folder: Path) -> dict:
+    """A table of 40 documents with marked words and titles; its section of the config."""
+    rows, marked = [], []
+    for i in range(40):
+        label = ("cold", "pain")[i % 2]
+        rows.append({"id": f"d{i}", "text": f"word{i % 7} {label} sign of it", "labels": [label]})
+        marked.append({"document": f"d{i}", "label": label, "mention": f"{label} sign"})
+    pl.DataFrame(rows).write_parquet(folder / "own.parquet")
+    pl.DataFrame(marked).write_csv(folder / "marked.csv")
+    titles = {"label": ["cold", "pain"], "description": ["a cold sign", "pain"]}
+    pl.DataFrame(titles).write_csv(folder / "titles.csv")
+    paths = {"path": "own.parquet", "mentions": "marked.csv", "descriptions": "titles.csv"}
+    return {"source": "table", "split": {"train": 0.5, "val": 0.3, "test": 0.2}, **paths}
+
+
+@pytest.mark.slow
+def test_own_mentions_and_descriptions_come_through_the_rules(tmp_path):
+    channels = ["log_odds", "descriptions", "mentions", "prior"]
+    own = {
+        **CONFIG,
+        "datasets": {"small": {**write_own(tmp_path), "credentialed": True}},
+        "evidences": {"phrases": {"channels": channels, "folds": 2}},
+        "variants": {"phrases": {"finetuning": "focal", "evidence": "phrases"}},
+        "experiments": {
+            "small": {
+                "dataset": "small", "backbone": "tiny", "variants": ["phrases"], "baselines": ["mentions"],
+                "reference": "phrases", "seeds": [0], "report": False,
+            }
+        },
+    }  # fmt: skip
+    own["evaluation"] = {"show_credentialed": True}
+    snakemake(tmp_path, own, "ablation_phrases", f"{SCORES}/words/mentions/seed0/metrics.json", "--show-failed-logs")
+    base = tmp_path / SCORES
+    told = pl.read_parquet(base / "tiny/none+focal+phrases/seed0/reasons.parquet")
+    listed = set(told.filter(part="word").select("channel", "feature").iter_rows())
+    assert {("mentions", "cold sign"), ("mentions", "pain sign"), ("descriptions", "pain")} <= listed
+    metrics = json.loads((base / "words/mentions/seed0/metrics.json").read_text(encoding="utf-8"))
+    assert metrics["micro_f1@natural"] == 1
+    marked = tmp_path / "results/corpus/small/mentions.parquet"
+    train = set(pl.read_parquet(tmp_path / "results/corpus/small/train.parquet")["document_id"])
+    assert set(pl.read_parquet(marked)["document_id"]) == train
+    assert marked.stat().st_mode & 0o077 == 0
+    sidecar = json.loads(marked.with_name("mentions.provenance.json").read_text(encoding="utf-8"))
+    assert any(path.endswith("marked.csv") for path in sidecar["inputs"])
+    own["datasets"]["small"].pop("mentions")
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
+    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", tmp_path]
+    command += ["--configfile", tmp_path / "config.yaml", "--dry-run", "ablation_phrases"]
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert said.returncode
+    assert "mentions and phrases read mentions, and the dataset small has none" in said.stdout + said.stderr

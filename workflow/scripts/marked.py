@@ -14,7 +14,9 @@ def main(args: Namespace) -> None:
 
 
 def reads(args: Namespace) -> list[Path]:
-    return files_read(parse_dataset(args.settings["dataset"]))
+    dataset = parse_dataset(args.settings["dataset"])
+    mentions = getattr(dataset, "mentions", None)  # a file of their own, beside the documents
+    return files_read(dataset) if mentions is None else [Path(mentions)]
 
 
 if __name__ == "__main__":
