@@ -13,7 +13,7 @@ import yaml
 
 from plant.errors import InputError
 from plant.paper.study import read_study, write_study
-from plant.paper.study_design import epochs, is_equal, title_of
+from plant.paper.study_design import design_of, epochs, is_equal, title_of
 from plant.settings import Settings, load
 from plant.statistics.crossed import SCHEMA
 from plant.statistics.factors import holm
@@ -134,3 +134,18 @@ def test_a_metric_without_a_value_leaves_its_row_empty(
     cells = len(settings.studies[NAME].cells)
     assert f"- mAP: of {cells - 1} settings" in page
     assert f"- rare AP: of {cells} settings" in page
+
+
+def test_the_design_counts_networks_once_and_evidence_without_one_as_none(settings: Settings) -> None:
+    study = settings.studies["what_beats_the_bar"]
+    text = "\n".join(design_of(settings, study))
+    row = next(line for line in text.splitlines() if "| no_network | combined |" in line)
+    assert "| no network / no network |" in row
+    trained = {
+        "plant_long": 3,
+        "random_init_long": 3,
+        "plant_static": 3,
+        "plant_residual": 3,
+    }  # of the experiment recipes
+    real = {"plant": 5 + 3, "random_init": 5 + 3, "static_attention": 5 + 3}  # of CodiEsp in English and in Spanish
+    assert f"from {sum(trained.values()) + sum(real.values())} trained networks" in text

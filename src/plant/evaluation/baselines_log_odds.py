@@ -45,7 +45,9 @@ def mig_log_odds(
     """
     labels, text = load_labels(corpus), load_tokens(tokens)
     require_memory((labels.n_documents, labels.n_labels), settings=evaluation, where="scores of mig_log_odds")
-    words = np.count_nonzero(np.bincount(text.part(labels.rows("train"))[1]))  # a small corpus has fewer than any k
+    words = int(
+        np.count_nonzero(np.bincount(text.part(labels.rows("train"))[1]))
+    )  # a small corpus has fewer than any k
     table = read_relevance(relevance, labels, most=min(max(settings.log_odds_k), words))
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
     truth = {split: truth_of(labels, split) for split in SPLITS}

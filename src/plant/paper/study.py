@@ -202,7 +202,8 @@ def _difference(row: Mapping[str, float | None], alpha: float) -> Printed:
 def _page(settings: Settings, study: Study, results: Results, tables: tuple[Table, ...]) -> str:
     """Question, answer in counts, design, tables and figure as one Markdown page."""
     lines = [f"# {study.question}", "", *_answer(study, results, settings), "", "![Effects](figures/effects.png)", ""]
-    lines += ["## Results", "", *(part for table in tables for part in (to_markdown(table), ""))]
+    shown = [table for table in tables if table.rows]  # a study without factors has none to show
+    lines += ["## Results", "", *(part for table in shown for part in (to_markdown(table), ""))]
     lines += ["## Design", "", *design_of(settings, study)]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plant.paper.jobs import network_of
 from plant.settings import BASELINES, NO_PRETRAINING, Cell, Settings, Study
 
 
@@ -26,7 +27,7 @@ def plain(level: str | float) -> str:
 
 def epochs(settings: Settings, system: str) -> tuple[int, int] | None:
     """Epochs of Stage 1 and Stage 2 at most; None for a system without a network."""
-    if system in BASELINES:
+    if system in BASELINES or not settings.reads_network(system):
         return None
     variant = settings.variants[system]
     first = 0
@@ -45,14 +46,15 @@ def is_equal(settings: Settings, cell: Cell) -> bool:
 def design_of(settings: Settings, study: Study) -> Iterator[str]:
     """Markdown: a row a cell with what is compared, and what the rows have in common."""
     runs = {
-        (settings.experiments[cell.experiment].dataset, settings.experiments[cell.experiment].backbone, name, seed)
+        (experiment.dataset, experiment.backbone, network_of(settings.variants[name]), seed)
         for cell in study.cells
+        for experiment in [settings.experiments[cell.experiment]]
         for name in (cell.system, cell.against)
-        if name not in BASELINES
-        for seed in settings.experiments[cell.experiment].seeds
+        if epochs(settings, name) is not None
+        for seed in experiment.seeds
     }
     yield (
-        f"{len(study.cells)} differences from {len(runs)} trained systems. Thresholds, epochs and every other choice "
+        f"{len(study.cells)} differences from {len(runs)} trained networks. Thresholds, epochs and every other choice "
         "come from the validation split; test is read for these numbers alone."
     )
     unequal = [title_of(cell) for cell in study.cells if not is_equal(settings, cell)]
