@@ -9,7 +9,6 @@ a lot. A label's title and each of its synonyms is a phrase.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,22 +25,12 @@ from plant.corpus.reader import Labels, load_labels
 from plant.corpus.staging import owner_only
 from plant.errors import InputError
 from plant.evaluation.baselines_target import SPLITS, ndcg, truth_of, write
-from plant.evaluation.baselines_words import write_weights
+from plant.evaluation.baselines_words import split_words, write_weights
 from plant.evaluation.scores import require_memory
 from plant.files import is_private
 from plant.settings import Evaluation
 
-_WORD = re.compile(r"\w\w+")
 _BLOCK = 500  # documents that are scored at once
-
-
-def split_words(text: str) -> list[str]:
-    """Words of two letters or digits at least, in lower case, as those of the other baselines.
-
-    >>> split_words("Rx tórax, a 2nd")
-    ['rx', 'tórax', '2nd']
-    """
-    return _WORD.findall(text.lower())
 
 
 @dataclass(frozen=True)

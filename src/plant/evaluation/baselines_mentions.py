@@ -27,9 +27,8 @@ from plant.corpus.identity import read_names
 from plant.corpus.mentions import read_mentions
 from plant.corpus.reader import Labels, load_labels
 from plant.corpus.staging import owner_only
-from plant.evaluation.baselines_descriptions import split_words
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
-from plant.evaluation.baselines_words import read_weights, write_weights
+from plant.evaluation.baselines_words import read_weights, split_words, write_weights
 from plant.evaluation.scores import require_memory
 from plant.files import is_private, require_file
 from plant.settings import BaselineSettings, Evaluation

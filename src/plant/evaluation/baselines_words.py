@@ -26,6 +26,15 @@ _WORD = re.compile(r"(?u)\b\w\w+\b")
 """scikit-learn's default, which `tfidf_linear` takes."""
 
 
+def split_words(text: str) -> list[str]:
+    """Words of two letters, digits or underscores at least, in lower case and in order.
+
+    >>> split_words("Rx tórax, a 2nd")
+    ['rx', 'tórax', '2nd']
+    """
+    return _WORD.findall(text.lower())
+
+
 def largest(weights: np.ndarray, most: int) -> np.ndarray:
     """Places of the weights of largest magnitude that are not 0, largest first; equal ones in the order of places.
 
@@ -85,7 +94,7 @@ def tfidf(text: str, idf: Mapping[str, float], *, ngrams: int) -> dict[str, floa
     >>> tfidf("Fever, high fever", {"fever": 1.0, "high fever": 2.0}, ngrams=1)
     {'fever': 1.0}
     """
-    words = _WORD.findall(text.lower())
+    words = split_words(text)
     grams = (" ".join(words[i : i + n]) for n in range(1, ngrams + 1) for i in range(len(words) - n + 1))
     counts = Counter(gram for gram in grams if gram in idf)
     values = {gram: (1 + log(count)) * idf[gram] for gram, count in counts.items()}
