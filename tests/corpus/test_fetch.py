@@ -209,7 +209,7 @@ LINK, DEVICE, HARD = (
         (tarred({**FILES, "noise": NOISE})[:-8] + bytes(8), "a damaged or other file"),
         (tarred({**FILES, "noise": NOISE})[:40_000], "a damaged or other file"),
         (tarred(FILES, "xz")[:150], "a damaged or other file"),
-        (gzip.compress(b"no tar"), "a damaged or other file"),
+        (gzip.compress(b"no tar", mtime=0), "a damaged or other file"),
         (b"", "a damaged or other file"),
     ],
 )
