@@ -239,6 +239,20 @@ def test_the_contributions_sum_to_the_score(corpus, channels, tmp_path, slopes):
         assert labels == [names[i] for i in np.argsort(-test.dense[place], kind="stable")[:5]]
 
 
+def test_the_order_in_which_channels_are_given_changes_nothing(corpus, channels, tmp_path):
+    make(corpus, channels, tmp_path / "one", shown=5, slopes=True)
+    make(corpus, dict(reversed(channels.items())), tmp_path / "other", shown=5, slopes=True)
+    settings = Evidence(folds=4, slopes=True)
+    evidence(
+        dict(sorted(channels.items(), key=lambda item: item[0][::-1])), corpus=corpus, settings=settings,
+        evaluation=Evaluation(), out=tmp_path / "third", seed=0, shown=5, tokens=corpus / "words",
+    )  # fmt: skip
+    for other in ("other", "third"):
+        assert choices(tmp_path / "one") == choices(tmp_path / other)
+        for name in ("evidence.parquet", "reasons.parquet"):
+            assert pl.read_parquet(tmp_path / "one" / name).equals(pl.read_parquet(tmp_path / other / name))
+
+
 def test_the_words_are_those_of_the_two_baselines(corpus, channels, tmp_path):
     make(corpus, channels, tmp_path, shown=8)
     told, weights = pl.read_parquet(tmp_path / "reasons.parquet"), choices(tmp_path)["weights"]

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 import yaml
 
+from plant.evaluation.scores import read_scores
+
 ROOT = Path(__file__).resolve().parents[2]
 SCORES = "results/evaluation/small"
 CONFIG = {
@@ -66,6 +68,12 @@ def test_from_raw_notes_to_scores_metrics_and_reasons(tmp_path):
     assert told["document_id"].n_unique() == 3
     sums = told.group_by("document_id", "label").agg(pl.col("contribution").sum(), pl.col("score").first())
     assert (sums["contribution"] - sums["score"]).abs().max() < 1e-9
+    written = read_scores(folder, "test")
+    for row in sums.iter_rows(named=True):
+        place, label = written.document_ids.index(row["document_id"]), written.label_names.index(row["label"])
+        assert row["score"] == pytest.approx(written.dense[place, label], rel=5e-3, abs=5e-3)
+    rest = told.filter(part="other words", channel="log_odds")["contribution"].abs().max()
+    assert rest < 0.02  # its words are all of it but for the rounding of the stored score
     sidecar = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     assert sidecar["seed"] == 0
     assert any(path.endswith("tiny/none+focal/seed0/val.scores.parquet") for path in sidecar["inputs"])

@@ -71,7 +71,8 @@ def evidence(
     Where the label set is too large for dense scores, the pairs are those of `plant.evaluation.aligned.align`.
 
     Args:
-        channels: channel -> evaluation folder with its scores, for all channels of the recipe but the prior.
+        channels: channel -> evaluation folder with its scores, for all channels of the recipe but the prior; in any
+            order.
         corpus: folder of the corpus.
         settings: the recipe.
         evaluation: limits of the score files.
@@ -85,6 +86,7 @@ def evidence(
             that tell nothing (all or none of them true).
     """
     labels = load_labels(corpus)
+    channels = {name: channels[name] for name in settings.channels if name != "prior"}  # the regression goes by place
     scores = {split: _read(channels, split, labels) for split in SPLITS}
     side = LabelSide.of(labels, settings)
     designs = {split: Design(align(some), side, some[0].truth) for split, some in scores.items()}
