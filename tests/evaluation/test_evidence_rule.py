@@ -150,4 +150,4 @@ def test_own_mentions_and_descriptions_come_through_the_rules(tmp_path):
     command += ["--configfile", tmp_path / "config.yaml", "--dry-run", "ablation_phrases"]
     said = subprocess.run(command, capture_output=True, text=True)
     assert said.returncode
-    assert "mentions and phrases read mentions, and the dataset small has none" in said.stdout + said.stderr
+    assert "mentions and phrases cannot be made, the dataset small has no mentions" in said.stdout + said.stderr

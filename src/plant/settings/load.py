@@ -255,8 +255,8 @@ def _mentions_of(settings: Settings, experiment: str) -> Iterator[str]:
         readers += [name] if recipe is not None and "mentions" in recipe.reads else []
     if readers and dataset is not None and not dataset.has_mentions:
         yield (
-            f"experiments.{experiment}: {' and '.join(readers)} read mentions, and the dataset {chosen.dataset} has "
-            "none (CodiEsp has some in Spanish, a table where it names `mentions`)"
+            f"experiments.{experiment}: {' and '.join(readers)} cannot be made, the dataset {chosen.dataset} has no "
+            "mentions (CodiEsp has some in Spanish, a table where it names `mentions`)"
         )
 
 
