@@ -54,6 +54,13 @@ def test_one_seed_says_nothing_about_others() -> None:
     assert np.isnan([found.low, found.high, found.p]).all()
 
 
+def test_two_systems_without_randomness_need_one_run_each() -> None:
+    found = crossed(np.array([0.3]), 0.1, 0.95, trained=False)
+    assert (found.low, found.high) == pytest.approx((0.3 - 1.959964 * 0.1, 0.3 + 1.959964 * 0.1))
+    assert found.p == pytest.approx(2 * stats.norm.sf(3))
+    assert found.error_seeds == 0
+
+
 def test_equal_runs_differ_by_nothing() -> None:
     found = crossed(np.zeros(3), 0.0, 0.95)
     assert (found.low, found.high, found.p) == (0, 0, 1)
@@ -91,3 +98,18 @@ def test_unequal_numbers_of_seeds_are_refused(tmp_path: Path, write_systems: Cal
             settings=SETTINGS,
         )  # fmt: skip
     assert not (tmp_path / "c.parquet").exists()
+
+
+def test_two_baselines_have_an_interval_over_documents_and_one_trained_run_has_none(
+    tmp_path: Path, write_systems: Callable
+) -> None:
+    systems = {"tfidf_linear": (3.0, (1,)), "mig_log_odds": (1.0, (2,)), "trained": (2.0, (3,))}
+    folders, labels = write_systems(tmp_path, systems)
+    target = tmp_path / "contrasts.parquet"
+    pairs = [("tfidf_linear", "mig_log_odds"), ("trained", "mig_log_odds")]
+    write_contrasts(target, folders, pairs=pairs, labels_parquet=labels, evaluation=EVALUATION, settings=SETTINGS)
+    rows = {(row["system"], row["metric"]): row for row in pq.read_table(target).to_pylist()}
+    found = rows["tfidf_linear", "p@5"]
+    reach = stats.norm.ppf(0.975) * found["error_documents"]
+    assert (found["low"], found["high"]) == pytest.approx((found["difference"] - reach, found["difference"] + reach))
+    assert rows["trained", "p@5"]["low"] is None

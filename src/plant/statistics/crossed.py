@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from plant import seeds
 from plant.errors import InputError
+from plant.settings import BASELINES
 from plant.statistics.resampling import draw_halves, half_sampling_error
 from plant.statistics.systems import Comparison, mean_values, number_of_documents
 
@@ -60,13 +61,15 @@ class Crossed:
         return float(np.hypot(self.error_documents, self.error_seeds))
 
 
-def crossed(differences: np.ndarray, error_documents: float, confidence: float) -> Crossed:
+def crossed(differences: np.ndarray, error_documents: float, confidence: float, *, trained: bool = True) -> Crossed:
     """Put the two sources together.
 
     Args:
         differences: (S,), of each seed, paired where both systems were trained with it.
         error_documents: standard error of their mean over test documents.
         confidence: level of the interval.
+        trained: whether another seed could give another difference. False for two systems without randomness: then the
+            interval is over documents alone, from the one run there is.
 
     >>> found = crossed(np.array([0.1, 0.1, 0.1]), 0.02, 0.95)  # seeds agree: a normal interval over documents
     >>> round(found.low, 4), round(found.high, 4), found.degrees
@@ -75,10 +78,10 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float) 
     from scipy.stats import t as student  # its import takes most of a second
 
     mean, count = float(np.mean(differences)), len(differences)
-    if count < 2 or not np.isfinite(error_documents) or not np.isfinite(mean):
+    if count < 1 + trained or not np.isfinite(error_documents) or not np.isfinite(mean):
         nan = float("nan")
         return Crossed(mean, error_documents, nan, nan, nan, nan, nan)
-    error_seeds = float(np.std(differences, ddof=1) / np.sqrt(count))
+    error_seeds = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else 0.0
     variance = error_documents**2 + error_seeds**2
     agree = error_seeds <= 1e-12 * abs(mean)  # seeds that differ by rounding alone
     degrees = float("inf") if agree else variance**2 / (error_seeds**4 / (count - 1))
@@ -93,7 +96,7 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float) 
 def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> pa.Table:
     """One row a pair of systems and metric; differences are the first minus the second.
 
-    Seeds are paired by their order where both systems have as many; a system with one run (a baseline without
+    Two baselines have no randomness: their interval is over documents alone. Seeds are paired by their order where both systems have as many; a system with one run (a baseline without
     randomness) is compared with every seed of the other.
 
     Raises:
@@ -115,7 +118,7 @@ def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> p
             ours, theirs = values[system, metric], values[against, metric]
             found = crossed(
                 ours[0] - theirs[0], half_sampling_error(ours[1][0] - theirs[1][0], documents),
-                settings.confidence,
+                settings.confidence, trained=not {system, against} <= set(BASELINES),
             )  # fmt: skip
             rows.append(_row(found, {
                 "system": system, "against": against, "metric": metric, "value": float(ours[0].mean()),
