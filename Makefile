@@ -84,6 +84,16 @@ bench: setup  ## the four hot spots beside their peers: tables and growth figure
 bench-quick: setup  ## the same, small: that all ways agree
 	@python tests/benchmarks/run.py --quick
 
+STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows
+
+studies: setup  ## when does planting help? Two hours on two cores; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
+	@snakemake --cores 2 --configfile config/when.yaml $(LOCAL) --quiet host rules reason -- $(STUDIES:%=study_%)
+	@for study in $(STUDIES); do ( cd results/paper/studies/$$study && \
+	    for file in page.md provenance.json figures/effects.png tables/effects.csv tables/factors.csv; do \
+	        mkdir -p $(CURDIR)/docs/studies/$$study/$$(dirname $$file) && \
+	        cp $$file $(CURDIR)/docs/studies/$$study/$$file; done ) || exit 1; done
+	@echo "Pages:   docs/studies/*/page.md, read in docs/when-planting-helps.md"
+
 check: setup  ## lint, format, types, import direction, and that generated files are in step
 	ruff check .
 	ruff format --check --quiet .

@@ -96,8 +96,8 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float, 
 def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> pa.Table:
     """One row a pair of systems and metric; differences are the first minus the second.
 
-    Two baselines have no randomness: their interval is over documents alone. Seeds are paired by their order where both systems have as many; a system with one run (a baseline without
-    randomness) is compared with every seed of the other.
+    Two baselines have no randomness: their interval is over documents alone. Seeds are paired by their order where both
+    systems have as many; a system with one run (a baseline) is compared with every seed of the other.
 
     Raises:
         InputError: two systems of a pair have other numbers of seeds, both above one.
