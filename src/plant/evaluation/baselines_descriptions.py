@@ -1,4 +1,4 @@
-"""How much of a label's description a document holds: evidence that no training document is needed for.
+"""How much of a label's description a document holds: evidence that no training document is needed for (choice C29).
 
     s(d, l) = max over phrases p of l of   sum over w in p and in d of g_w  /  sum over w in p of g_w,
     g_w = log ((L + 1) / (f_w + 1/2)),

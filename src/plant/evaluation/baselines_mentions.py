@@ -1,4 +1,4 @@
-"""Log-odds of a label given what people marked as its reason in training texts: a dictionary that was counted.
+"""Log-odds of a label given what people marked as its reason in training texts: a counted dictionary (choice C29).
 
 A mention is found in a document where a stretch of at most |m| + slack words holds all of its words, |m| of them as
 marked; words in more than half of the training documents are not asked for, unless nothing else is left. With n_m
