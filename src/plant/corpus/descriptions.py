@@ -10,10 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-import polars as pl
-
 from plant.corpus.documents import Documents
-from plant.corpus.sources.table import load_table
+from plant.corpus.sources.table import text_columns
 from plant.errors import InputError
 from plant.files import require_file
 
@@ -31,7 +29,7 @@ def read_descriptions(path: Path) -> dict[str, str]:
     Raises:
         InputError: the file is missing, damaged or of another form, or has no descriptions.
     """
-    rows = _tabular(path) if path.suffix == ".xml" else _table(path)
+    rows = _tabular(path) if path.suffix == ".xml" else text_columns(path, ("label", "description")).iter_rows()
     phrases: dict[str, dict[str, None]] = {}
     for label, phrase in rows:
         if label and phrase:
@@ -71,18 +69,6 @@ def _listed(label: str, given: Mapping[str, str], cut: int) -> str | None:
     """
     beginnings = (label[: len(label) - less].rstrip(".") if less else label for less in range(min(cut + 1, len(label))))
     return next((one for one in beginnings if one in given), None)
-
-
-def _table(path: Path) -> Iterator[tuple[str, str]]:
-    table = load_table(require_file(path))
-    missing = {"label", "description"}.difference(table.columns)
-    if missing:
-        raise InputError(
-            str(path), expected="the columns label and description", got=f"no {' and no '.join(sorted(missing))}",
-            fix="Name the columns so.",
-        )  # fmt: skip
-    tidy = (pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in ("label", "description"))
-    yield from table.select(tidy).iter_rows()
 
 
 def _tabular(path: Path) -> Iterator[tuple[str, str]]:

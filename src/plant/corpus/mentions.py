@@ -15,7 +15,7 @@ from plant import settings
 from plant.corpus.documents import some
 from plant.corpus.reader import load_labels
 from plant.corpus.sources import codiesp
-from plant.corpus.sources.table import load_table
+from plant.corpus.sources.table import text_columns
 from plant.corpus.staging import owner_only
 from plant.errors import InputError
 from plant.files import is_private, require_file, write_with
@@ -41,7 +41,8 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
         case settings.CodiEsp() if dataset.has_mentions:
             where, found = str(dataset.path), codiesp.read_mentions(dataset, Path(str(dataset.path)))
         case settings.Table(mentions=str(path)):
-            where, found = path, _read_table(Path(path))
+            table = text_columns(Path(path), ("document", "label", "mention"))
+            where, found = path, table.rename({"document": "document_id"}).filter(pl.col("mention") != "")
         case _:
             raise InputError(
                 "mentions", expected="a dataset with mentions (CodiEsp in Spanish; a table with `mentions`)",
@@ -67,15 +68,3 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
 def read_mentions(path: Path) -> pl.DataFrame:
     """What `write_mentions` wrote."""
     return pl.read_parquet(require_file(path), columns=list(COLUMNS))
-
-
-def _read_table(path: Path) -> pl.DataFrame:
-    table = load_table(require_file(path))
-    missing = {"document", "label", "mention"}.difference(table.columns)
-    if missing:
-        raise InputError(
-            str(path), expected="the columns document, label and mention", got=f"no {' and no '.join(sorted(missing))}",
-            fix="Name the columns so.",
-        )  # fmt: skip
-    tidy = [pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in ("document", "label", "mention")]
-    return table.select(tidy).rename({"document": "document_id"}).filter(pl.col("mention") != "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
 from plant.corpus.staging import owner_only
 from plant.errors import InputError
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
-from plant.evaluation.baselines_words import write_weights
+from plant.evaluation.baselines_words import write_label_weights
 from plant.evaluation.scores import require_memory
 from plant.files import is_private, require_file
 from plant.relevance import shortlist
@@ -45,9 +44,8 @@ def mig_log_odds(
     """
     labels, text = load_labels(corpus), load_tokens(tokens)
     require_memory((labels.n_documents, labels.n_labels), settings=evaluation, where="scores of mig_log_odds")
-    words = int(
-        np.count_nonzero(np.bincount(text.part(labels.rows("train"))[1]))
-    )  # a small corpus has fewer than any k
+    training = text.part(labels.rows("train"))[1]
+    words = int(np.count_nonzero(np.bincount(training)))  # a small corpus has fewer than any k
     table = read_relevance(relevance, labels, most=min(max(settings.log_odds_k), words))
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
     truth = {split: truth_of(labels, split) for split in SPLITS}
@@ -64,7 +62,9 @@ def mig_log_odds(
         evaluation=evaluation, beside=beside, names=read_names(corpus), choices=choices,
     )  # fmt: skip
     with owner_only(is_private(beside)):
-        _write_words(out, word_weights(table, labels, k=k, smoothing=settings.smoothing), labels, text.vocabulary)
+        chosen = word_weights(table, labels, k=k, smoothing=settings.smoothing)
+        named = [text.vocabulary[token] for token in chosen.token]
+        write_label_weights(out, labels, chosen.constant, chosen.label, named, chosen.weight)
 
 
 def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
@@ -128,15 +128,3 @@ def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: i
     scores = word_weights(table, labels, k=k, smoothing=smoothing).of(present)
     scores[:, labels.counts[0] == 0] = -np.inf
     return scores
-
-
-def _write_words(out: Path, words: LogOdds, labels: Labels, vocabulary: Sequence[str]) -> None:
-    """weights.parquet of the labels that have training documents: by label, its constant first, then by rank."""
-    names = np.array(labels.names, dtype=object)
-    trained = np.flatnonzero(labels.counts[0] > 0)
-    label = np.concatenate([trained, words.label])
-    tokens: list[str | None] = [*[None] * len(trained), *(vocabulary[token] for token in words.token)]
-    order = np.argsort(label, kind="stable")
-    order = order[labels.counts[0][label[order]] > 0]
-    weights = np.concatenate([words.constant[trained], words.weight])
-    write_weights(out, names[label[order]], pl.Series(tokens, dtype=pl.String).gather(order), weights[order])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from plant.corpus.mentions import read_mentions
 from plant.corpus.reader import Labels, load_labels
 from plant.corpus.staging import owner_only
 from plant.evaluation.baselines_target import SPLITS, best_of, ndcg, truth_of, write
-from plant.evaluation.baselines_words import read_weights, split_words, write_weights
+from plant.evaluation.baselines_words import read_weights, split_words, write_label_weights
 from plant.evaluation.scores import require_memory
 from plant.files import is_private, require_file
 from plant.settings import BaselineSettings, Evaluation
@@ -193,11 +193,13 @@ def mentions(corpus: Path, marked: Path, *, settings: BaselineSettings, evaluati
     found = {split: [dictionary.found(text) for text in labels.texts(split)] for split in ("train", *SPLITS)}
     truth = {split: truth_of(labels, split) for split in SPLITS}
 
-    def weights(slack: int) -> Weights:
-        return count(pairs, found["train"], carried, labels.n_labels, slack=slack, smoothing=settings.smoothing)
+    weights = {
+        slack: count(pairs, found["train"], carried, labels.n_labels, slack=slack, smoothing=settings.smoothing)
+        for slack in settings.mention_slack
+    }
 
     def score(split: str, slack: int) -> np.ndarray:
-        scores = weights(slack).of(found[split], slack)
+        scores = weights[slack].of(found[split], slack)
         scores[:, labels.counts[0] == 0] = -np.inf
         return scores
 
@@ -212,7 +214,10 @@ def mentions(corpus: Path, marked: Path, *, settings: BaselineSettings, evaluati
         choices={**choices, "mentions": len(dictionary.mentions)},
     )  # fmt: skip
     with owner_only(is_private(beside)):
-        _write_words(out, weights(slack), dictionary, labels)
+        chosen = weights[slack]
+        named = [" ".join(dictionary.mentions[place]) for place in chosen.mention.tolist()]
+        adds = chosen.weight - chosen.absent[chosen.label]
+        write_label_weights(out, labels, chosen.absent, chosen.label, named, adds)
 
 
 @dataclass(frozen=True)
@@ -264,17 +269,3 @@ def _look_for(listed: Sequence[Words], labels: Labels) -> Dictionary:
     texts = labels.texts("train")
     counts = Counter(word for text in texts for word in set(split_words(text)))
     return Dictionary.of(listed, counts, len(texts))
-
-
-def _write_words(out: Path, weights: Weights, dictionary: Dictionary, labels: Labels) -> None:
-    names = np.array(labels.names, dtype=object)
-    trained = np.flatnonzero(labels.counts[0] > 0)
-    label = np.concatenate([trained, weights.label])
-    features: list[str | None] = [*[None] * len(trained), *_joined(dictionary, weights.mention)]
-    order = np.argsort(label, kind="stable")
-    values = np.concatenate([weights.absent[trained], weights.weight - weights.absent[weights.label]])
-    write_weights(out, names[label[order]], pl.Series(features, dtype=pl.String).gather(order), values[order])
-
-
-def _joined(dictionary: Dictionary, places: np.ndarray) -> Iterator[str]:
-    return (" ".join(dictionary.mentions[place]) for place in places.tolist())

@@ -2,7 +2,7 @@
 
 - `weights.parquet`: label, feature, weight. A row without a feature is the label's constant. The label's score is the
   constant plus the sum of weights times the document's values, over all features; for the linear model the table holds
-  the features of largest weight only.
+  the features of largest weight only; of descriptions and mentions the best feature alone counts.
 - `features.parquet` (linear model): feature (an n-gram), idf. The document's values are `tfidf`.
 
 Of a credentialed corpus both hold words of patients' notes: they are made readable by their owner only.
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from plant.corpus.reader import Labels
 from plant.files import require_file, write_with
 
 WEIGHTS, FEATURES = "weights.parquet", "features.parquet"
@@ -59,6 +60,27 @@ def write_weights(folder: Path, labels: np.ndarray, features: pl.Series, weights
     """
     columns = {"label": pl.Series(labels, dtype=pl.String), "feature": features, "weight": pl.Series(weights)}
     write_with(Path(folder) / WEIGHTS, pl.DataFrame(columns).write_parquet)
+
+
+def write_label_weights(
+    folder: Path, labels: Labels, constant: np.ndarray, label: np.ndarray, features: Sequence[str], weights: np.ndarray
+) -> None:
+    """Write weights.parquet of the labels that have training documents: by label, its constant first, then as given.
+
+    Args:
+        folder: of the baseline.
+        labels: of the corpus.
+        constant: (L,).
+        label, features, weights: id, string and weight of each feature.
+    """
+    trained = labels.counts[0] > 0
+    alone = np.flatnonzero(trained)
+    ids = np.concatenate([alone, label])
+    order = np.argsort(ids, kind="stable")
+    order = order[trained[ids[order]]]
+    strings = pl.Series([*[None] * len(alone), *features], dtype=pl.String).gather(order)
+    values = np.concatenate([constant[alone], weights])[order]
+    write_weights(folder, np.array(labels.names, dtype=object)[ids[order]], strings, values)
 
 
 def read_weights(folder: Path) -> pl.DataFrame:

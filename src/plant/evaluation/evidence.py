@@ -1,10 +1,11 @@
 """Stage 3, the evidence channel (choice C25): what the network says and what the words say, weighed on validation.
 
-    logit(d, l) = alpha network(d, l) + beta log_odds(d, l) + gamma linear(d, l) + g prior(l) + c
+    logit(d, l) = alpha network(d, l) + beta log_odds(d, l) + gamma linear(d, l) + g prior(l) + c,
 
-A handful of scalars that all labels share, fitted after Stage 2 on the validation pairs. Nothing is trained jointly:
-evidence that is counted on the training documents is optimistic there, and a network that is trained on top of it fits
-around something that vanishes on other documents.
+and with descriptions(d, l) and mentions(d, l) where the recipe names them (choice C29). A handful of scalars that all
+labels share, fitted after Stage 2 on the validation pairs. Nothing is trained jointly: evidence that is counted on the
+training documents is optimistic there, and a network that is trained on top of it fits around something that vanishes
+on other documents.
 """
 
 from __future__ import annotations

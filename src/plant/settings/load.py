@@ -234,11 +234,18 @@ def _study(settings: Settings, name: str) -> Iterator[str]:
             yield f"{path}: {cell.system!r} is compared with itself"
 
 
-def _words_of(settings: Settings, experiment: str) -> Iterator[str]:
-    """Faults of variants whose evidence reads words."""
+def _evidence_of(settings: Settings, experiment: str) -> Iterator[tuple[str, Evidence]]:
+    """Variants of an experiment with their Stage 3 recipe, as far as both are declared."""
     for name in settings.experiments[experiment].variants:
         recipe = settings.evidences.get(getattr(settings.variants.get(name), "evidence", None) or "")
-        if recipe is not None and recipe.reads and "words" not in settings.backbones:
+        if recipe is not None:
+            yield name, recipe
+
+
+def _words_of(settings: Settings, experiment: str) -> Iterator[str]:
+    """Faults of variants whose evidence reads words."""
+    for name, recipe in _evidence_of(settings, experiment):
+        if recipe.reads and "words" not in settings.backbones:
             yield (
                 f"experiments.{experiment}.variants: the evidence of {name} reads {' and '.join(recipe.reads)}, "
                 "which need a backbone named 'words' of kind: words"
@@ -250,9 +257,7 @@ def _mentions_of(settings: Settings, experiment: str) -> Iterator[str]:
     chosen = settings.experiments[experiment]
     dataset = settings.datasets.get(chosen.dataset)
     readers: list[str] = [name for name in chosen.baselines if name == "mentions"]
-    for name in chosen.variants:
-        recipe = settings.evidences.get(getattr(settings.variants.get(name), "evidence", None) or "")
-        readers += [name] if recipe is not None and "mentions" in recipe.reads else []
+    readers += [name for name, recipe in _evidence_of(settings, experiment) if "mentions" in recipe.reads]
     if readers and dataset is not None and not dataset.has_mentions:
         yield (
             f"experiments.{experiment}: {' and '.join(readers)} cannot be made, the dataset {chosen.dataset} has no "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -95,6 +96,22 @@ def load_table(path: Path) -> pl.DataFrame:
         got=f"the ending {path.suffix!r}",
         fix="Convert or rename the file.",
     )
+
+
+def text_columns(path: Path, names: Sequence[str]) -> pl.DataFrame:
+    """Columns of a table as strings without white space around them; a missing value is "".
+
+    Raises:
+        InputError: the file is missing or cannot be read, or a column is not there.
+    """
+    table = load_table(require_file(path))
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise InputError(
+            str(path), expected=f"the columns {', '.join(names)}", got=f"no {' and no '.join(missing)}",
+            fix="Name the columns so.",
+        )  # fmt: skip
+    return table.select(pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in names)
 
 
 def _labels(labels: pl.Series, dataset: Table, *, path: Path) -> pl.Series:
