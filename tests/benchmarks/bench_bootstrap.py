@@ -30,7 +30,7 @@ from plant.evaluation.groups import LabelSpace
 from plant.evaluation.metrics import write_metrics
 from plant.evaluation.runs import Run
 from plant.evaluation.scores import Scores, write_scores
-from plant.evaluation.thresholds import Tuned
+from plant.evaluation.thresholds import Thresholds, Tuned
 from plant.evaluation.values import metric_values
 from plant.f1 import best_threshold, best_threshold_of_entries
 from plant.files import read_json
@@ -228,7 +228,8 @@ def make_run(documents: int, labels: int, *, noise: float = 0.0) -> Run:
         scores[part] = made.astype(np.float16)
     names, ids = tuple(map(str, range(labels))), tuple(map(str, range(documents)))
     space, true = LabelSpace(names, n_train, TRAINING_DOCUMENTS, Evaluation()), sp.csr_array(truth)
-    return Run(Scores(ids, names, true, true, scores, 100, 0.0), space, Tuned(-1.0, "macro_f1_present", 0.5))
+    thresholds = Thresholds.known(space, {"tuned": Tuned(-1.0, "macro_f1_present", 0.5)})
+    return Run(Scores(ids, names, true, true, scores, 100, 0.0), space, thresholds)
 
 
 def draw(documents: int, number: int) -> np.ndarray:

@@ -107,6 +107,8 @@ def naive_value(measure: str, n_joint: int, n_token: int, n_label: int, total: i
         return share
     if measure == "pmi":
         return max(0.0, math.log(total * n_joint / (n_label * n_token))) if n_joint else 0.0
+    if measure == "smoothed_mig":
+        return naive_smoothed(n_joint, n_token, n_label, total)
     value = 0.0
     for x, y, n in (
         (1, 1, n_joint),
@@ -121,6 +123,17 @@ def naive_value(measure: str, n_joint: int, n_token: int, n_label: int, total: i
             value += n / total * math.log(n / total / expected)
         if measure == "chi2" and expected:
             value += total * (n / total - expected) ** 2 / expected
+    return value if value > 1e-13 else 0.0
+
+
+def naive_smoothed(n_joint: int, n_token: int, n_label: int, total: int) -> float:
+    """Mutual information of the four cells with half a document more in each; 0 where the association turns."""
+    cells = np.array([[n_joint, n_label - n_joint], [n_token - n_joint, total - n_label - n_token + n_joint]]) + 0.5
+    if np.sign(n_joint / total - n_token * n_label / total**2) * np.linalg.det(cells) <= 1e-12:
+        return 0.0
+    p = cells / cells.sum()
+    independent = p.sum(1, keepdims=True) * p.sum(0, keepdims=True)
+    value = float((p * np.log(p / independent)).sum())
     return value if value > 1e-13 else 0.0
 
 

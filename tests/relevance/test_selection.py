@@ -25,7 +25,7 @@ def prepare(documents, min_documents=1):
 
 
 @pytest.mark.parametrize("sign", ["both", "positive"])
-@pytest.mark.parametrize("measure", ["mig", "pmi", "chi2", "term_frequency"])
+@pytest.mark.parametrize("measure", ["mig", "smoothed_mig", "pmi", "chi2", "term_frequency"])
 @given(documents=documents_and_label, k=st.integers(1, V), least=st.integers(1, 3))
 def test_the_top_k_are_those_of_scoring_every_token(oracle, measure, sign, documents, k, least):
     label, among = prepare(documents, least)

@@ -41,7 +41,7 @@ def rows(table: pl.DataFrame, label: int) -> list[tuple]:
 
 
 @pytest.mark.parametrize("sign", ["both", "positive"])
-@pytest.mark.parametrize("measure", ["mig", "pmi", "chi2", "term_frequency"])
+@pytest.mark.parametrize("measure", ["mig", "smoothed_mig", "pmi", "chi2", "term_frequency"])
 def test_the_table_is_that_of_scoring_every_label_and_token(toy_corpus, oracle, tmp_path, measure, sign):
     table, _ = make(toy_corpus, tmp_path / "c", measure, sign=sign, k=8)
     known = sorted({token for words, _ in toy_corpus.train for token in words})

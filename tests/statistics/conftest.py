@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from plant.evaluation.groups import LabelSpace
 from plant.evaluation.runs import Run
 from plant.evaluation.scores import Scores, write_scores
-from plant.evaluation.thresholds import Tuned
+from plant.evaluation.thresholds import Thresholds, Tuned
 from plant.settings import Evaluation
 
 DOCUMENTS, LABELS = 30, 12
@@ -42,7 +42,7 @@ def make_run(scores: np.ndarray, truth: np.ndarray, threshold: float = -1.0) -> 
     space = LabelSpace(names, N_TRAIN[: truth.shape[1]], 300, Evaluation(at=(1, 3, 5)))
     true = sp.csr_array(truth)
     known = Scores(ids, names, true, true, scores.astype(np.float32), 100, 0.0)
-    return Run(known, space, Tuned(threshold, "macro_f1_present", 0.5))
+    return Run(known, space, Thresholds.known(space, {"tuned": Tuned(threshold, "macro_f1_present", 0.5)}))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from plant.evaluation.documents import AT
 from plant.evaluation.groups import read_label_space
 from plant.evaluation.names import metrics
 from plant.evaluation.runs import Run, load_run
+from plant.evaluation.thresholds import Tuned
 from plant.evaluation.values import metric_values
 from plant.settings import Evaluation
 
@@ -23,7 +24,7 @@ _PRECISION_NAMES = ("map", "map/*", "rare_ap")
 
 
 def evaluate(folder: Path, labels_parquet: Path, settings: Evaluation) -> dict[str, Any]:
-    """Every metric of a run on its test split, at the natural threshold and at the one tuned on validation.
+    """Every metric of a run on its test split, at the natural threshold and at those tuned on validation.
 
     Args:
         folder: with the score files of `val` and `test`.
@@ -53,7 +54,7 @@ def write_metrics(folder: Path, labels_parquet: Path, settings: Evaluation) -> N
 def per_label(run: Run) -> pa.Table:
     """One row a label, at the tuned threshold; f1, ap and auc are null where the test split has no positive."""
     ones = np.ones((run.truth.shape[0], 1), dtype=np.float32)
-    tally = counts.count(run.predictions(False), run.truth, ones)
+    tally = counts.count(run.predictions("tuned"), run.truth, ones)
     everything = np.ones(run.truth.shape[1], dtype=bool)
     auc, precision = auc_and_precision(run.curve_scores(), run.truth, ones, members=everything)
     hits, predicted, positives = (
@@ -89,6 +90,7 @@ def _report(run: Run) -> dict[str, Any]:
         "threshold": {
             "value": run.tuned.value, "maximises": run.tuned.objective, "chosen_on": "val",
             "value_on_val": run.tuned.on_validation, "natural": run.scores.natural_threshold,
+            **{cut: _record(run.thresholds.of(cut)) for cut in ("micro", "sloped")},
         },
         "documents": {"test": run.truth.shape[0]},
         "label_groups": {
@@ -110,6 +112,14 @@ def _exactness(run: Run) -> dict[str, Any]:
         # Documents on which more than K labels lie, or may lie, above the threshold: only K are predicted.
         "documents_limited_to_top": int((run.scores.bound > np.float32(run.tuned.value)).sum()),
     }
+
+
+def _record(tuned: Tuned | None) -> dict[str, Any] | None:
+    """A further threshold, as metrics.json keeps it."""
+    if tuned is None:
+        return None
+    record = {"value": tuned.value, "maximises": tuned.objective, "value_on_val": tuned.on_validation}
+    return record if not tuned.slope else record | {"slope": tuned.slope}
 
 
 def _or_none(value: float) -> float | None:

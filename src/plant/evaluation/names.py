@@ -1,13 +1,16 @@
 """The names of metrics, as metrics.json, the config and the tables write them.
 
-    name = base [@k] [@natural] [/group]
+    name = base [@k] [@cut] [/group]
 
 - no suffix: all labels, at the threshold that was tuned on validation;
 - `@natural`: at the system's own threshold (probability .5, score 0);
+- `@micro`: at the threshold that was tuned on validation for micro-F1, which most published micro-F1 is taken at;
+- `@sloped`: at a threshold that goes linearly with log(1 + training documents of the label), slope and value tuned on
+  validation (thresholds.py, choice C12); these two exist over all labels, and for `rare_f1`;
 - `/group`: labels of one frequency group only (groups.py);
 - `rare_f1` and `rare_ap` are short for `macro_f1_present/rare` and `map/rare`.
 
-Examples: `macro_f1_present`, `micro_f1@natural`, `ndcg@5`, `rp@5/few`, `macro_f1_all@natural/1-10`, `rare_f1@natural`.
+Examples: `macro_f1_present`, `micro_f1@natural`, `ndcg@5`, `rp@5/few`, `macro_f1_all@natural/1-10`, `rare_f1@sloped`.
 All are fractions in [0, 1], higher is better.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -26,6 +30,8 @@ from plant.settings import Evaluation
 CURVES = ("macro_auc", "map")
 MICRO_AUC = "micro_auc"
 PROPENSITY = "psp"
+Cut = Literal["tuned", "natural", "micro", "sloped"]
+CUTS: tuple[Cut, ...] = ("tuned", "natural", "micro", "sloped")
 SHORT = {"rare_f1": ("macro_f1_present", "rare"), "rare_ap": ("map", "rare")}
 
 
@@ -36,7 +42,7 @@ class Metric:
     name: str
     base: str
     k: int | None = None
-    natural: bool = False
+    cut: Cut = "tuned"
     group: str | None = None
 
     @property
@@ -55,14 +61,11 @@ def metrics(settings: Evaluation) -> dict[str, Metric]:
         found += [Metric(base + suffix, base, group=group) for base in CURVES]
         found += [Metric(f"{base}@{k}{suffix}", base, k, group=group) for base in documents.AT for k in settings.at]
         for base in (*counts.BY_NAME, *documents.BY_NAME):
-            found += [
-                Metric(base + suffix, base, group=group),
-                Metric(f"{base}@natural{suffix}", base, natural=True, group=group),
-            ]
+            for cut in CUTS if group is None else CUTS[:2]:
+                found.append(Metric(f"{base}{_at(cut)}{suffix}", base, cut=cut, group=group))
     for name, (base, group) in SHORT.items():
-        found.append(Metric(name, base, group=group))
-        if base not in CURVES:
-            found.append(Metric(f"{name}@natural", base, natural=True, group=group))
+        for cut in CUTS if base not in CURVES else CUTS[:1]:
+            found.append(Metric(f"{name}{_at(cut)}", base, cut=cut, group=group))
     return {metric.name: metric for metric in found}
 
 
@@ -73,9 +76,13 @@ def find(name: str, settings: Evaluation) -> Metric:
         InputError: no such metric (says the nearest).
 
     >>> find("rare_f1", Evaluation())
-    Metric(name='rare_f1', base='macro_f1_present', k=None, natural=False, group='rare')
+    Metric(name='rare_f1', base='macro_f1_present', k=None, cut='tuned', group='rare')
     """
     known = metrics(settings)
     if name not in known:
         raise InputError("metric", expected="the name of a metric", got=repr(name), fix=nearest(name, known))
     return known[name]
+
+
+def _at(cut: Cut) -> str:
+    return "" if cut == "tuned" else f"@{cut}"

@@ -13,31 +13,47 @@ from plant.evaluation import documents
 from plant.evaluation.curves import Kept
 from plant.evaluation.documents import Ranking, Terms
 from plant.evaluation.groups import LabelSpace
-from plant.evaluation.names import Metric
+from plant.evaluation.names import Cut, Metric
 from plant.evaluation.scores import Scores, read_scores
-from plant.evaluation.thresholds import Tuned, predict, tune
+from plant.evaluation.thresholds import Thresholds, Tuned, predict
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Test scores with the threshold that was tuned on validation scores."""
+    """Test scores with the thresholds that are tuned on validation scores."""
 
     scores: Scores
     labels: LabelSpace
-    tuned: Tuned
+    thresholds: Thresholds
     _rankings: dict[str | None, Ranking] = field(default_factory=dict, repr=False)
-    _predictions: dict[bool, sp.csr_array | None] = field(default_factory=dict, repr=False)
+    _predictions: dict[Cut, sp.csr_array | None] = field(default_factory=dict, repr=False)
 
     @property
     def truth(self) -> sp.csr_array:
         return self.scores.truth
 
-    def predictions(self, natural: bool) -> sp.csr_array | None:
-        """(N, L) boolean at the tuned or at the natural threshold; None where there is no natural one."""
-        if natural not in self._predictions:
-            threshold = self.scores.natural_threshold if natural else self.tuned.value
-            self._predictions[natural] = None if threshold is None else predict(self.scores, threshold)
-        return self._predictions[natural]
+    @property
+    def tuned(self) -> Tuned:
+        """The one threshold of all metrics that do not say another."""
+        tuned = self.thresholds.of("tuned")
+        if tuned is None:
+            raise ValueError("a run needs a tuned threshold, or validation scores to tune it on")
+        return tuned
+
+    def predictions(self, cut: Cut) -> sp.csr_array | None:
+        """(N, L) boolean at the threshold of a cut; None where there is none."""
+        if cut not in self._predictions:
+            self._predictions[cut] = self._predicted(cut)
+        return self._predictions[cut]
+
+    def _predicted(self, cut: Cut) -> sp.csr_array | None:
+        if cut == "natural":
+            threshold = self.scores.natural_threshold
+            return None if threshold is None else predict(self.scores, threshold)
+        tuned = self.thresholds.of(cut)
+        if tuned is None:
+            return None
+        return predict(self.scores, tuned.value, slope=tuned.slope, n_train=self.labels.n_train)
 
     def curve_scores(self) -> np.ndarray | Kept:
         """What AUC and AP of single labels are computed from."""
@@ -50,7 +66,7 @@ class Run:
     def terms(self, metric: Metric) -> Terms | None:
         """Terms of a metric over documents; None where it is not defined."""
         if metric.k is None:
-            predicted, truth = self.predictions(metric.natural), self.truth
+            predicted, truth = self.predictions(metric.cut), self.truth
             if predicted is None:
                 return None
             if metric.group is not None:
@@ -71,16 +87,18 @@ class Run:
         return self._rankings[group]
 
 
-def load_run(folder: Path, labels: LabelSpace, tuned: Tuned | None = None) -> Run:
+def load_run(folder: Path, labels: LabelSpace, thresholds: Thresholds | None = None) -> Run:
     """Read the validation scores for the threshold (unless it is given) and the test scores for everything else.
+
+    The threshold `tuned` is there at once; `micro` and `sloped` read the validation scores again if they are asked for.
 
     Raises:
         InputError: a score file is missing or damaged, its labels are not those of the corpus, or fewer scores
             were kept than the largest k of `evaluation.at`.
     """
-    if tuned is None:
-        tuned = tune(_read(folder, "val", labels), labels.settings)
-    return Run(_read(folder, "test", labels), labels, tuned)
+    thresholds = thresholds or Thresholds(lambda: _read(folder, "val", labels), labels)
+    thresholds.of("tuned")
+    return Run(_read(folder, "test", labels), labels, thresholds)
 
 
 def _read(folder: Path, split: str, labels: LabelSpace) -> Scores:

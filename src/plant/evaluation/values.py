@@ -12,7 +12,7 @@ from plant.evaluation import counts
 from plant.evaluation.curves import Columns, Kept, Rows, auc_and_precision, micro_auc
 from plant.evaluation.documents import Terms
 from plant.evaluation.groups import LabelSpace
-from plant.evaluation.names import CURVES, MICRO_AUC, Metric, find
+from plant.evaluation.names import CURVES, CUTS, MICRO_AUC, Cut, Metric, find
 from plant.evaluation.resamples import WIDTH, Resamples
 
 LARGEST = 16_000_000  # numbers in one (L, B) array
@@ -25,7 +25,7 @@ class Measured(Protocol):
     def labels(self) -> LabelSpace: ...
     @property
     def truth(self) -> sp.csr_array: ...
-    def predictions(self, natural: bool) -> sp.csr_array | None: ...
+    def predictions(self, cut: Cut) -> sp.csr_array | None: ...
     def curve_scores(self) -> np.ndarray | Columns | Kept: ...
     def all_scores(self) -> np.ndarray | Rows | None: ...
     def terms(self, metric: Metric) -> Terms | None: ...
@@ -59,8 +59,8 @@ def metric_values(run: Measured, names: Iterable[str], weights: np.ndarray | Non
 
 def _values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
     values = _curve_values(run, wanted, resamples)
-    for natural in (False, True):
-        values |= _count_values(run, [metric for metric in wanted if metric.natural == natural], resamples)
+    for cut in CUTS:
+        values |= _count_values(run, [metric for metric in wanted if metric.cut == cut], resamples)
     known = (*CURVES, MICRO_AUC, *counts.BY_NAME)
     terms = {metric.name: run.terms(metric) for metric in wanted if metric.base not in known}
     values |= {name: np.full(resamples.number, np.nan) for name in terms}
@@ -94,10 +94,10 @@ def _curve_values(run: Measured, wanted: list[Metric], resamples: Resamples) -> 
 
 
 def _count_values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
-    """Metrics from counts at one threshold: all of them are `natural`, or none is."""
+    """Metrics from counts, all of them at the same cut."""
     counted = [metric for metric in wanted if metric.base in counts.BY_NAME]
     values = {metric.name: np.full(resamples.number, np.nan) for metric in counted}
-    predicted = run.predictions(counted[0].natural) if counted else None
+    predicted = run.predictions(counted[0].cut) if counted else None
     if predicted is None:
         return values
     tally = counts.count(predicted, run.truth, resamples)

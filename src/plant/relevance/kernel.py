@@ -14,10 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from plant.compiled import njit
-from plant.relevance.measures import n_log_n, rounding
+from plant.relevance.measures import half_n_log_n, n_log_n, rounding
 
-MIG, CHI2, PMI, TERM_FREQUENCY = 0, 1, 2, 3
-CODES = {"mig": MIG, "shuffled": MIG, "chi2": CHI2, "pmi": PMI, "term_frequency": TERM_FREQUENCY}
+MIG, CHI2, PMI, TERM_FREQUENCY, SMOOTHED_MIG = 0, 1, 2, 3, 4
+CODES = {
+    "mig": MIG,
+    "shuffled": MIG,
+    "smoothed_mig": SMOOTHED_MIG,
+    "chi2": CHI2,
+    "pmi": PMI,
+    "term_frequency": TERM_FREQUENCY,
+}
 """The formula of each measure, by the names of `measures.FORMULAS`."""
 
 STEPS = 2**24  # relevance is a whole number of 2^-24, as in `selection.normalised`
@@ -41,7 +48,8 @@ class Marginals(NamedTuple):
     n_documents: int
     n_token: np.ndarray  # uint32[V], documents with each token
     order: np.ndarray  # uint32, tokens that may be chosen, by n_token descending
-    table: np.ndarray  # float64[N + 1], n log n
+    table: np.ndarray  # float64[N + 3], n log n
+    half: np.ndarray  # float64[N + 1], the same of n + 1/2
     margin: np.ndarray  # float64[V], n log n of n_token and of N - n_token: a token's part of `measures.mig`
 
 
@@ -71,15 +79,16 @@ class _Scratch(NamedTuple):
 
 def marginals(n_token: np.ndarray, order: np.ndarray, n_documents: int) -> Marginals:
     """Of `contingency.document_frequency` and `selection.candidates`."""
-    table = n_log_n(n_documents)
+    table, half = n_log_n(n_documents + 2), half_n_log_n(n_documents)
     margin = table[n_token] + table[n_documents - n_token]
-    return Marginals(n_documents, n_token.astype(np.uint32), order.astype(np.uint32), table, margin)
+    return Marginals(n_documents, n_token.astype(np.uint32), order.astype(np.uint32), table, half, margin)
 
 
 def rule(measure: str, *, k: int, sign: str, min_documents: int, n_documents: int, n_tokens: int) -> Rule:
     """The rule of a measure that has a formula; k, sign and min_documents as in `settings.Relevance`."""
     bits = np.uint64(max(1, (n_tokens - 1).bit_length()))
-    return Rule(CODES[measure], k, sign == "positive", min_documents, rounding(n_documents), bits)
+    noise = rounding(n_documents + 2 * (measure == "smoothed_mig"))
+    return Rule(CODES[measure], k, sign == "positive", min_documents, noise, bits)
 
 
 @njit()
@@ -195,6 +204,9 @@ def _score(met: int, said: int, n_label: int, among: Marginals, rule: Rule, scra
     if rule.measure == MIG:
         for i in range(met):
             value[i] = _mig(np.int64(joint[touched[i]]), touched[i], n_label, among, rule)
+    elif rule.measure == SMOOTHED_MIG:
+        for i in range(met):
+            value[i] = _smoothed_mig(np.int64(joint[touched[i]]), touched[i], n_label, among, rule)
     elif rule.measure == CHI2:
         for i in range(met):
             value[i] = _chi2(np.int64(joint[touched[i]]), touched[i], n_label, among)
@@ -232,6 +244,19 @@ def _mig(joint: int, token: int, label: int, among: Marginals, rule: Rule) -> fl
 
 
 @njit()
+def _smoothed_mig(joint: int, token: int, label: int, among: Marginals, rule: Rule) -> float:
+    """`measures.smoothed_mig`, its sums in the same order."""
+    table, half, total, in_all = among.table, among.half, among.n_documents, np.int64(among.n_token[token])
+    cells = half[joint] + half[label - joint] + half[in_all - joint] + half[total - label - in_all + joint]
+    margins = (table[in_all + 1] + table[total - in_all + 1]) + (table[label + 1] + table[total - label + 1])
+    value = (cells - margins + table[total + 2]) / (total + 2)
+    association = total * joint - label * in_all
+    kept = (total + 2) * (2 * joint + 1) - 2 * (label + 1) * (in_all + 1)
+    same = (association > 0 and kept > 0) or (association < 0 and kept < 0)
+    return value if same and value > rule.noise else 0.0
+
+
+@njit()
 def _chi2(joint: int, token: int, label: int, among: Marginals) -> float:
     """`measures.chi2`, its products in the same order."""
     total, in_all = float(among.n_documents), float(among.n_token[token])
@@ -251,6 +276,8 @@ def _absent(token: int, label: int, among: Marginals, rule: Rule) -> float:
     """The measure of a token that never occurs with the label."""
     if rule.measure == MIG:
         return _mig(0, token, label, among, rule)
+    if rule.measure == SMOOTHED_MIG:
+        return _smoothed_mig(0, token, label, among, rule)
     return _chi2(0, token, label, among) if rule.measure == CHI2 else 0.0
 
 

@@ -12,8 +12,8 @@ Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0)]
 
-MEASURES = ("mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description")
-Measure = Literal["mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description"]
+MEASURES = ("mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description")
+Measure = Literal["mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description"]
 BASELINES = ("tfidf_linear", "mig_log_odds", "combined", "descriptions", "mentions")
 Baseline = Literal["tfidf_linear", "mig_log_odds", "combined", "descriptions", "mentions"]
 Channel = Literal["network", "log_odds", "linear", "descriptions", "mentions", "prior"]

@@ -54,8 +54,9 @@ class Pretraining(Optimisation):
     """A Stage 1 recipe (Eq. 2)."""
 
     measure: Measure = "mig"
-    """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; random and shuffled are
-    controls; description takes the words of the label's description (choice C28)."""
+    """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; smoothed_mig counts
+    half a document more in every cell; random and shuffled are controls; description takes the words of the label's
+    description (choice C28)."""
     objective: Literal["pairwise", "mse", "approx_ndcg"] = "pairwise"
     """pairwise: Eq. 2; mse: ablation 7; approx_ndcg: what the authors' public code optimises (choice C23)."""
     temperature: Rate = 0.1

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from plant.evaluation.groups import LabelSpace
 from plant.evaluation.runs import Run
 from plant.evaluation.scores import Scores
-from plant.evaluation.thresholds import Tuned
+from plant.evaluation.thresholds import Thresholds, Tuned
 from plant.evaluation.values import metric_values
 from plant.f1 import best_threshold
 from plant.settings import Evaluation
@@ -129,7 +129,7 @@ def take(run: Run, rows: np.ndarray) -> Run:
     ids = tuple(str(row) for row in rows)
     truth = sp.csr_array(scores.truth[rows])
     part = Scores(ids, scores.label_names, truth, truth, scores.dense[rows], scores.top, scores.natural_threshold)
-    return Run(part, run.labels, run.tuned)
+    return Run(part, run.labels, run.thresholds)
 
 
 def _run(scores: np.ndarray, truth: np.ndarray, space: LabelSpace) -> Run:
@@ -139,7 +139,8 @@ def _run(scores: np.ndarray, truth: np.ndarray, space: LabelSpace) -> Run:
     true = sp.csr_array(truth)
     ids = tuple(map(str, range(truth.shape[0])))
     all_scores = Scores(ids, space.names, true, true, dense, space.settings.top, 0.0)
-    return Run(all_scores, space, Tuned(tuned.value, "macro_f1_present", tuned.objective))
+    found = {"tuned": Tuned(tuned.value, "macro_f1_present", tuned.objective)}
+    return Run(all_scores, space, Thresholds.known(space, found))
 
 
 def _quantities(

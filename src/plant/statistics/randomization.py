@@ -28,7 +28,7 @@ from plant import seeds
 from plant.evaluation.curves import BLOCK, Columns, Kept
 from plant.evaluation.documents import Terms
 from plant.evaluation.groups import LabelSpace
-from plant.evaluation.names import Metric
+from plant.evaluation.names import Cut, Metric
 from plant.evaluation.values import Measured, metric_values
 from plant.f1 import half_codes, scores_of_half_codes
 from plant.statistics.systems import Comparison, number_of_documents, require_same_documents
@@ -121,8 +121,8 @@ class Stacked:
     def truth(self) -> sp.csr_array:
         return _stack(self.first.truth, self.second.truth)
 
-    def predictions(self, natural: bool) -> sp.csr_array | None:
-        first, second = self.first.predictions(natural), self.second.predictions(natural)
+    def predictions(self, cut: Cut) -> sp.csr_array | None:
+        first, second = self.first.predictions(cut), self.second.predictions(cut)
         return None if first is None or second is None else _stack(first, second)
 
     def curve_scores(self) -> RanksInColumns | Kept:

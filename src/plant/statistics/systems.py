@@ -14,7 +14,7 @@ from plant.evaluation.groups import LabelSpace, read_label_space
 from plant.evaluation.names import find
 from plant.evaluation.runs import Run, load_run
 from plant.evaluation.scores import Scores, count_documents
-from plant.evaluation.thresholds import Tuned
+from plant.evaluation.thresholds import Thresholds
 from plant.evaluation.values import metric_values
 from plant.settings import Evaluation, Statistics
 
@@ -29,13 +29,13 @@ class Comparison:
     labels: LabelSpace
     settings: Statistics
 
-    thresholds: dict[Path, Tuned] = field(default_factory=dict, repr=False)
+    thresholds: dict[Path, Thresholds] = field(default_factory=dict, repr=False)
     """Of the runs that were read: tuning takes longer than reading."""
 
     def run(self, folder: Path) -> Run:
         """Read a run; its threshold is tuned the first time only."""
         run = load_run(folder, self.labels, self.thresholds.get(folder))
-        self.thresholds[folder] = run.tuned
+        self.thresholds[folder] = run.thresholds
         return run
 
     @property
