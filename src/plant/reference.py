@@ -30,7 +30,8 @@ UNITS = {
     "ndcg_k": "tokens", "negatives": "labels", "ngrams": "words", "patience": "epochs", "pool_size": "dimensions",
     "rank": "dimensions", "rare_below": "documents", "reasons": "words", "residual": "tokens",
     "residual_folds": "folds", "resamples": "resamples", "rows_in_memory": "rows",
-    "smoothing": "documents", "threads": "threads", "top": "labels", "train_size": "documents", "vocabulary": "tokens",
+    "smoothing": "documents", "threads": "threads", "top": "labels", "train_size": "documents",
+    "val_size": "documents", "vocabulary": "tokens",
     "words": "words", "words_per_note": "words",
 }  # fmt: skip
 """Units of numeric keys. A key that is not here has none (a ratio, a seed, a version)."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from plant import seeds
 from plant.corpus.documents import canonical
-from plant.corpus.draws import cut_train, stratified
+from plant.corpus.draws import cut, stratified
 from plant.errors import InputError
 
 CORPORA = st.lists(
@@ -51,7 +51,7 @@ def test_a_smaller_training_split_is_part_of_a_larger_one(labels, seed: int, dra
     frame = frame_of(labels, others=5)
     size = data.draw(st.integers(1, len(labels)))
     larger = data.draw(st.integers(size, len(labels)))
-    small, large = (cut_train(frame, n, draw=draw, seed=seed) for n in (size, larger))
+    small, large = (cut(frame, n, draw=draw, seed=seed) for n in (size, larger))
     assert (small["split"] == "train").sum() == size
     assert (large["split"] == "train").sum() == larger
     assert set(small["document_id"]) <= set(large["document_id"])
@@ -75,13 +75,13 @@ def test_the_order_of_the_documents_plays_no_part(labels, seed: int, random, dat
 def test_the_random_draw_is_the_start_of_one_permutation() -> None:
     frame = frame_of([["a"]] * 30, others=4)
     order = seeds.generator(3, "corpus", "train_size").permutation(30)
-    kept = cut_train(frame, 12, draw="random", seed=3).filter(pl.col("split") == "train")["document_id"]
+    kept = cut(frame, 12, draw="random", seed=3).filter(pl.col("split") == "train")["document_id"]
     assert set(kept) == {f"d{i:05d}" for i in order[:12]}
 
 
 def test_another_seed_gives_another_draw() -> None:
     frame = frame_of(zipf_corpus(200, 30, 4))
-    draws = [cut_train(frame, 50, draw="stratified", seed=seed)["document_id"].to_list() for seed in (0, 0, 1)]
+    draws = [cut(frame, 50, draw="stratified", seed=seed)["document_id"].to_list() for seed in (0, 0, 1)]
     assert draws[0] == draws[1] != draws[2]
 
 
@@ -134,7 +134,7 @@ def test_labels_are_nearer_to_their_proportion_than_by_chance(size: int) -> None
     frequent = wanted >= 1
 
     def unevenness(draw: str, seed: int) -> float:
-        kept = cut_train(frame, size, draw=draw, seed=seed)  # type: ignore[arg-type]
+        kept = cut(frame, size, draw=draw, seed=seed)  # type: ignore[arg-type]
         return float(np.abs(counts(kept["labels"].to_list()) - wanted)[frequent].mean())
 
     ours = [unevenness("stratified", seed) for seed in range(3)]
@@ -153,7 +153,7 @@ def test_draws_do_not_favour_documents_with_many_labels() -> None:
 def test_more_training_documents_than_there_are_is_an_error() -> None:
     for draw in ("random", "stratified"):
         with pytest.raises(InputError, match="at most the 2"):
-            cut_train(frame_of([["a"], ["a"]]), 3, draw=draw, seed=0)  # type: ignore[arg-type]
+            cut(frame_of([["a"], ["a"]]), 3, draw=draw, seed=0)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

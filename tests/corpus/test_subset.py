@@ -155,6 +155,20 @@ def test_a_smaller_training_split_keeps_split_and_label_space(whole: Path, tmp_p
         assert load_labels(tmp_path / draw).counts[0].sum() == after["train"]["labels"].list.len().sum()
 
 
+def test_a_smaller_validation_split_leaves_train_and_test_alone(whole: Path, tmp_path: Path) -> None:
+    before = corpus_of(whole)
+    build_subset(subset_of(val_size=20), whole, tmp_path / "20")
+    build_subset(subset_of(val_size=30, draw="stratified"), whole, tmp_path / "30")
+    cut, larger = corpus_of(tmp_path / "20"), corpus_of(tmp_path / "30")
+    for name in ("train", "test"):
+        assert cut[name].equals(before[name])
+    ids = [set(table["val"]["document_id"]) for table in (cut, larger, before)]
+    assert ids[0] < ids[1] < ids[2]
+    assert len(ids[0]) == len(cut["val"]) == 20
+    assert cut["labels"]["label"].equals(before["labels"]["label"])
+    assert statistics(tmp_path / "20")["split"] == statistics(whole)["split"]  # what scores are compared by
+
+
 def test_sizes_that_are_not_the_published_ones_are_said(
     whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,7 +202,8 @@ def test_an_open_whole_has_open_subsets(whole: Path, tmp_path: Path) -> None:
         ({"labels": {"train_at_least": 299}}, "none .* without_labels_of_the_label_space"),
         ({"labels": {"keep": "{folder}/absent.txt"}}, "expected a file"),
         ({"split": {"ids": {"train": "{folder}/unknown.txt"}}}, "1 unknown of 1 ids"),
-        ({"train_size": 10_000}, "at most the"),
+        ({"train_size": 10_000}, "at most the .* training documents"),
+        ({"val_size": 10_000}, "at most the .* validation documents"),
     ],
 )
 def test_what_cannot_be_made_is_one_error_and_leaves_nothing(

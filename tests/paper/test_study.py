@@ -35,7 +35,7 @@ def contrasts(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> d
         for metric in settings.statistics.metrics:
             difference, error = rng.normal(0.03, 0.06), rng.uniform(0.01, 0.03)
             rows.setdefault(cell.experiment, []).append({
-                "system": cell.system, "against": cell.against, "metric": metric, "value": 0.4 + difference,
+                "system": cell.system, "against": cell.opponent, "metric": metric, "value": 0.4 + difference,
                 "value_against": 0.4, "difference": difference, "error_documents": error, "error_seeds": error / 2,
                 "n_seeds": 5, "degrees": 9.0, "low": difference - 2 * error, "high": difference + 2 * error,
                 "p": float(np.exp(-abs(difference) / error)),
@@ -108,6 +108,13 @@ def test_a_missing_contrast_is_one_clear_error(settings: Settings, contrasts: di
         ({"experiment": "nowhere"}, "unknown name 'nowhere'"),
         ({"system": "plant_chi"}, "has no 'plant_chi'"),
         ({"against": "plant_short"}, "compared with itself"),
+        ({"against_experiment": "vague_180_trained"}, "vague_180_trained has no 'random_init_short'"),
+        ({"against_experiment": "vague_720_trainde"}, "against_experiment: unknown name"),
+        ({"against_experiment": "clear_180_trained"}, "cut from 'clear_720', not from 'vague_720'"),
+        (
+            {"experiment": "codiesp_en", "system": "plant", "against": "plant_long", "against_experiment": "recipes"},
+            r"has the seeds \[0, 1, 2\], \[0, 1, 2, 3, 4\] are compared",
+        ),
     ],
 )
 def test_a_study_may_only_name_what_is_there(change: dict, message: str) -> None:
@@ -147,5 +154,34 @@ def test_the_design_counts_networks_once_and_evidence_without_one_as_none(settin
         "plant_static": 3,
         "plant_residual": 3,
     }  # of the experiment recipes
-    real = {"plant": 5 + 3, "random_init": 5 + 3, "static_attention": 5 + 3}  # of CodiEsp in English and in Spanish
-    assert f"from {sum(trained.values()) + sum(real.values())} trained networks" in text
+    real = {"plant": 5 + 5, "random_init": 5 + 5, "static_attention": 5 + 5}  # of CodiEsp in English and in Spanish
+    laws = 2
+    assert f"from {sum(trained.values()) + sum(real.values()) + laws} trained networks" in text
+
+
+def test_a_row_may_compare_two_experiments(settings: Settings, contrasts: dict[str, Path]) -> None:
+    """Another backbone on the same documents: the opponent stands under its experiment's name everywhere."""
+    config = yaml.safe_load((ROOT / "config" / "when.yaml").read_text(encoding="utf-8"))
+    first = config["studies"][NAME]["cells"][0]
+    experiment = first["experiment"]
+    config["experiments"]["elsewhere"] = config["experiments"][experiment] | {"backbone": "trained"}
+    row = {"experiment": experiment, "system": first["system"], "against": first["system"], "title": "backbone"}
+    config["studies"] = {NAME: config["studies"][NAME] | {"cells": [row | {"against_experiment": "elsewhere"}]}}
+    changed = load(config)
+    (cell,) = changed.studies[NAME].cells
+    assert cell.opponent == f"elsewhere:{first['system']}"
+    assert cell.sides == ((experiment, first["system"]), ("elsewhere", first["system"]))
+    with pytest.raises(InputError, match=f"against {cell.opponent}"):
+        read_study(changed, changed.studies[NAME], contrasts)
+    table = pl.read_parquet(contrasts[experiment])
+    table = table.with_columns(pl.lit(cell.opponent).alias("against"), pl.lit(first["system"]).alias("system"))
+    table = table.unique("metric", maintain_order=True)
+    path = contrasts[experiment].with_name("elsewhere.parquet")
+    table.write_parquet(path)
+    found = read_study(changed, changed.studies[NAME], {experiment: path})
+    assert found.effects.height == len(changed.studies[NAME].metrics)
+    page = "\n".join(design_of(changed, changed.studies[NAME]))
+    backbone = settings.experiments[experiment].backbone
+    assert f"| {backbone} / trained |" in page
+    seeds = len(settings.experiments[experiment].seeds)
+    assert f"{2 * seeds} trained networks" in page  # the same system on two backbones

@@ -148,12 +148,12 @@ def system_of(variant):
     return paper_jobs.system_of(SETTINGS.variants[variant])
 
 
-def score_folders(experiment, system):
-    """The score folders of a system: one a seed, one alone for a baseline."""
+def score_folders(experiment, system, seeds=None):
+    """The score folders of a system: one a seed (of the experiment, or of `seeds`), one alone for a baseline."""
     settings = SETTINGS.experiments[experiment]
     baseline = system in plant_settings.BASELINES
     backbone = "words" if baseline else settings.backbone
-    seeds = (0,) if baseline else settings.seeds
+    seeds = (0,) if baseline else seeds or settings.seeds
     return [f"{R}/evaluation/{settings.dataset}/{backbone}/{system_of(system)}/seed{seed}" for seed in seeds]
 
 

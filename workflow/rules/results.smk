@@ -150,7 +150,17 @@ def paper_settings(wildcards):
 def study_pairs(experiment):
     """The pairs of systems of an experiment that the studies compare."""
     cells = [cell for study in SETTINGS.studies.values() for cell in study.cells]
-    return list(dict.fromkeys((cell.system, cell.against) for cell in cells if cell.experiment == experiment))
+    return list(dict.fromkeys((cell.system, cell.opponent) for cell in cells if cell.experiment == experiment))
+
+
+def study_systems(experiment):
+    """System, as `study_pairs` names it -> its folders of scores; those of another experiment stand there as
+    `<experiment>:<system>`."""
+    found = {}
+    for name in dict.fromkeys(name for pair in study_pairs(experiment) for name in pair):
+        place, _, system = name.rpartition(":")
+        found[name] = score_folders(place or experiment, system, SETTINGS.experiments[experiment].seeds)
+    return found
 
 
 def study_experiments(study):

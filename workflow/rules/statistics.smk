@@ -88,8 +88,8 @@ rule contrasts:
     input:
         scores=lambda wildcards: [
             f"{folder}/{file}"
-            for system in dict.fromkeys(name for pair in study_pairs(wildcards.experiment) for name in pair)
-            for folder in score_folders(wildcards.experiment, system)
+            for folders in study_systems(wildcards.experiment).values()
+            for folder in folders
             for file in SCORES
         ],
         labels=experiment_labels,
@@ -109,7 +109,7 @@ rule contrasts:
         settings=lambda wildcards: section(
             evaluation=SETTINGS.evaluation,
             statistics=SETTINGS.statistics,
-            systems=system_map(wildcards.experiment),
+            systems=study_systems(wildcards.experiment),
             pairs=study_pairs(wildcards.experiment),
         ),
         rooms=digest("statistics", "evaluation", "f1.py"),

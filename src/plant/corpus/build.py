@@ -188,11 +188,11 @@ def write(
     private: bool,
     labels: pl.Series | None = None,
 ) -> None:
-    """Cut the training split and write the files of `FILES`, all of them or none.
+    """Cut the training and validation splits and write the files of `FILES`, all of them or none.
 
     Args:
-        documents: in the order of the corpus, with the whole training split.
-        dataset: `train_size`, `draw`, `expected` and the split's seed are read.
+        documents: in the order of the corpus, with the whole splits.
+        dataset: `train_size`, `val_size`, `draw`, `expected` and the split's seed are read.
         counts: of label cleaning.
         out: folder of the corpus.
         names: of the split and of the label space.
@@ -201,7 +201,9 @@ def write(
     """
     labels = report.label_names(documents.frame) if labels is None else labels
     identity = report.identity(documents.frame, labels, names)
-    frame = draws.cut_train(documents.frame, dataset.train_size, draw=dataset.draw, seed=dataset.split.seed)
+    frame = documents.frame
+    for split, size in (("train", dataset.train_size), ("val", dataset.val_size)):
+        frame = draws.cut(frame, size, draw=dataset.draw, seed=dataset.split.seed, split=split)
     arrays = report.label_arrays(frame, labels)
     statistics = report.statistics(frame, arrays["counts"]) | {
         **identity,

@@ -1,4 +1,4 @@
-"""Smaller training splits: at random, or with every label in proportion. A larger draw holds every smaller one."""
+"""Smaller splits: at random, or with every label in proportion. A larger draw holds every smaller one."""
 
 from __future__ import annotations
 
@@ -11,35 +11,41 @@ from plant import seeds
 from plant.errors import InputError
 
 
-def cut_train(
-    frame: pl.DataFrame, size: int | None, *, draw: Literal["random", "stratified"], seed: int
+def cut(
+    frame: pl.DataFrame,
+    size: int | None,
+    *,
+    draw: Literal["random", "stratified"],
+    seed: int,
+    split: Literal["train", "val"] = "train",
 ) -> pl.DataFrame:
-    """Keep `size` training documents, without replacement; a larger size holds every smaller one.
+    """Keep `size` documents of a split, without replacement; a larger size holds every smaller one.
 
     Args:
         frame: columns `document_id`, `labels` and `split`; the rows of other splits are kept.
         size: documents; None: all of them.
         draw: `random`, or `stratified`, which spreads every label as it is spread over the whole split (choice C21).
         seed: of the draw.
+        split: that is cut. The test split never is: scores of two test splits are not comparable.
 
     Raises:
-        InputError: there are fewer training documents.
+        InputError: the split has fewer documents.
     """
     if size is None:
         return frame
-    rows = np.flatnonzero((frame["split"] == "train").to_numpy())
+    rows = np.flatnonzero((frame["split"] == split).to_numpy())
     if size > len(rows):
         raise InputError(
-            "train_size",
-            expected=f"at most the {len(rows)} training documents",
+            f"{split}_size",
+            expected=f"at most the {len(rows)} {'training' if split == 'train' else 'validation'} documents",
             got=str(size),
             fix="Lower it, or leave it out to keep all.",
         )
     if draw == "random":
-        leave = seeds.generator(seed, "corpus", "train_size").permutation(rows)[size:]
+        leave = seeds.generator(seed, "corpus", f"{split}_size").permutation(rows)[size:]
     else:
-        train = frame[rows]
-        leave = np.delete(rows, stratified(train["document_id"], train["labels"], size, seed=seed))
+        whole = frame[rows]
+        leave = np.delete(rows, stratified(whole["document_id"], whole["labels"], size, seed=seed))
     keep = np.ones(len(frame), dtype=bool)
     keep[leave] = False
     return frame.filter(pl.Series(keep))

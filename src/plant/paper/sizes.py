@@ -37,7 +37,7 @@ def find_sizes(settings: Settings, dataset: str, backbone: str) -> Sizes | None:
 
     A field is taken from the first that has it: `expected` of the config, the statistics of the corpus (if it was
     made), the settings of its generator, and for a subset the dataset that it is a part of (an upper bound).
-    `train_size` and `labels.top` bound what they say.
+    `train_size`, `val_size` and `labels.top` bound what they say.
     """
     chosen = settings.datasets[dataset]
     ways = {
@@ -57,9 +57,10 @@ def find_sizes(settings: Settings, dataset: str, backbone: str) -> Sizes | None:
         return None
     train = int(found["train"])
     held_out = chosen.split.val / (chosen.split.train + chosen.split.val) if chosen.split.val else 0.0
+    val = int(train * held_out if found["val"] is None else found["val"])
     return Sizes(
         train=min(train, chosen.train_size or train),
-        val=int(train * held_out if found["val"] is None else found["val"]),
+        val=min(val, chosen.val_size or val),
         test=int(found["test"]),
         labels=min(int(found["labels"]), chosen.labels.top or int(found["labels"])),
         tokens=found["tokens"],

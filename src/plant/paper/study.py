@@ -84,12 +84,12 @@ def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) 
     for place, cell in enumerate(study.cells):
         table = read_table(Path(contrasts[cell.experiment]), COLUMNS).select(COLUMNS)
         found = table.filter(
-            pl.col("system") == cell.system, pl.col("against") == cell.against, pl.col("metric").is_in(study.metrics)
+            pl.col("system") == cell.system, pl.col("against") == cell.opponent, pl.col("metric").is_in(study.metrics)
         )
         if found.height != len(study.metrics):
             raise InputError(
                 str(contrasts[cell.experiment]),
-                expected=f"{cell.system} against {cell.against} for {', '.join(study.metrics)}",
+                expected=f"{cell.system} against {cell.opponent} for {', '.join(study.metrics)}",
                 got=f"{found.height} row(s)", fix="Delete the file and run again.",
             )  # fmt: skip
         keys = {"cell": place, "group": cell.group, "row": title_of(cell), "experiment": cell.experiment}

@@ -38,7 +38,7 @@ def epochs(settings: Settings, system: str) -> tuple[int, int] | None:
 
 def is_equal(settings: Settings, cell: Cell) -> bool:
     """Whether both sides of a row have as many epochs in all; True where a side has no network."""
-    both = [epochs(settings, name) for name in (cell.system, cell.against)]
+    both = [epochs(settings, name) for _, name in cell.sides]
     totals = {sum(each) for each in both if each is not None}
     return len(totals) < 2
 
@@ -48,8 +48,8 @@ def design_of(settings: Settings, study: Study) -> Iterator[str]:
     runs = {
         (experiment.dataset, experiment.backbone, network_of(settings.variants[name]), seed)
         for cell in study.cells
-        for experiment in [settings.experiments[cell.experiment]]
-        for name in (cell.system, cell.against)
+        for place, name in cell.sides
+        for experiment in [settings.experiments[place]]
         if epochs(settings, name) is not None
         for seed in experiment.seeds
     }
@@ -67,12 +67,15 @@ def design_of(settings: Settings, study: Study) -> Iterator[str]:
     yield "| Group | Setting | Dataset | Backbone | System | Against | Epochs (Stage 1 + 2) | Seeds |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for cell in study.cells:
-        experiment = settings.experiments[cell.experiment]
-        sides = " / ".join(_epochs(settings, name) for name in (cell.system, cell.against))
-        seeds = ", ".join(map(str, experiment.seeds))
+        both = [settings.experiments[place] for place, _ in cell.sides]
+        dataset, backbone = (
+            " / ".join(dict.fromkeys(getattr(each, key) for each in both)) for key in ("dataset", "backbone")
+        )
+        sides = " / ".join(_epochs(settings, name) for _, name in cell.sides)
+        seeds = ", ".join(map(str, both[0].seeds))
         yield (
-            f"| {cell.group} | {title_of(cell)} | {experiment.dataset} | {experiment.backbone} | {cell.system} | "
-            f"{cell.against} | {sides} | {seeds} |"
+            f"| {cell.group} | {title_of(cell)} | {dataset} | {backbone} | {cell.system} | {cell.against} | {sides} | "
+            f"{seeds} |"
         )
 
 

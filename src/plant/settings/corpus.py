@@ -37,7 +37,7 @@ class Split(Frozen):
     test: Fraction = 0.2
     """Fraction of documents."""
     seed: int = 0
-    """Of the seeded split and of `train_size`."""
+    """Of the seeded split, of `train_size` and of `val_size`."""
     ids: dict[Literal["train", "val", "test"], str] | None = None
     """Published id lists, one path a split (a file with one document id a line). Replaces the fractions."""
     table: str | None = None
@@ -129,9 +129,11 @@ class _Dataset(Frozen):
     """Which labels are kept."""
     train_size: Positive | None = None
     """Keep this many training documents (drawn by the split's seed). None: all."""
+    val_size: Positive | None = None
+    """Keep this many validation documents, drawn likewise. None: all. Test is never cut."""
     draw: Literal["random", "stratified"] = "stratified"
-    """How `train_size` draws: at random, or with every label in proportion (choice C21). Either way a larger draw holds
-    every smaller one."""
+    """How `train_size` and `val_size` draw: at random, or with every label in proportion (choice C21). Either way a
+    larger draw holds every smaller one."""
     expected: Expected = Expected()
     """Published sizes of this corpus."""
     descriptions: str | None = None

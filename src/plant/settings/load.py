@@ -221,17 +221,30 @@ def _study(settings: Settings, name: str) -> Iterator[str]:
             yield f"studies.{name}.metrics: {metric!r} is not among statistics.metrics"
     for place, cell in enumerate(study.cells):
         path = f"studies.{name}.cells.{place}"
-        experiment = settings.experiments.get(cell.experiment)
-        if experiment is None:
-            fix = nearest(cell.experiment, settings.experiments)
-            yield f"{path}.experiment: unknown name {cell.experiment!r}. {fix}"
-            continue
-        systems = [*experiment.variants, *experiment.baselines]
-        for key, system in (("system", cell.system), ("against", cell.against)):
+        unknown = False
+        keys = (("experiment", "system"), ("against_experiment", "against"))
+        for (where, key), (name_, system) in zip(keys, cell.sides, strict=True):
+            experiment = settings.experiments.get(name_)
+            if experiment is None:
+                unknown = True
+                yield f"{path}.{where}: unknown name {name_!r}. {nearest(name_, settings.experiments)}"
+                break
+            systems = [*experiment.variants, *experiment.baselines]
             if system not in systems:
-                yield f"{path}.{key}: {cell.experiment} has no {system!r}. {nearest(system, systems)}"
-        if cell.system == cell.against:
+                yield f"{path}.{key}: {name_} has no {system!r}. {nearest(system, systems)}"
+        if cell.sides[0] == cell.sides[1]:
             yield f"{path}: {cell.system!r} is compared with itself"
+        if not unknown:
+            yield from _other_experiment(settings, path, *(settings.experiments[name_] for name_, _ in cell.sides))
+
+
+def _other_experiment(settings: Settings, path: str, ours: Experiment, theirs: Experiment) -> Iterator[str]:
+    """Faults of a difference between two experiments."""
+    wholes = [settings.whole(each.dataset) for each in (ours, theirs) if each.dataset in settings.datasets]
+    if len(set(wholes)) > 1:
+        yield f"{path}.against_experiment: its dataset is cut from {wholes[1]!r}, not from {wholes[0]!r}"
+    if not set(ours.seeds) <= set(theirs.seeds):
+        yield f"{path}.against_experiment: it has the seeds {list(theirs.seeds)}, {list(ours.seeds)} are compared"
 
 
 def _evidence_of(settings: Settings, experiment: str) -> Iterator[tuple[str, Evidence]]:

@@ -107,20 +107,34 @@ class Experiment(Frozen):
 
 
 class Cell(Frozen):
-    """One row of a study: the difference between two systems of an experiment."""
+    """One row of a study: the difference between two systems, of one experiment or of two on the same test split."""
 
     experiment: Name
     """Whose seeds and test documents are compared."""
     system: Name
     """Of the experiment."""
     against: Name
-    """Of the same experiment; the difference is `system` minus `against`."""
+    """The difference is `system` minus `against`."""
+    against_experiment: Name | None = None
+    """Of `against`, where it is another one (another backbone, other training documents): on the same dataset or one
+    cut from the same. The seeds of `experiment` are compared. None: the same experiment."""
     group: str = ""
     """Rows of one group stand together; the effects of factors are estimated within a group."""
     levels: dict[str, str | float] = Field(default_factory=dict)
     """Factor -> its level in this row."""
     title: str | None = None
     """How tables and figures print the row. None: its levels."""
+
+    @property
+    def sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Experiment and name of the two systems."""
+        return (self.experiment, self.system), (self.against_experiment or self.experiment, self.against)
+
+    @property
+    def opponent(self) -> str:
+        """How the contrasts of the experiment name `against`: with its experiment where that is another one."""
+        elsewhere = self.against_experiment not in {None, self.experiment}
+        return f"{self.against_experiment}:{self.against}" if elsewhere else self.against
 
 
 class Study(Frozen):
