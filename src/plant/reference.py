@@ -21,18 +21,18 @@ Schema = Mapping[str, Any]
 
 UNITS = {
     "accumulation": "batches", "admissions": "admissions", "at": "labels", "attention_documents": "documents",
-    "attention_heads": "heads", "backbone_from_epoch": "epoch", "batch_size": "documents", "chunk_tokens": "tokens",
-    "clip": "L2 norm", "codes": "codes", "codes_per_admission": "codes", "dense_limit": "labels", "epochs": "epochs",
-    "folds": "folds", "frequency_groups": "documents", "hard_negatives": "labels", "head_learning_rate": "per update",
+    "attention_heads": "heads", "backbone_from_epoch": "epoch", "batch_size": "documents",
+    "character_ngrams": "characters", "chunk_tokens": "tokens", "clip": "L2 norm", "codes": "codes",
+    "codes_per_admission": "codes", "dense_limit": "labels", "epochs": "epochs", "folds": "folds",
+    "frequency_groups": "documents", "hard_negatives": "labels", "head_learning_rate": "per update",
     "heads": "heads", "hidden_size": "dimensions", "k": "tokens", "layers": "layers", "learning_rate": "per update",
     "log_odds_k": "words", "max_features": "features", "max_negatives": "documents", "max_tokens": "tokens",
     "max_words": "words", "memory_gb": "GB", "min_count": "documents", "min_documents": "documents",
     "ndcg_k": "tokens", "negatives": "labels", "ngrams": "words", "patience": "epochs", "pool_size": "dimensions",
-    "rank": "dimensions", "rare_below": "documents", "reasons": "words", "residual": "tokens",
-    "residual_folds": "folds", "resamples": "resamples", "rows_in_memory": "rows",
-    "smoothing": "documents", "threads": "threads", "top": "labels", "train_size": "documents",
-    "val_size": "documents", "vocabulary": "tokens",
-    "words": "words", "words_per_note": "words",
+    "rank": "dimensions", "rare_below": "documents", "reasons": "words", "resamples": "resamples",
+    "residual": "tokens", "residual_folds": "folds", "rows_in_memory": "rows", "smoothing": "documents",
+    "threads": "threads", "top": "labels", "train_size": "documents", "val_size": "documents",
+    "vocabulary": "tokens", "words": "words", "words_per_note": "words",
 }  # fmt: skip
 """Units of numeric keys. A key that is not here has none (a ratio, a seed, a version)."""
 

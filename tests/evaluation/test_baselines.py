@@ -209,7 +209,7 @@ def test_worker_processes_change_no_score(corpus, tmp_path, monkeypatch):
 
 
 def test_no_words_left_is_one_clear_error(corpus, tmp_path):
-    with pytest.raises(InputError, match="words in 61 or more training documents, got none"):
+    with pytest.raises(InputError, match="n-grams in 61 or more training documents, got none"):
         linear(corpus, tmp_path, ONE_C.model_copy(update={"min_documents": 61, "ngrams": 1}))
     assert not list(tmp_path.iterdir())
 

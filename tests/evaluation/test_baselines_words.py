@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from plant.evaluation.baselines_words import largest, tfidf
+from plant.evaluation.baselines_words import largest, tfidf, word_grams
 
 
 def test_tfidf_values_are_scikit_learns():
@@ -16,7 +16,8 @@ def test_tfidf_values_are_scikit_learns():
         idf = dict(zip(names, vectorizer.idf_, strict=True))
         matrix = vectorizer.transform(texts)
         for text, row in zip(texts, matrix.toarray(), strict=True):
-            assert tfidf(text, idf, ngrams=ngrams) == pytest.approx({names[i]: row[i] for i in np.flatnonzero(row)})
+            values = tfidf(word_grams(text, ngrams), idf)
+            assert values == pytest.approx({names[i]: row[i] for i in np.flatnonzero(row)})
 
 
 def test_the_largest_weights_are_those_of_a_full_sort():

@@ -17,7 +17,7 @@ SCORES = "results/evaluation/small"
 CONFIG = {
     "datasets": {
         "small": {
-            "source": "mimic3", "credentialed": False,
+            "source": "mimic3", "credentialed": False, "category_ends": ".",
             "generate": {"admissions": 160, "codes": 25, "words": 400, "words_per_note": 25},
         }
     },
@@ -28,7 +28,10 @@ CONFIG = {
     "relevance": {"k": 200},
     "finetunings": {"focal": {"epochs": 1, "batch_size": 16, "accumulation": 1, "hard_negatives": 5}},
     "baselines": {"svm_c": [1.0]},
-    "evidences": {"all": {}, "words_only": {"channels": ["log_odds", "linear", "prior"], "slopes": True}},
+    "evidences": {
+        "all": {},
+        "words_only": {"channels": ["log_odds", "linear", "characters", "categories", "prior"], "slopes": True},
+    },
     "variants": {
         "plain": {"finetuning": "focal"},
         "evidence": {"finetuning": "focal", "evidence": "all"},
@@ -59,7 +62,12 @@ def test_from_raw_notes_to_scores_metrics_and_reasons(tmp_path):
     words = tmp_path / SCORES / "tiny/none+focal+words_only/seed0"
     assert not (tmp_path / "results/finetuning").exists()  # no network was trained for it
     record = json.loads((words / "choices.json").read_text(encoding="utf-8"))
-    assert set(record["weights"]) == {"log_odds", "linear", "prior"}
+    assert set(record["weights"]) == {"log_odds", "linear", "characters", "categories", "prior"}
+    told = pl.read_parquet(words / "reasons.parquet").filter(part="word")
+    assert {"characters", "categories"} <= set(told["channel"])
+    sums = pl.read_parquet(words / "reasons.parquet").group_by("document_id", "label")
+    sums = sums.agg(pl.col("contribution").sum(), pl.col("score").first())
+    assert (sums["contribution"] - sums["score"]).abs().max() < 1e-9
     snakemake(tmp_path, CONFIG, "ablation_evidence", "--show-failed-logs")
     folder = tmp_path / SCORES / "tiny/none+focal+all/seed0"
     files = {"choices.json", "evidence.parquet", "reasons.parquet", "metrics.json", "test.scores.parquet"}

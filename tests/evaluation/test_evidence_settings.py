@@ -29,6 +29,8 @@ CONFIG = {
         ("evidences", "both", {"ridge": -1}, "evidences.both.ridge: Input should be greater than or equal to 0"),
         ("evidences", "both", {"slope": True}, "evidences.both.slope: unknown key. Did you mean 'slopes'?"),
         ("variants", "more", {"finetuning": "focal", "evidence": "bth"}, "unknown name 'bth'. Did you mean 'both'?"),
+        ("evidences", "both", {"channels": ["network", "categories"]}, "the dataset small has no categories of labels"),
+        ("evidences", "both", {"channels": ["network", "mentions"]}, "the dataset small has no mentions"),
         ("backbones", "words", None, "the evidence of more reads tfidf_linear, which need a backbone named 'words'"),
     ],
 )  # fmt: skip

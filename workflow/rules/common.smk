@@ -175,11 +175,13 @@ def evidence_files(wildcards):
     words = {
         "linear": ["weights.parquet", "features.parquet"],
         "log_odds": ["weights.parquet"],
+        "characters": ["weights.parquet", "features.parquet", "choices.json"],
+        "categories": ["weights.parquet"],
         "descriptions": ["weights.parquet"],
         "mentions": ["weights.parquet", "choices.json"],
     }
     found = {name: [f"{folder}/{file}" for file in [*SCORES, *words.get(name, [])]] for name, folder in folders.items()}
-    if "log_odds" in folders and reasons_shown(wildcards):
+    if {"log_odds", "categories"} & set(folders) and reasons_shown(wildcards):
         found["tokens"] = f"{R}/corpus/{wildcards.dataset}/words/tokens.safetensors"
     return found
 

@@ -163,6 +163,78 @@ rule combined:
         "{params.script} --settings {params.settings} --linear {params.linear} --log-odds {params.log_odds} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
 
 
+rule tfidf_characters:
+    """TF-IDF over characters and one linear classifier a label."""
+    input:
+        documents=multiext(
+            "<results>/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet", "labels.parquet"
+        ),
+    output:
+        multiext(
+            "<results>/evaluation/{dataset}/words/tfidf_characters/seed0/",
+            *SCORES,
+            "choices.json",
+            "weights.parquet",
+            "features.parquet",
+            "provenance.json",
+        ),
+    log:
+        "logs/evaluation/{dataset}/words/tfidf_characters.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/words/tfidf_characters.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: 2
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("tfidf_characters"),
+        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation"),
+    shell:
+        "{params.script} --settings {params.settings} --seed 0 --threads {threads} --corpus {params.corpus}"
+        " --documents {input.documents} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
+rule category_log_odds:
+    """Sum of the log-odds of the top MIG words of a label's category."""
+    input:
+        documents=multiext("<results>/corpus/{dataset}/", "labels.parquet", "labels.safetensors"),
+        tokens="<results>/corpus/{dataset}/words/tokens.safetensors",
+    output:
+        multiext(
+            "<results>/evaluation/{dataset}/words/category_log_odds/seed0/",
+            *SCORES,
+            "choices.json",
+            "weights.parquet",
+            "provenance.json",
+        ),
+    log:
+        "logs/evaluation/{dataset}/words/category_log_odds.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/words/category_log_odds.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("category_log_odds"),
+        settings=lambda wildcards: section(
+            ends=SETTINGS.datasets[wildcards.dataset].category_ends,
+            relevance=SETTINGS.relevance,
+            baselines=SETTINGS.baselines,
+            evaluation=SETTINGS.evaluation,
+        ),
+        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        out=subpath(output[0], parent=True),
+        rooms=digest("evaluation", "relevance"),
+    shell:
+        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
+        " --tokens {input.tokens} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+
+
 rule descriptions:
     """How much of a label's description a document holds."""
     input:

@@ -201,9 +201,8 @@ def write(
     """
     labels = report.label_names(documents.frame) if labels is None else labels
     identity = report.identity(documents.frame, labels, names)
-    frame = documents.frame
-    for split, size in (("train", dataset.train_size), ("val", dataset.val_size)):
-        frame = draws.cut(frame, size, draw=dataset.draw, seed=dataset.split.seed, split=split)
+    frame = draws.cut(documents.frame, dataset.train_size, draw=dataset.draw, seed=dataset.split.seed)
+    frame = draws.cut(frame, dataset.val_size, draw=dataset.draw, seed=dataset.split.seed, split="val")
     arrays = report.label_arrays(frame, labels)
     statistics = report.statistics(frame, arrays["counts"]) | {
         **identity,

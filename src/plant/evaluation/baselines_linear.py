@@ -1,11 +1,11 @@
-"""TF-IDF of word n-grams and one linear support vector machine a label."""
+"""TF-IDF of n-grams of words or of characters, and one linear support vector machine a label."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -54,6 +54,18 @@ class _Problem:
 
 
 @dataclass(frozen=True)
+class _Job:
+    """What both baselines are given; see `tfidf_linear`."""
+
+    labels: Labels
+    settings: BaselineSettings
+    evaluation: Evaluation
+    out: Path
+    seed: int
+    threads: int
+
+
+@dataclass(frozen=True)
 class Model:
     """What is kept of one label's model: the features of largest weight, the weights, and the intercept."""
 
@@ -95,10 +107,29 @@ def tfidf_linear(
     Raises:
         InputError: no n-gram is left, or the scores need more memory than `evaluation.memory_gb`.
     """
-    labels = load_labels(corpus)
+    job = _Job(load_labels(corpus), settings, evaluation, Path(out), seed, threads)
+    _linear(job, word_analysis(settings), {})
+
+
+def tfidf_characters(
+    corpus: Path, *, settings: BaselineSettings, evaluation: Evaluation, out: Path, seed: int = 0, threads: int = 1
+) -> None:
+    """As `tfidf_linear`, over n-grams of characters within words (`character_ngrams`), without accents.
+
+    Parts of words are shared by inflections, compounds, misspellings and words of one root ("nephr", "hepat"), which
+    rare labels cannot learn word by word (choice C30).
+    """
+    job = _Job(load_labels(corpus), settings, evaluation, Path(out), seed, threads)
+    shortest, longest = settings.character_ngrams
+    _linear(job, character_analysis(shortest, longest), {"character_ngrams": [shortest, longest]})
+
+
+def _linear(job: _Job, analysis: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+    """Fit, choose, score and write; `analysis` says what n-grams are, `record` what choices.json adds."""
+    labels, settings, seed, threads, out = job.labels, job.settings, job.seed, job.threads, job.out
     n_val, n_test = int(labels.split_sizes[1]), int(labels.split_sizes[2])
-    require_memory((n_val + n_test, labels.n_labels), settings=evaluation, where="scores of tfidf_linear")
-    problem, vectorizer = _problem(labels, settings, seed)
+    require_memory((n_val + n_test, labels.n_labels), settings=job.evaluation, where="scores of a linear model")
+    problem, vectorizer = _problem(labels, analysis, settings, seed)
     grams = vectorizer.get_feature_names_out()
     truth = {split: truth_of(labels, split) for split in SPLITS}
     scored = np.flatnonzero(np.diff(problem.indptr) > 0)
@@ -109,12 +140,12 @@ def tfidf_linear(
     scores = np.full((n_val + n_test, labels.n_labels), -np.inf, np.float32)
     scores[:, sample] = chosen.scores
     scores[:, rest] = others.scores
-    beside = Path(corpus) / "train.parquet"
+    beside = labels.folder / "train.parquet"
     write(
         out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
         truth=truth, scores={"val": scores[:n_val], "test": scores[n_val:]}, natural_threshold=0.0,
-        evaluation=evaluation, beside=beside, names=read_names(corpus),
-        choices={**choices, "c_chosen_on_labels": len(sample), "features": problem.train.shape[1]},
+        evaluation=job.evaluation, beside=beside, names=read_names(labels.folder),
+        choices={**choices, "c_chosen_on_labels": len(sample), "features": problem.train.shape[1], **record},
     )  # fmt: skip
     with owner_only(is_private(beside)):
         write_features(out, grams, vectorizer.idf_)
@@ -122,27 +153,53 @@ def tfidf_linear(
         _write_models(out, {label: models[label] for label in sorted(models)}, problem.names, grams)
 
 
-def _problem(labels: Labels, settings: BaselineSettings, seed: int) -> tuple[_Problem, TfidfVectorizer]:
-    vectorizer, train, held = _features(labels, settings)
+def _problem(
+    labels: Labels, analysis: Mapping[str, Any], settings: BaselineSettings, seed: int
+) -> tuple[_Problem, TfidfVectorizer]:
+    vectorizer, train, held = _features(labels, analysis, settings)
     truth = truth_of(labels, "train").tocsc()
     truth.sort_indices()
     fixed = (labels.names, settings.max_negatives, seed, settings.reasons)
     return _Problem(train, held, truth.indptr, truth.indices, *fixed), vectorizer
 
 
-def _features(labels: Labels, settings: BaselineSettings) -> tuple[TfidfVectorizer, sp.csr_matrix, sp.csr_matrix]:
+def word_analysis(settings: BaselineSettings) -> dict[str, Any]:
+    """How scikit-learn takes a text apart into n-grams of words."""
+    return {"ngram_range": (1, settings.ngrams)}
+
+
+def character_analysis(shortest: int, longest: int) -> dict[str, Any]:
+    """How scikit-learn takes a text apart into n-grams of characters within words."""
+    return {"analyzer": "char_wb", "strip_accents": "unicode", "ngram_range": (shortest, longest)}
+
+
+def character_grams(shortest: int, longest: int) -> Callable[[str], list[str]]:
+    """Text -> its n-grams of characters, as `tfidf_characters` counts them.
+
+    >>> character_grams(4, 4)("Tós")
+    [' tos', 'tos ']
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    analyzer: Callable[[str], list[str]] = CountVectorizer(**character_analysis(shortest, longest)).build_analyzer()
+    return analyzer
+
+
+def _features(
+    labels: Labels, analysis: Mapping[str, Any], settings: BaselineSettings
+) -> tuple[TfidfVectorizer, sp.csr_matrix, sp.csr_matrix]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = {split: labels.texts(split) for split in ("train", *SPLITS)}
     vectorizer = TfidfVectorizer(
-        sublinear_tf=True, ngram_range=(1, settings.ngrams), max_features=settings.max_features,
-        min_df=min(settings.min_documents, len(texts["train"])),
+        sublinear_tf=True, max_features=settings.max_features,
+        min_df=min(settings.min_documents, len(texts["train"])), **analysis,
     )  # fmt: skip
     try:
         train = vectorizer.fit_transform(texts["train"])
     except ValueError as error:
         raise InputError(
-            str(labels.folder), expected=f"words in {settings.min_documents} or more training documents", got="none",
+            str(labels.folder), expected=f"n-grams in {settings.min_documents} or more training documents", got="none",
             fix="Check the texts, or lower baselines.min_documents.",
         ) from error  # fmt: skip
     return vectorizer, train, vectorizer.transform([*texts["val"], *texts["test"]])

@@ -3,7 +3,7 @@
 - `weights.parquet`: label, feature, weight. A row without a feature is the label's constant. The label's score is the
   constant plus the sum of weights times the document's values, over all features; for the linear model the table holds
   the features of largest weight only; of descriptions and mentions the best feature alone counts.
-- `features.parquet` (linear model): feature (an n-gram), idf. The document's values are `tfidf`.
+- `features.parquet` (linear models): feature (an n-gram), idf. The document's values are `tfidf`.
 
 Of a credentialed corpus both hold words of patients' notes: they are made readable by their owner only.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log, sqrt
 from pathlib import Path
 
@@ -110,14 +110,22 @@ def read_features(folder: Path) -> dict[str, float]:
     return dict(zip(frame["feature"].to_list(), frame["idf"].to_list(), strict=True))
 
 
-def tfidf(text: str, idf: Mapping[str, float], *, ngrams: int) -> dict[str, float]:
-    """The values of a document's features in `tfidf_linear`: (1 + log tf) * idf, of unit length.
+def word_grams(text: str, longest: int) -> list[str]:
+    """The n-grams of a document's words, n = 1..longest, as scikit-learn's analyzer has them.
 
-    >>> tfidf("Fever, high fever", {"fever": 1.0, "high fever": 2.0}, ngrams=1)
-    {'fever': 1.0}
+    >>> word_grams("Fever, high fever", 2)
+    ['fever', 'high', 'fever', 'fever high', 'high fever']
     """
     words = split_words(text)
-    grams = (" ".join(words[i : i + n]) for n in range(1, ngrams + 1) for i in range(len(words) - n + 1))
+    return [" ".join(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)]
+
+
+def tfidf(grams: Iterable[str], idf: Mapping[str, float]) -> dict[str, float]:
+    """The values of a document's features in a linear model: (1 + log tf) * idf, of unit length.
+
+    >>> tfidf(["fever", "high", "fever"], {"fever": 1.0, "high fever": 2.0})
+    {'fever': 1.0}
+    """
     counts = Counter(gram for gram in grams if gram in idf)
     values = {gram: (1 + log(count)) * idf[gram] for gram, count in counts.items()}
     length = sqrt(sum(value * value for value in values.values()))

@@ -3,8 +3,9 @@
 - `evidence.parquet`: label, channel, part, feature, weight. The logit is the sum of each channel's score times its
   `score` weight, and of the `constant` of prior and intercept. The rows `constant` and `word` of log-odds and linear
   model say what the product is made of: the constant, plus each word's weight times its value in the document
-  (log-odds: 1 if it is there; linear: its TF-IDF value, of the words of largest weight; descriptions: the share of the
-  phrase that is there, of the best phrase alone; mentions: 1 for the found mention of largest weight alone).
+  (log-odds of label and category: 1 if it is there; linear models: its TF-IDF value, of the n-grams of largest weight;
+  descriptions: the share of the phrase that is there, of the best phrase alone; mentions: 1 for the found mention of
+  largest weight alone).
 - `reasons.parquet`: document_id, label, truth, score, channel, part, feature, contribution. The contributions of a
   document and label sum to its score, a logit. `other words` is what the words that are not listed add (for the
   log-odds, which list all of their words, only the rounding of the stored score).
@@ -27,12 +28,13 @@ from plant.corpus.reader import load_labels, load_tokens
 from plant.errors import InputError
 from plant.evaluation.aligned import align
 from plant.evaluation.baselines_descriptions import trained_phrases
+from plant.evaluation.baselines_linear import character_grams
 from plant.evaluation.baselines_mentions import Marked
-from plant.evaluation.baselines_words import read_features, read_weights, tfidf
+from plant.evaluation.baselines_words import read_features, read_weights, tfidf, word_grams
 from plant.evaluation.evidence_design import LabelSide
 from plant.evaluation.scores import read_scores
 from plant.evaluation.top import top_labels
-from plant.files import require_file
+from plant.files import read_json, require_file
 
 EVIDENCE, REASONS = "evidence.parquet", "reasons.parquet"
 LABELS = 5
@@ -108,7 +110,7 @@ def reasons(
         corpus: folder of the corpus.
         documents: ids of test documents.
         labels: labels of highest score that are explained, a document.
-        tokens: folder of the tokens of the log-odds; needed if they are a channel.
+        tokens: folder of the tokens of the log-odds; needed if they, or those of categories, are a channel.
 
     Returns:
         The table of reasons.parquet: documents in the given order, labels by score, channels in the order of the
@@ -179,23 +181,23 @@ def _values(
 ) -> Iterator[dict[str, Callable[[str], Mapping[str, float]]]]:
     """channel -> label -> feature -> value, of each document."""
     labels = load_labels(corpus)
-    idf = read_features(channels["linear"]) if "linear" in channels else {}
-    ngrams = max((gram.count(" ") + 1 for gram in idf), default=1)
+    linear = _linear_values(channels)
     phrases = trained_phrases(labels) if "descriptions" in channels else None
     marked = Marked.of(channels["mentions"], labels) if "mentions" in channels else None
     chosen = pl.scan_parquet(require_file(Path(corpus) / "test.parquet")).select("document_id", "text")
     texts = dict(chosen.filter(pl.col("document_id").is_in(list(documents))).collect().iter_rows())
-    read = load_tokens(tokens) if tokens is not None and "log_odds" in channels else None
-    if read is None and "log_odds" in channels:
+    counted = [channel for channel in ("log_odds", "categories") if channel in channels]
+    read = load_tokens(tokens) if tokens is not None and counted else None
+    if read is None and counted:
         raise InputError("reasons", expected="the tokens of the log-odds", got="none", fix="Pass their folder.")
     first = labels.rows("test").start
     for document in documents:
         found: dict[str, Callable[[str], Mapping[str, float]]] = {}
         if read is not None:
             ids = np.unique(read.row(first + places[document]))
-            found["log_odds"] = _of_all(dict.fromkeys((read.vocabulary[token] for token in ids), 1.0))
-        if idf:
-            found["linear"] = _of_all(tfidf(texts[document], idf, ngrams=ngrams))
+            here = _of_all(dict.fromkeys((read.vocabulary[token] for token in ids), 1.0))
+            found |= dict.fromkeys(counted, here)
+        found |= {channel: _of_all(values(texts[document])) for channel, values in linear.items()}
         if phrases is not None:
             best = phrases.best(texts[document])
             named = {labels.names[label]: dict([one]) for label, one in best.items()}
@@ -203,6 +205,20 @@ def _values(
         if marked is not None:
             found["mentions"] = partial(marked.found, texts[document])
         yield found
+
+
+def _linear_values(channels: Mapping[str, Path]) -> dict[str, Callable[[str], Mapping[str, float]]]:
+    """Channel of a linear model -> text -> feature -> value."""
+    found: dict[str, Callable[[str], Mapping[str, float]]] = {}
+    if "linear" in channels:
+        words = read_features(channels["linear"])
+        longest = max((gram.count(" ") + 1 for gram in words), default=1)
+        found["linear"] = lambda text: tfidf(word_grams(text, longest), words)
+    if "characters" in channels:
+        parts = read_features(channels["characters"])
+        grams = character_grams(*read_json(Path(channels["characters"]) / "choices.json")["character_ngrams"])
+        found["characters"] = lambda text: tfidf(grams(text), parts)
+    return found
 
 
 def _of_all(values: Mapping[str, float]) -> Callable[[str], Mapping[str, float]]:

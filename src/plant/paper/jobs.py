@@ -132,6 +132,8 @@ def _of_its_scores(dataset: str, baseline: str) -> Iterator[Job]:
     if baseline == "mig_log_odds":
         yield Job("tokens", dataset, WORDS)
         yield Job("relevance", dataset, WORDS, EVIDENCE)
+    if baseline == "category_log_odds":
+        yield Job("tokens", dataset, WORDS)
     if baseline == "mentions":
         yield Job("marked", dataset)
 

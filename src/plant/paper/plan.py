@@ -25,7 +25,8 @@ ASSUMPTIONS = (
 _ORDER = (
     "synthetic", "corpus", "subset", "marked", "tokenizer", "tokens", "random_backbone", "features", "label_embeddings",
     "relevance", "shortlist", "residual", "pretrain", "finetune", "predict", "attention", "tfidf_linear",
-    "mig_log_odds", "combined", "descriptions", "mentions", "evidence", "metrics",
+    "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions", "evidence",
+    "metrics",
 )  # fmt: skip
 
 _PAIRS_NOTE = (

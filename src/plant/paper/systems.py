@@ -25,6 +25,8 @@ _BASELINE_TITLES = {
     "tfidf_linear": "TF-IDF + linear",
     "mig_log_odds": "MIG log-odds",
     "combined": "TF-IDF + MIG combined",
+    "tfidf_characters": "TF-IDF of characters + linear",
+    "category_log_odds": "MIG log-odds of the category",
     "descriptions": "label descriptions",
     "mentions": "marked mentions",
 }

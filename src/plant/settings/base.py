@@ -14,12 +14,18 @@ Rate = Annotated[float, Field(gt=0)]
 
 MEASURES = ("mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description")
 Measure = Literal["mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description"]
-BASELINES = ("tfidf_linear", "mig_log_odds", "combined", "descriptions", "mentions")
-Baseline = Literal["tfidf_linear", "mig_log_odds", "combined", "descriptions", "mentions"]
-Channel = Literal["network", "log_odds", "linear", "descriptions", "mentions", "prior"]
+BASELINES = (
+    "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions",
+)  # fmt: skip
+Baseline = Literal[
+    "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions"
+]
+Channel = Literal["network", "log_odds", "linear", "characters", "categories", "descriptions", "mentions", "prior"]
 CHANNEL_BASELINES: dict[str, Baseline] = {
     "log_odds": "mig_log_odds",
     "linear": "tfidf_linear",
+    "characters": "tfidf_characters",
+    "categories": "category_log_odds",
     "descriptions": "descriptions",
     "mentions": "mentions",
 }

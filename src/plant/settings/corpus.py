@@ -140,6 +140,10 @@ class _Dataset(Frozen):
     """File with descriptions of the labels, in place of those of the source: a table with the columns label and
     description (several rows a label: a title and its synonyms), or the .xml of the tabular list of ICD-10-CM."""
 
+    category_ends: str | None = None
+    """The category of a label is what stands before this in its name (ICD: "."), for the channel `categories` (choice
+    C30). None: labels have no categories."""
+
     @property
     def has_mentions(self) -> bool:
         """Whether the source says which words of training texts people marked as the reason of a label."""

@@ -198,7 +198,7 @@ def _dangling(settings: Settings) -> Iterator[str]:
         if experiment.baselines and "words" not in settings.backbones:
             yield f"{path}.baselines: they need a backbone named 'words' of kind: words"
         yield from _words_of(settings, name)
-        yield from _mentions_of(settings, name)
+        yield from _supervision_of(settings, name)
         if "combined" in experiment.baselines and not {"tfidf_linear", "mig_log_odds"} <= set(experiment.baselines):
             yield f"{path}.baselines: 'combined' needs 'tfidf_linear' and 'mig_log_odds' beside it"
         for key in ("variants", "baselines", "seeds"):
@@ -265,17 +265,25 @@ def _words_of(settings: Settings, experiment: str) -> Iterator[str]:
             )
 
 
-def _mentions_of(settings: Settings, experiment: str) -> Iterator[str]:
-    """Faults of systems that read mentions where the dataset has none."""
+def _supervision_of(settings: Settings, experiment: str) -> Iterator[str]:
+    """Faults of systems that read mentions or categories where the dataset has none."""
     chosen = settings.experiments[experiment]
     dataset = settings.datasets.get(chosen.dataset)
-    readers: list[str] = [name for name in chosen.baselines if name == "mentions"]
-    readers += [name for name, recipe in _evidence_of(settings, experiment) if "mentions" in recipe.reads]
-    if readers and dataset is not None and not dataset.has_mentions:
-        yield (
-            f"experiments.{experiment}: {' and '.join(readers)} cannot be made, the dataset {chosen.dataset} has no "
-            "mentions (CodiEsp has some in Spanish, a table where it names `mentions`)"
-        )
+    if dataset is None:
+        return
+    lacking = {}
+    if not dataset.has_mentions:
+        lacking["mentions"] = "mentions (CodiEsp has some in Spanish, a table where it names `mentions`)"
+    if dataset.category_ends is None:
+        lacking["category_log_odds"] = "categories of labels (name `category_ends`)"
+    for baseline, what in lacking.items():
+        readers: list[str] = [name for name in chosen.baselines if name == baseline]
+        readers += [name for name, recipe in _evidence_of(settings, experiment) if baseline in recipe.reads]
+        if readers:
+            yield (
+                f"experiments.{experiment}: {' and '.join(readers)} cannot be made, the dataset {chosen.dataset} has "
+                f"no {what}"
+            )
 
 
 def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:

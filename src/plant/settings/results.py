@@ -157,6 +157,8 @@ class BaselineSettings(Frozen):
     """C is chosen on at most this many labels (drawn by the seed); the others are fitted once."""
     ngrams: Positive = 2
     """Longest word n-gram."""
+    character_ngrams: tuple[Positive, Positive] = (4, 6)
+    """Shortest and longest n-gram of characters within a word (choice C30)."""
     min_documents: Positive = 2
     """N-grams in fewer training documents are dropped (1 costs P@5 3 points on CodiEsp)."""
     max_features: Positive = 200_000
@@ -164,7 +166,7 @@ class BaselineSettings(Frozen):
     max_negatives: Positive | None = 5000
     """Negative documents a label that the linear model is fitted on. None: all."""
     log_odds_k: tuple[Positive, ...] = (1, 2, 3, 5, 10, 20, 50)
-    """MIG words a label's score is summed over."""
+    """MIG words a label's score is summed over (its category's for category_log_odds)."""
     smoothing: Rate = 0.5
     """Added to each of the four counts of a log-odds."""
     mention_slack: tuple[Count, ...] = (0, 2, 5, 10, 20, 50)

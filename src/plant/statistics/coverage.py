@@ -139,8 +139,8 @@ def _run(scores: np.ndarray, truth: np.ndarray, space: LabelSpace) -> Run:
     true = sp.csr_array(truth)
     ids = tuple(map(str, range(truth.shape[0])))
     all_scores = Scores(ids, space.names, true, true, dense, space.settings.top, 0.0)
-    found = {"tuned": Tuned(tuned.value, "macro_f1_present", tuned.objective)}
-    return Run(all_scores, space, Thresholds.known(space, found))
+    known = Thresholds.known(space, {"tuned": Tuned(tuned.value, "macro_f1_present", tuned.objective)})
+    return Run(all_scores, space, known)
 
 
 def _quantities(

@@ -1,0 +1,23 @@
+"""The baseline of TF-IDF over characters and one linear classifier a label."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from plant.commandline import job
+from plant.evaluation.baselines import tfidf_characters
+from plant.settings import BaselineSettings, Evaluation
+
+
+def main(args: Namespace) -> None:
+    tfidf_characters(
+        Path(args.corpus),
+        settings=BaselineSettings.model_validate(args.settings["baselines"]),
+        evaluation=Evaluation.model_validate(args.settings["evaluation"]),
+        out=args.out,
+        seed=args.seed,
+        threads=int(args.threads),
+    )
+
+
+if __name__ == "__main__":
+    job(main, inputs=("documents*",), outputs=("out",), texts=("corpus", "threads"))
