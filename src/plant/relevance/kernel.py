@@ -18,13 +18,9 @@ from plant.relevance.measures import half_n_log_n, n_log_n, rounding
 
 MIG, CHI2, PMI, TERM_FREQUENCY, SMOOTHED_MIG = 0, 1, 2, 3, 4
 CODES = {
-    "mig": MIG,
-    "shuffled": MIG,
-    "smoothed_mig": SMOOTHED_MIG,
-    "chi2": CHI2,
-    "pmi": PMI,
+    "mig": MIG, "shuffled": MIG, "smoothed_mig": SMOOTHED_MIG, "chi2": CHI2, "pmi": PMI,
     "term_frequency": TERM_FREQUENCY,
-}
+}  # fmt: skip
 """The formula of each measure, by the names of `measures.FORMULAS`."""
 
 STEPS = 2**24  # relevance is a whole number of 2^-24, as in `selection.normalised`
@@ -252,7 +248,7 @@ def _smoothed_mig(joint: int, token: int, label: int, among: Marginals, rule: Ru
     value = (cells - margins + table[total + 2]) / (total + 2)
     association = total * joint - label * in_all
     kept = (total + 2) * (2 * joint + 1) - 2 * (label + 1) * (in_all + 1)
-    same = (association > 0 and kept > 0) or (association < 0 and kept < 0)
+    same = np.sign(association) * np.sign(kept) > 0
     return value if same and value > rule.noise else 0.0
 
 
