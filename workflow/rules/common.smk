@@ -260,8 +260,7 @@ def named_files(dataset):
     """Every file and folder outside the pipeline's results that a dataset names."""
     generated = getattr(dataset, "generate", None) is not None
     paths = [None if generated else getattr(dataset, "path", None), *(getattr(dataset, "files", None) or {}).values()]
-    paths += [*(dataset.split.ids or {}).values(), dataset.split.table, dataset.labels.keep, dataset.descriptions]
-    return [path for path in [*paths, getattr(dataset, "mentions", None)] if path]
+    return [path for path in [*paths, *dataset.lists, getattr(dataset, "mentions", None)] if path]
 
 
 def downloads(wildcards):
@@ -273,10 +272,10 @@ def downloads(wildcards):
 
 
 def corpus_settings(wildcards):
-    """The dataset's section, without what only the plan of the grid reads."""
+    """The dataset's section, without what only the plan of the grid and Stage 3 read."""
     dataset = SETTINGS.datasets[wildcards.dataset]
     expected = dataset.expected.model_copy(update={"tokens": None})
-    return section(dataset=dataset.model_copy(update={"expected": expected}))
+    return section(dataset=dataset.model_copy(update={"expected": expected, "category_ends": None}))
 
 
 def stand_in(wildcards):

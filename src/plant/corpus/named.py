@@ -14,7 +14,7 @@ def files_read(dataset: settings.Dataset) -> list[Path]:
     A MIMIC folder holds much more than is read, and gigabytes of it: its tables are listed one by one. Of other
     sources the folder as a whole counts. Generated raw files are an input of their own.
     """
-    named: list[Path | None] = [*_lists(dataset)]
+    named: list[Path | None] = [Path(path) for path in dataset.lists]
     match dataset:
         case settings.Table():
             named += map(Path, [dataset.path] if dataset.path is not None else (dataset.files or {}).values())
@@ -25,9 +25,3 @@ def files_read(dataset: settings.Dataset) -> list[Path]:
         case settings.CodiEsp(path=str(path)) | settings.Eurlex57k(path=str(path)) | settings.Xmc(path=str(path)):
             named.append(Path(path))
     return [path for path in named if path is not None and path.exists()]
-
-
-def _lists(dataset: settings.Dataset) -> list[Path]:
-    """What the sections `split` and `labels` name, and the descriptions."""
-    paths = [*(dataset.split.ids or {}).values(), dataset.split.table, dataset.labels.keep, dataset.descriptions]
-    return [Path(path) for path in paths if path is not None]

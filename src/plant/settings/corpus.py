@@ -145,6 +145,12 @@ class _Dataset(Frozen):
     C30). None: labels have no categories."""
 
     @property
+    def lists(self) -> tuple[str, ...]:
+        """The files that `split`, `labels` and `descriptions` name."""
+        paths = [*(self.split.ids or {}).values(), self.split.table, self.labels.keep, self.descriptions]
+        return tuple(path for path in paths if path is not None)
+
+    @property
     def has_mentions(self) -> bool:
         """Whether the source says which words of training texts people marked as the reason of a label."""
         return False
