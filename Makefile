@@ -86,7 +86,7 @@ bench-quick: setup  ## the same, small: that all ways agree
 
 STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows
 
-studies: setup  ## when does planting help? Two hours on two cores; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
+studies: setup  ## when does planting help? Half a day on two cores; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
 	@snakemake --cores 2 --configfile config/when.yaml $(LOCAL) --quiet host rules reason -- $(STUDIES:%=study_%)
 	@for study in $(STUDIES); do ( cd results/paper/studies/$$study && \
 	    for file in page.md provenance.json figures/effects.png tables/effects.csv tables/factors.csv; do \
