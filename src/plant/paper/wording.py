@@ -20,7 +20,7 @@ _TITLES = {
     "rare_f1": "rare F1",
     "rare_ap": "rare AP",
 }
-_CUTS = {"@natural": "at p = .5", "@micro": "at the threshold for micro-F1", "@sloped": "at a sloped threshold"}
+_CUTS = {"@natural": " at p = .5", "@micro": " at its threshold", "@sloped": ", sloped threshold"}
 _WORDS = {"f1": "F1", "auc": "AUC", "ap": "AP", "map": "mAP", "p": "P", "r": "R"}
 _AT_K = {"p": "P", "r": "R", "ndcg": "nDCG", "psp": "PSP", "rp": "RP"}
 
@@ -36,7 +36,7 @@ def metric_title(name: str) -> str:
         return f"{metric_title(base)}, {group} labels"
     for suffix, words in _CUTS.items():
         if name.endswith(suffix):
-            return f"{metric_title(name.removesuffix(suffix))} {words}"
+            return f"{metric_title(name.removesuffix(suffix))}{words}"
     if name in _TITLES:
         return _TITLES[name]
     if at_k := re.fullmatch(r"([a-z]+)@(\d+)", name):
