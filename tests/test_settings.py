@@ -105,7 +105,7 @@ OUT_OF_RANGE = [
         "cannot be trained",
     ),
     ("pretrainings.plant.sigma", -1, "greater than 0"),
-    ("pretrainings.plant.measure", "mi", "'mig', 'term_frequency'"),
+    ("pretrainings.plant.measure", "mi", "'mig', 'smoothed_mig', 'term_frequency'"),
     ("finetunings.focal.epsilon", 0.5, "less than 0.5"),
     ("finetunings.focal.learning_rate", float("nan"), "greater than 0"),
     ("evaluation", 3, "valid dictionary"),
