@@ -35,7 +35,7 @@ rule tfidf_linear:
         mem_mb=attempts(8000),
     params:
         script=script("tfidf_linear"),
-        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        settings=section(grams="words", baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation"),
@@ -129,8 +129,8 @@ rule tfidf_characters:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("tfidf_characters"),
-        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        script=script("tfidf_linear"),
+        settings=section(grams="characters", baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation"),

@@ -156,11 +156,13 @@ def study_pairs(experiment):
 def study_systems(experiment):
     """System, as `study_pairs` names it -> its folders of scores; those of another experiment stand there as
     `<experiment>:<system>`."""
-    found = {}
-    for name in dict.fromkeys(name for pair in study_pairs(experiment) for name in pair):
-        place, _, system = name.rpartition(":")
-        found[name] = score_folders(place or experiment, system, SETTINGS.experiments[experiment].seeds)
-    return found
+    seeds = SETTINGS.experiments[experiment].seeds
+    cells = [cell for study in SETTINGS.studies.values() for cell in study.cells if cell.experiment == experiment]
+    return {
+        name: score_folders(*side, seeds)
+        for cell in cells
+        for name, side in zip((cell.system, cell.opponent), cell.sides, strict=True)
+    }
 
 
 def study_experiments(study):

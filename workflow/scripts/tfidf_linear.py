@@ -1,15 +1,16 @@
-"""The baseline of TF-IDF and one linear classifier a label."""
+"""The baselines of TF-IDF, over words or over characters, and one linear classifier a label."""
 
 from argparse import Namespace
 from pathlib import Path
 
 from plant.commandline import job
-from plant.evaluation.baselines import tfidf_linear
+from plant.evaluation.baselines import tfidf_characters, tfidf_linear
 from plant.settings import BaselineSettings, Evaluation
 
 
 def main(args: Namespace) -> None:
-    tfidf_linear(
+    baseline = {"words": tfidf_linear, "characters": tfidf_characters}[args.settings["grams"]]
+    baseline(
         Path(args.corpus),
         settings=BaselineSettings.model_validate(args.settings["baselines"]),
         evaluation=Evaluation.model_validate(args.settings["evaluation"]),

@@ -221,21 +221,20 @@ def _study(settings: Settings, name: str) -> Iterator[str]:
             yield f"studies.{name}.metrics: {metric!r} is not among statistics.metrics"
     for place, cell in enumerate(study.cells):
         path = f"studies.{name}.cells.{place}"
-        unknown = False
         keys = (("experiment", "system"), ("against_experiment", "against"))
-        for (where, key), (name_, system) in zip(keys, cell.sides, strict=True):
-            experiment = settings.experiments.get(name_)
+        for (where, key), (place_of, system) in zip(keys, cell.sides, strict=True):
+            experiment = settings.experiments.get(place_of)
             if experiment is None:
-                unknown = True
-                yield f"{path}.{where}: unknown name {name_!r}. {nearest(name_, settings.experiments)}"
+                yield f"{path}.{where}: unknown name {place_of!r}. {nearest(place_of, settings.experiments)}"
                 break
             systems = [*experiment.variants, *experiment.baselines]
             if system not in systems:
-                yield f"{path}.{key}: {name_} has no {system!r}. {nearest(system, systems)}"
+                yield f"{path}.{key}: {place_of} has no {system!r}. {nearest(system, systems)}"
         if cell.sides[0] == cell.sides[1]:
             yield f"{path}: {cell.system!r} is compared with itself"
-        if not unknown:
-            yield from _other_experiment(settings, path, *(settings.experiments[name_] for name_, _ in cell.sides))
+        both = [settings.experiments[each] for each, _ in cell.sides if each in settings.experiments]
+        if len(both) == len(cell.sides):
+            yield from _other_experiment(settings, path, *both)
 
 
 def _other_experiment(settings: Settings, path: str, ours: Experiment, theirs: Experiment) -> Iterator[str]:

@@ -116,9 +116,10 @@ def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> p
     for system, against in pairs:
         for metric in settings.metrics:
             ours, theirs = values[system, metric], values[against, metric]
+            names = {name.rpartition(":")[2] for name in (system, against)}  # without another experiment's
             found = crossed(
                 ours[0] - theirs[0], half_sampling_error(ours[1][0] - theirs[1][0], documents),
-                settings.confidence, trained=not {system, against} <= set(BASELINES),
+                settings.confidence, trained=not names <= set(BASELINES),
             )  # fmt: skip
             rows.append(_row(found, {
                 "system": system, "against": against, "metric": metric, "value": float(ours[0].mean()),
