@@ -103,10 +103,10 @@ def test_unequal_numbers_of_seeds_are_refused(tmp_path: Path, write_systems: Cal
 def test_two_baselines_have_an_interval_over_documents_and_one_trained_run_has_none(
     tmp_path: Path, write_systems: Callable
 ) -> None:
-    systems = {"tfidf_linear": (3.0, (1,)), "mig_log_odds": (1.0, (2,)), "trained": (2.0, (3,))}
+    systems = {"tfidf_linear": (3.0, (1,)), "elsewhere:combined": (1.0, (2,)), "trained": (2.0, (3,))}
     folders, labels = write_systems(tmp_path, systems)
     target = tmp_path / "contrasts.parquet"
-    pairs = [("tfidf_linear", "mig_log_odds"), ("trained", "mig_log_odds")]
+    pairs = [("tfidf_linear", "elsewhere:combined"), ("trained", "elsewhere:combined")]  # one of another experiment
     write_contrasts(target, folders, pairs=pairs, labels_parquet=labels, evaluation=EVALUATION, settings=SETTINGS)
     rows = {(row["system"], row["metric"]): row for row in pq.read_table(target).to_pylist()}
     found = rows["tfidf_linear", "p@5"]
