@@ -84,7 +84,7 @@ bench: setup  ## the four hot spots beside their peers: tables and growth figure
 bench-quick: setup  ## the same, small: that all ways agree
 	@python tests/benchmarks/run.py --quick
 
-STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows
+STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows what_calibration_is_worth
 
 studies: setup  ## when does planting help? Half a day on two cores; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
 	@snakemake --cores 2 --configfile config/when.yaml $(LOCAL) --quiet host rules reason -- $(STUDIES:%=study_%)

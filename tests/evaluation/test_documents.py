@@ -1,6 +1,7 @@
 """Metrics at k against naive loops, scikit-learn and the relations that must hold."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import f1_score, ndcg_score
+from sklearn.metrics import brier_score_loss, f1_score, ndcg_score
 
 from plant.evaluation import documents
 from plant.evaluation.documents import AT, Terms, rank
@@ -141,6 +142,45 @@ def test_document_f1_is_that_of_scikit_learn_where_it_is_defined(predicted: np.n
     ours = mean(documents.document_f1(sp.csr_array(predicted), sp.csr_array(truth)))
     rows = [f1_score(t, p, zero_division=0) for p, t in zip(predicted[defined], truth[defined], strict=True)]
     assert ours == pytest.approx(np.mean(rows) if rows else np.nan, nan_ok=True)
+
+
+@given(SCORES, TRUTH)
+def test_brier_skill_is_one_less_the_squared_error_against_that_of_silence(
+    scores: np.ndarray, truth: np.ndarray
+) -> None:
+    with np.errstate(over="ignore"):
+        probabilities = 1 / (1 + np.exp(-scores.astype(np.float64)))
+    ours = mean(documents.brier_skill(known(scores, truth)))
+    if not truth.any():
+        assert math.isnan(ours)
+        return
+    pooled = brier_score_loss(truth.reshape(-1), probabilities.reshape(-1)), truth.mean()
+    assert ours == pytest.approx(1 - pooled[0] / pooled[1])
+
+
+def test_brier_skill_is_highest_at_the_true_probabilities_and_one_where_they_are_certain() -> None:
+    rng = np.random.default_rng(0)
+    log_odds = rng.normal(-2, 2, size=(2000, 30))
+    truth = rng.random(log_odds.shape) < 1 / (1 + np.exp(-log_odds))
+    told = {change: mean(documents.brier_skill(known(change(log_odds), truth))) for change in (
+        lambda z: z, lambda z: z / 2, lambda z: 2 * z, lambda z: z + 1, lambda z: z - 1)}  # fmt: skip
+    assert next(iter(told)) is max(told, key=told.get)
+    assert mean(documents.brier_skill(known(np.where(truth, 800.0, -800.0), truth))) == pytest.approx(1)
+    assert mean(documents.brier_skill(known(np.full(truth.shape, -np.inf), truth))) == pytest.approx(0)
+    assert mean(documents.brier_skill(known(np.zeros(truth.shape), truth))) < 0
+
+
+def test_brier_skill_of_kept_scores_counts_the_rest_as_silence(case) -> None:
+    made = case(4)
+    everything = known(made.scores, made.truth)
+    order = np.argsort(np.argsort(-made.scores, axis=1, kind="stable"), axis=1)
+    first = (order < 5) & np.isfinite(made.scores)
+    stays = first | (made.truth & np.isfinite(made.scores))  # true labels are kept wherever they stand
+    kept = sp.csr_array((made.scores[stays].astype(np.float32), np.nonzero(stays)), shape=stays.shape)
+    only_kept = Scores(everything.document_ids, everything.label_names, everything.truth, kept, None, 5, 0.0)
+    silent = known(np.where(first, made.scores, -np.inf), made.truth)
+    assert mean(documents.brier_skill(only_kept)) == pytest.approx(mean(documents.brier_skill(silent)))
+    assert documents.brier_skill(replace(only_kept, natural_threshold=None)) is None
 
 
 def test_kept_scores_rank_as_all_scores_do(case) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from sklearn.metrics import average_precision_score, f1_score, log_loss, roc_auc_score
 
 from plant.errors import InputError
 from plant.evaluation.groups import read_label_space
@@ -52,7 +52,7 @@ def test_every_metric_is_a_fraction_and_group_metrics_add_up(written) -> None:
     report = evaluate(*written(), SETTINGS)
     assert all(0 <= value <= 1 for value in numbers(report).values())
     assert {name for name, value in report.items() if value is not None} - numbers(report).keys() == {
-        "threshold", "documents", "label_groups", "propensity", "exactness",
+        "threshold", "documents", "calibration", "label_groups", "propensity", "exactness",
     }  # fmt: skip
     groups = report["label_groups"]
     frequency = ("0", "1-10", "11-50", "51-100", "101-500", "501+")
@@ -92,8 +92,22 @@ def test_without_a_natural_threshold_its_metrics_are_null_and_not_0(written) -> 
     report = evaluate(*written(natural=None), SETTINGS)
     natural = [name for name in report if "@natural" in name]
     assert natural
-    assert all(report[name] is None for name in natural)
+    assert all(report[name] is None for name in (*natural, "brier_skill", "calibration"))
     assert report["threshold"]["natural"] is None
+
+
+@pytest.mark.parametrize("kept", [Evaluation(), Evaluation(dense_limit=10, top=8)], ids=["all", "top"])
+def test_calibration_is_that_of_the_test_scores(written, case, kept: Evaluation) -> None:
+    made = case(7)
+    folder, labels = written(test=made, settings=kept)
+    told = evaluate(folder, labels, SETTINGS)["calibration"]
+    order = np.argsort(np.argsort(-made.scores, axis=1, kind="stable"), axis=1)
+    counted = np.isfinite(made.scores) & (order < (8 if kept.top == 8 else made.truth.shape[1]))
+    logits, truth = made.scores[counted].astype(np.float16).astype(np.float64), made.truth[counted]
+    assert told["pairs"] == counted.sum()
+    assert told["positives"] == truth.sum()
+    assert told["log_loss"] == pytest.approx(log_loss(truth, 1 / (1 + np.exp(-logits))), rel=1e-3)
+    assert 0 < told["calibration_error"] < 1
 
 
 def test_what_is_not_defined_is_null(written, case) -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from plant.errors import InputError
+from plant.paper.figures.study import effect_figure
 from plant.paper.study import read_study, write_study
 from plant.paper.study_design import design_of, epochs, is_equal, title_of
 from plant.settings import Settings, load
@@ -185,3 +186,19 @@ def test_a_row_may_compare_two_experiments(settings: Settings, contrasts: dict[s
     assert f"| {backbone} / trained |" in page
     seeds = len(settings.experiments[experiment].seeds)
     assert f"{2 * seeds} trained networks" in page  # the same system on two backbones
+
+
+def test_a_difference_far_beyond_the_others_is_written_at_the_edge_and_squeezes_none() -> None:
+    differences = [0.01, -0.02, 13.7, None]
+    effects = pl.DataFrame({
+        "cell": range(4), "group": "g", "row": list("abcd"), "metric": "brier_skill", "difference": differences,
+        "low": [value if value is None else value - 0.01 for value in differences],
+        "high": [value if value is None else value + 0.01 for value in differences], "p_holm": [1.0, 0.01, 0.01, None],
+    })  # fmt: skip
+    figure = effect_figure(effects, metrics=["brier_skill"], question="?", alpha=0.05, confidence=0.95)
+    (axes,) = figure.axes
+    assert max(abs(edge) for edge in axes.get_xlim()) < 10
+    assert [text.get_text() for text in axes.texts if "\N{RIGHTWARDS ARROW}" in text.get_text()] == [
+        "+1,370 \N{RIGHTWARDS ARROW}"
+    ]
+    assert len(axes.get_yticks()) == 4

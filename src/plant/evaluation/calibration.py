@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from plant.evaluation.scores import Scores
+
+BLOCK = 512
+"""Documents that are counted at once."""
 BINS = 15
 """Of equal width (Guo et al. 2017, "On calibration of modern neural networks")."""
 
@@ -35,3 +41,25 @@ class Calibration:
             return {"log_loss": None, "calibration_error": None}
         error = float(np.abs(self._sums[0] - self._sums[1]).sum())
         return {"log_loss": self._loss / self.pairs, "calibration_error": error / self.pairs}
+
+
+def calibration_of(scores: Scores) -> dict[str, Any] | None:
+    """How well the scores of a split fit as log-odds: pairs, positives, mean log-loss and calibration error.
+
+    Over the pairs of a document and a label that have a score; where only the top K labels were kept, over those. None
+    for scores without a natural threshold, which have no scale.
+    """
+    if scores.natural_threshold is None:
+        return None
+    found = Calibration()
+    for first in range(0, scores.truth.shape[0], BLOCK):
+        part = slice(first, first + BLOCK)
+        truth = scores.truth[part]
+        if scores.dense is None:
+            some = scores.retrieved[part].tocoo()
+            logits, true = some.data, truth.toarray()[some.coords]
+        else:
+            logits, true = scores.dense[part].reshape(-1), truth.toarray().reshape(-1)
+        known = np.isfinite(logits)
+        found.add(logits[known].astype(np.float64) - scores.natural_threshold, true[known])
+    return {"pairs": found.pairs, "positives": found.positives, **found.record()}

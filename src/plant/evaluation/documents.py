@@ -16,6 +16,9 @@ import scipy.sparse as sp
 from plant.evaluation.scores import Scores
 from plant.evaluation.top import top_labels, top_stored
 
+BLOCK = 512
+"""Documents whose probabilities are made at once."""
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -115,9 +118,39 @@ def document_f1(predicted: sp.csr_array, truth: sp.csr_array) -> Terms:
     return Terms(2 * _hits(predicted, truth) / np.maximum(size, 1), (size > 0).astype(float))
 
 
+def brier_skill(scores: Scores) -> Terms | None:
+    """1 - sum (p - y)^2 / sum y^2 over all pairs of a document and a label: the share of the squared error (Brier 1950)
+    of saying "no label" everywhere that the probabilities p take away.
+
+    1 is certain and right everywhere, 0 no better than silence; below 0, silence is better, as it is than scores that
+    were trained to rank. A proper score: on average no p does better than the true one.
+
+    Scores are log-odds, p = 1 / (1 + exp(-score)); -inf is p = 0, and so are labels beyond the top K where only those
+    were kept. None for scores without a natural threshold, which have no scale.
+    """
+    if scores.natural_threshold is None:
+        return None
+    of_true, of_all = np.zeros(scores.truth.shape[0]), np.zeros(scores.truth.shape[0])
+    for first in range(0, len(of_true), BLOCK):
+        part = slice(first, first + BLOCK)
+        truth = scores.truth[part]
+        some = scores.retrieved[part] if scores.dense is None else scores.dense[part]
+        probabilities = _probabilities(some, scores.natural_threshold)
+        of_true[part] = np.asarray(truth.multiply(probabilities).sum(axis=1)).ravel()
+        of_all[part] = np.asarray((probabilities * probabilities).sum(axis=1)).ravel()
+    return Terms(2 * of_true - of_all, np.diff(scores.truth.indptr).astype(float))  # y^2 - (p - y)^2 = 2py - p^2
+
+
 AT = {"p": precision_at, "r": recall_at, "ndcg": ndcg_at, "rp": recall_at}
 """Metrics written name@k. R@k of the paper and RP@k of LMTC have the same denominator, min(k, |Y|)."""
 BY_NAME = {f.__name__: f for f in (document_precision, document_recall, document_f1)}
+
+
+def _probabilities(scores: np.ndarray | sp.csr_array, threshold: float) -> np.ndarray | sp.csr_array:
+    """Of log-odds above the natural threshold; what a sparse array does not hold has probability 0."""
+    values = scores if isinstance(scores, np.ndarray) else scores.data
+    found = 1 / (1 + np.exp(np.minimum(threshold - values.astype(np.float64), 700)))
+    return found if scores is values else sp.csr_array((found, scores.indices, scores.indptr), shape=scores.shape)
 
 
 def _hits(predicted: sp.csr_array, truth: sp.csr_array) -> np.ndarray:

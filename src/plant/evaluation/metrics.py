@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from plant import files
 from plant.evaluation import counts
+from plant.evaluation.calibration import calibration_of
 from plant.evaluation.curves import auc_and_precision
 from plant.evaluation.documents import AT
 from plant.evaluation.groups import read_label_space
@@ -33,9 +34,9 @@ def evaluate(folder: Path, labels_parquet: Path, settings: Evaluation) -> dict[s
 
     Returns:
         Metric name (names.py) -> fraction, or None where it is not defined; and the records `threshold` (its value
-        and how it was chosen), `documents`, `label_groups` (labels, and labels with a test positive), `propensity`
-        (A, B, N) and `exactness` (which metrics, as patterns of names, are lower bounds because only the top K
-        scores of each document were kept).
+        and how it was chosen), `documents`, `calibration` (calibration.py), `label_groups` (labels, and labels with a
+        test positive), `propensity` (A, B, N) and `exactness` (which metrics, as patterns of names, are lower bounds
+        because only the top K scores of each document were kept).
 
     Raises:
         InputError: missing or damaged scores, other labels than the corpus', no label in the validation split.
@@ -93,6 +94,7 @@ def _report(run: Run) -> dict[str, Any]:
             **{cut: _record(run.thresholds.of(cut)) for cut in ("micro", "sloped")},
         },
         "documents": {"test": run.truth.shape[0]},
+        "calibration": calibration_of(run.scores),
         "label_groups": {
             name: {"labels": int(members.sum()), "with_test_positive": int((members & present).sum())}
             for name, members in {"all": np.ones_like(present), **run.labels.groups}.items()

@@ -8,10 +8,11 @@
 - `@sloped`: at a threshold that goes linearly with log(1 + training documents of the label), slope and value tuned on
   validation (thresholds.py, choice C12); these two exist over all labels, and for `rare_f1`;
 - `/group`: labels of one frequency group only (groups.py);
-- `rare_f1` and `rare_ap` are short for `macro_f1_present/rare` and `map/rare`.
+- `rare_f1` and `rare_ap` are short for `macro_f1_present/rare` and `map/rare`;
+- `brier_skill` judges probabilities and needs no threshold (documents.py).
 
 Examples: `macro_f1_present`, `micro_f1@natural`, `ndcg@5`, `rp@5/few`, `macro_f1_all@natural/1-10`, `rare_f1@sloped`.
-All are fractions in [0, 1], higher is better.
+All are fractions in [0, 1], higher is better; `brier_skill` alone can be negative.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from plant.settings import Evaluation
 CURVES = ("macro_auc", "map")
 MICRO_AUC = "micro_auc"
 PROPENSITY = "psp"
+BRIER_SKILL = "brier_skill"
 Cut = Literal["tuned", "natural", "micro", "sloped"]
 CUTS: tuple[Cut, ...] = ("tuned", "natural", "micro", "sloped")
 SHORT = {"rare_f1": ("macro_f1_present", "rare"), "rare_ap": ("map", "rare")}
@@ -55,7 +57,8 @@ class Metric:
 def metrics(settings: Evaluation) -> dict[str, Metric]:
     """Every metric that exists under these settings, by name."""
     groups = (None, *label_groups(np.zeros(0), settings))
-    found = [Metric(MICRO_AUC, MICRO_AUC), *(Metric(f"{PROPENSITY}@{k}", PROPENSITY, k) for k in settings.at)]
+    found = [Metric(MICRO_AUC, MICRO_AUC), Metric(BRIER_SKILL, BRIER_SKILL)]
+    found += [Metric(f"{PROPENSITY}@{k}", PROPENSITY, k) for k in settings.at]
     for group in groups:
         suffix = "" if group is None else f"/{group}"
         found += [Metric(base + suffix, base, group=group) for base in CURVES]

@@ -13,7 +13,7 @@ from plant.evaluation import documents
 from plant.evaluation.curves import Kept
 from plant.evaluation.documents import Ranking, Terms
 from plant.evaluation.groups import LabelSpace
-from plant.evaluation.names import Cut, Metric
+from plant.evaluation.names import BRIER_SKILL, Cut, Metric
 from plant.evaluation.scores import Scores, read_scores
 from plant.evaluation.thresholds import Thresholds, Tuned, predict
 
@@ -65,6 +65,8 @@ class Run:
 
     def terms(self, metric: Metric) -> Terms | None:
         """Terms of a metric over documents; None where it is not defined."""
+        if metric.base == BRIER_SKILL:
+            return documents.brier_skill(self.scores)
         if metric.k is None:
             predicted, truth = self.predictions(metric.cut), self.truth
             if predicted is None:

@@ -19,6 +19,7 @@ _TITLES = {
     "macro_f1_caml": "macro-F1 (CAML)",
     "rare_f1": "rare F1",
     "rare_ap": "rare AP",
+    "brier_skill": "Brier skill",
 }
 _CUTS = {"@natural": " at p = .5", "@micro": " at its threshold", "@sloped": ", sloped threshold"}
 _WORDS = {"f1": "F1", "auc": "AUC", "ap": "AP", "map": "mAP", "p": "P", "r": "R"}

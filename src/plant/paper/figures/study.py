@@ -15,6 +15,8 @@ from plant.paper.wording import metric_title
 
 UP, DOWN, OPEN = "#0072B2", "#D55E00", "#777777"
 """Higher, lower, not told apart."""
+FAR = 30
+"""A difference of more than so many times the median one is written, not drawn."""
 _ROW = 0.16
 """Inches a row."""
 
@@ -63,10 +65,14 @@ def effect_figure(
 
 def _panel(axes: Axes, effects: pl.DataFrame, places: dict[int, float], alpha: float) -> None:
     axes.axvline(0, color="black", linewidth=0.8)
+    limit = _limit(effects)
     for row in effects.drop_nulls("difference").iter_rows(named=True):
         y, value = places[row["cell"]], 100 * row["difference"]
         sure = row["p_holm"] is not None and row["p_holm"] < alpha
         colour = OPEN if not sure else UP if value > 0 else DOWN
+        if abs(value) > limit:
+            _beyond(axes, y, value, colour)
+            continue
         if row["low"] is not None:
             axes.plot([100 * row["low"], 100 * row["high"]], [y, y], color=colour, linewidth=1.3, solid_capstyle="butt")
         axes.plot(value, y, "o", color=colour, markerfacecolor=colour if sure else "white", markersize=4)
@@ -74,3 +80,19 @@ def _panel(axes: Axes, effects: pl.DataFrame, places: dict[int, float], alpha: f
     axes.grid(axis="y", visible=False)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
     axes.margins(x=0.06)
+
+
+def _limit(effects: pl.DataFrame) -> float:
+    """Points beyond which a difference is written at the edge: one that is far larger would squeeze all others."""
+    sizes = (100 * effects.drop_nulls("difference")["difference"].abs()).sort()
+    usual = 0.0 if sizes.is_empty() else float(sizes.quantile(0.5))
+    return FAR * usual if usual > 0 else float("inf")
+
+
+def _beyond(axes: Axes, y: float, value: float, colour: str) -> None:
+    right = value > 0
+    axes.annotate(
+        f"{value:+,.0f} \N{RIGHTWARDS ARROW}" if right else f"\N{LEFTWARDS ARROW} {value:+,.0f}",
+        xy=(float(right), y), xycoords=("axes fraction", "data"), ha="right" if right else "left", va="center",
+        color=colour, fontsize=6,
+    )  # fmt: skip
