@@ -148,9 +148,10 @@ BY_NAME = {f.__name__: f for f in (document_precision, document_recall, document
 
 def _probabilities(scores: np.ndarray | sp.csr_array, threshold: float) -> np.ndarray | sp.csr_array:
     """Of log-odds above the natural threshold; what a sparse array does not hold has probability 0."""
-    values = scores if isinstance(scores, np.ndarray) else scores.data
-    found = 1 / (1 + np.exp(np.minimum(threshold - values.astype(np.float64), 700)))
-    return found if scores is values else sp.csr_array((found, scores.indices, scores.indptr), shape=scores.shape)
+    if not isinstance(scores, np.ndarray):
+        found = _probabilities(scores.data, threshold)
+        return sp.csr_array((found, scores.indices, scores.indptr), shape=scores.shape)
+    return 1 / (1 + np.exp(np.minimum(threshold - scores.astype(np.float64), 700)))
 
 
 def _hits(predicted: sp.csr_array, truth: sp.csr_array) -> np.ndarray:
