@@ -16,7 +16,7 @@ from plant.paper.wording import metric_title
 
 UP, DOWN, OPEN = "#0072B2", "#D55E00", "#777777"
 """Higher, lower, not told apart."""
-FAR = 30
+FAR = 60
 """A difference of more than so many times the median one is written, not drawn."""
 _ROW = 0.16
 """Inches a row."""
