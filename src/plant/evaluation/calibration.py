@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from plant.evaluation.scores import Scores
 
-BLOCK = 512
-"""Documents that are counted at once."""
 BINS = 15
 """Of equal width (Guo et al. 2017, "On calibration of modern neural networks")."""
 
@@ -28,7 +27,7 @@ class Calibration:
             logits: (m,) finite float64.
             truth: (m,) boolean.
         """
-        probability = 1 / (1 + np.exp(-np.clip(logits, -700, 700)))
+        probability = expit(logits)
         self._loss += float(np.logaddexp(0, logits).sum() - logits[truth].sum())
         bins = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
         for place, values in enumerate((probability, truth.astype(np.float64))):
@@ -52,14 +51,12 @@ def calibration_of(scores: Scores) -> dict[str, Any] | None:
     if scores.natural_threshold is None:
         return None
     found = Calibration()
-    for first in range(0, scores.truth.shape[0], BLOCK):
-        part = slice(first, first + BLOCK)
-        truth = scores.truth[part]
-        if scores.dense is None:
-            some = scores.retrieved[part].tocoo()
-            logits, true = some.data, truth.toarray()[some.coords]
+    for _, truth, some in scores.blocks():
+        if isinstance(some, np.ndarray):
+            logits, true = some.reshape(-1), truth.toarray().reshape(-1)
         else:
-            logits, true = scores.dense[part].reshape(-1), truth.toarray().reshape(-1)
+            pairs = some.tocoo()
+            logits, true = pairs.data, truth.toarray()[pairs.coords]
         known = np.isfinite(logits)
         found.add(logits[known].astype(np.float64) - scores.natural_threshold, true[known])
     return {"pairs": found.pairs, "positives": found.positives, **found.record()}

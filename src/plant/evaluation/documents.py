@@ -1,4 +1,4 @@
-"""Metrics that are ratios of sums over documents: what is right among the first k labels of each document.
+"""Metrics that are ratios of sums over documents: of the first k labels, of predicted labels, of probabilities.
 
 Y is the document's true labels, y_i its i-th best label (the order of `top.top_labels`: equal scores by label
 id). A label with the score -inf is never retrieved; fewer than k retrieved labels leave the rest empty.
@@ -12,12 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 
 from plant.evaluation.scores import Scores
 from plant.evaluation.top import top_labels, top_stored
-
-BLOCK = 512
-"""Documents whose probabilities are made at once."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +129,7 @@ def brier_skill(scores: Scores) -> Terms | None:
     if scores.natural_threshold is None:
         return None
     of_true, of_all = np.zeros(scores.truth.shape[0]), np.zeros(scores.truth.shape[0])
-    for first in range(0, len(of_true), BLOCK):
-        part = slice(first, first + BLOCK)
-        truth = scores.truth[part]
-        some = scores.retrieved[part] if scores.dense is None else scores.dense[part]
+    for part, truth, some in scores.blocks():
         probabilities = _probabilities(some, scores.natural_threshold)
         of_true[part] = np.asarray(truth.multiply(probabilities).sum(axis=1)).ravel()
         of_all[part] = np.asarray((probabilities * probabilities).sum(axis=1)).ravel()
@@ -151,7 +146,7 @@ def _probabilities(scores: np.ndarray | sp.csr_array, threshold: float) -> np.nd
     if not isinstance(scores, np.ndarray):
         found = _probabilities(scores.data, threshold)
         return sp.csr_array((found, scores.indices, scores.indptr), shape=scores.shape)
-    return 1 / (1 + np.exp(np.minimum(threshold - scores.astype(np.float64), 700)))
+    return expit(scores.astype(np.float64) - threshold)
 
 
 def _hits(predicted: sp.csr_array, truth: sp.csr_array) -> np.ndarray:

@@ -9,7 +9,7 @@ written, the table holds the same rounded scores, so that no result depends on w
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,8 @@ from plant.evaluation.top import scores_at, sorted_csr, top_entries
 
 LARGEST_FP16 = 65504.0
 METADATA = "plant"
+BLOCK = 512
+"""Documents in one of `Scores.blocks`."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,13 @@ class Scores:
         """
         rows, columns, values = top_entries(self.kept, self.top)
         return sorted_csr(sp.coo_array((values, (rows, columns)), shape=self.kept.shape))
+
+    def blocks(self) -> Iterator[tuple[slice, sp.csr_array, np.ndarray | sp.csr_array]]:
+        """A few documents at a time: their places, their truth, and all their scores or those of the top K."""
+        known = self.retrieved if self.dense is None else self.dense
+        for first in range(0, self.truth.shape[0], BLOCK):
+            part = slice(first, first + BLOCK)
+            yield part, self.truth[part], known[part]
 
     @cached_property
     def bound(self) -> np.ndarray:

@@ -40,7 +40,7 @@ def metric_values(run: Measured, names: Iterable[str], weights: np.ndarray | Non
         weights: (N, B) float32, how often each document is drawn in each resample; None: one column of ones.
 
     Returns:
-        Name -> (B,) float64, fractions in [0, 1], higher is better; NaN where a metric is not defined.
+        Name -> (B,) float64, in the ranges of names.py, higher is better; NaN where a metric is not defined.
 
     Raises:
         InputError: a name that is not a metric.
