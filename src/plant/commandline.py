@@ -7,7 +7,8 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,6 +17,8 @@ from plant.errors import InputError, Interrupted
 from plant.files import explain, is_private, read_json, write_json, written
 from plant.provenance import write_provenance
 from plant.resources import Meter, add_attempt
+
+log = logging.getLogger("plant")
 
 OTHERS = 0o077  # what group and others may do
 BAD_INPUT = 2  # exit status of an InputError
@@ -57,12 +60,8 @@ def job(
     meter = Meter()
     first = int(os.environ.get("RANK", "0")) == 0
     args = _parser(inputs, outputs, texts).parse_args()
-    level = logging.INFO if first else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every glyph
-    log = logging.getLogger("plant")
-    log.info("%s started", Path(sys.argv[0]).stem)  # a killed job leaves no empty log
-    try:
+    _start_log(first)
+    with _exit_status(args, outputs, meter, first):
         read = [*_paths(args, inputs), *(reads(args) if reads else ())]
         private = _is_private(args, read)
         if private:
@@ -87,6 +86,20 @@ def job(
             )
             _attempts(args).unlink(missing_ok=True)
         _leave_group()
+
+
+def _start_log(first: bool) -> None:
+    level = logging.INFO if first else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every glyph
+    log.info("%s started", Path(sys.argv[0]).stem)  # a killed job leaves no empty log
+
+
+@contextmanager
+def _exit_status(args: argparse.Namespace, outputs: Sequence[str], meter: Meter, first: bool) -> Iterator[None]:
+    """End the process with a status that says what happened, and one line; unexpected errors pass through."""
+    try:
+        yield
     except InputError as error:
         log.error("error: %s", error)
         sys.exit(BAD_INPUT)
