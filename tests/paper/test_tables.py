@@ -111,6 +111,24 @@ def test_seed_spread_is_the_sample_standard_deviation(toy):
     assert cell_of(seeds, "MIG log-odds", "macro-F1 (present)").detail == ""
 
 
+def test_probabilities_are_means_over_seeds_and_scores_without_a_scale_have_none(toy):
+    fits = [(-0.5, 0.02, 0.3), (0.1, 0.03, 0.002), (0.7, 0.04, 0.001)]  # Brier skill, log-loss, calibration error
+    for folder, (skill, loss, error) in zip(toy.inputs.evaluations["plant"], fits, strict=True):
+        fit = {"log_loss": loss, "calibration_error": error, "pairs": 10, "positives": 2}
+        path = folder / "metrics.json"
+        write_json(path, read_json(path) | {"brier_skill": skill, "micro_f1@natural": skill / 2, "calibration": fit})
+    for folder in toy.inputs.evaluations["mig_log_odds"]:
+        path = folder / "metrics.json"
+        write_json(path, read_json(path) | {"brier_skill": None, "calibration": None})
+    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("probabilities")]
+    rows = {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}
+    assert rows["PLANT"] == ["10.0", "5.0", "–", "0.101", "0.03"]
+    assert rows["MIG log-odds"] == ["–"] * 5
+    errors = table.data.filter(system="plant", metric="calibration_error").get_column("value").to_list()
+    assert errors == [0.3, 0.002, 0.001]
+    assert set(table.data.get_column("metric")) == {"brier_skill", "micro_f1@natural", "calibration_error", "log_loss"}
+
+
 def test_notes_name_threshold_convention_seeds_and_the_anti_conservative_test(toy):
     notes = " ".join(ablation(toy).notes)
     assert "tuned on the validation split for macro-F1 (present)" in notes

@@ -17,6 +17,8 @@ NOT_COUNTED = "attention.provenance.json"
 """The views of a few documents are no part of what a system costs."""
 STAGE1 = "Stage 1"
 """Stage whose runs are named by recipe, not by system."""
+FIT = ("log_loss", "calibration_error")
+"""What `metrics.json` says of scores as log-odds, beside the metrics."""
 INTERVAL_COLUMNS = (
     "system", "metric", "value", "seed_sd", "n_seeds", "low", "high", "reference", "difference",
     "paper_gain", "paper_low", "paper_high", "diff_low", "diff_high",
@@ -138,7 +140,7 @@ def read_results(inputs: Inputs, *, alpha: float) -> pl.DataFrame:
 
 
 def read_metrics(inputs: Inputs) -> pl.DataFrame:
-    """Every number of every metrics.json, and the tuned threshold under the name `threshold`.
+    """Every number of every metrics.json; `threshold` is the tuned one, `log_loss` and `calibration_error` the fit.
 
     Returns:
         system, seed, metric, value; null where a metric is not defined.
@@ -147,7 +149,9 @@ def read_metrics(inputs: Inputs) -> pl.DataFrame:
     for system, seed, folder in _folders(inputs.evaluations):
         record = read_json(folder / "metrics.json")
         values = {name: value for name, value in record.items() if isinstance(value, int | float | None)}
-        for metric, value in (values | {"threshold": record["threshold"]["value"]}).items():
+        values.pop("calibration", None)  # null: scores without a scale
+        fit = {name: value for name, value in (record.get("calibration") or {}).items() if name in FIT}
+        for metric, value in (values | fit | {"threshold": record["threshold"]["value"]}).items():
             rows.append((system, seed, metric, value))
     schema = {"system": pl.String, "seed": pl.Int64, "metric": pl.String, "value": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")

@@ -16,6 +16,20 @@ _CONVENTIONS = {
     "macro_f1_all": "macro-F1 (all): mean F1 over all labels; absent ones count 0 (the paper's appendix E).",
     "macro_f1_caml": "macro-F1 (CAML): harmonic mean of macro precision and macro recall over all labels.",
 }
+PROBABILITY_NOTES = (
+    (
+        "Brier skill: the share of the squared error of saying 0 everywhere that the probabilities take away; negative "
+        "is worse than that."
+    ),
+    (
+        "Calibration error (15 bins) and log-loss are means over the pairs of a document and a label that have a "
+        "score. Most pairs are negative, so both are small numbers: compare them down the column."
+    ),
+    (
+        "A dash stands for scores that are no log-odds. Stage 3 with the channel network alone calibrates a network "
+        "(choice C25)."
+    ),
+)
 
 
 def ablation_notes(

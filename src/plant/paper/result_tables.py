@@ -12,13 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from plant.paper.notes import ablation_notes, interval_notes
+from plant.paper.inputs import FIT
+from plant.paper.notes import PROBABILITY_NOTES, ablation_notes, interval_notes
 from plant.paper.render import Cell, Table
 from plant.paper.systems import System
-from plant.paper.wording import MISSING, interval, is_number, metric_title, p_value, percent
+from plant.paper.wording import MISSING, interval, is_number, metric_title, p_value, percent, significant
 from plant.settings import Settings
 
 Row = Mapping[str, Any]
+_PROBABILITY = ("brier_skill", "micro_f1@natural", "micro_f1@micro", "calibration_error", "log_loss")
 
 
 def ablation_table(
@@ -115,6 +117,30 @@ def seed_table(metrics: pl.DataFrame, *, systems: tuple[System, ...], settings: 
                 "test documents. Systems without a network have one fit and no spread."
             ),
         ),
+    )
+
+
+def probability_table(metrics: pl.DataFrame, *, systems: tuple[System, ...]) -> Table:
+    """Whether a system's scores can be read as probabilities: Brier skill, F1 at p = .5, calibration (choice C17).
+
+    Args:
+        metrics: as `read_metrics` returns it; a metric without values is one of scores that have no scale.
+        systems: rows in order.
+    """
+    means = _seed_means(metrics)
+    body = []
+    for system in systems:
+        values = {metric: means.get((system.name, metric)) for metric in _PROBABILITY}
+        fits = (significant(values[metric]) for metric in FIT[::-1])
+        body.append((Cell(system.title), *(Cell(percent(values[name])) for name in _PROBABILITY[:3]), *map(Cell, fits)))
+    known = pl.col("system").is_in([system.name for system in systems]) & pl.col("metric").is_in(_PROBABILITY)
+    return Table(
+        name="probabilities",
+        title="The scores as probabilities (test split, means over seeds; skill and F1 ×100)",
+        columns=("System", *map(metric_title, _PROBABILITY)),
+        rows=tuple(body),
+        data=metrics.filter(known),
+        notes=PROBABILITY_NOTES,
     )
 
 

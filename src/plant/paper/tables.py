@@ -11,7 +11,7 @@ from plant.files import atomic_path
 from plant.paper.context_tables import corpus_table, cost_table
 from plant.paper.inputs import Inputs, read_costs, read_lower_bounds, read_metrics, read_results
 from plant.paper.render import Table, to_latex, to_markdown
-from plant.paper.result_tables import ablation_table, interval_table, seed_table
+from plant.paper.result_tables import ablation_table, interval_table, probability_table, seed_table
 from plant.paper.systems import System, list_systems
 from plant.settings import Settings
 
@@ -37,6 +37,7 @@ def build_tables(inputs: Inputs, *, settings: Settings, experiment: str) -> tupl
         ablation_table(results, metrics, systems=systems, settings=settings, lower_bounds=read_lower_bounds(inputs)),
         interval_table(results, systems=systems, settings=settings),
         seed_table(metrics, systems=systems, settings=settings),
+        probability_table(metrics, systems=systems),
         corpus_table(Path(inputs.corpus) / "statistics.json"),
         cost_table(read_costs(inputs), systems=systems),
     )

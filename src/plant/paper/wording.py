@@ -20,6 +20,8 @@ _TITLES = {
     "rare_f1": "rare F1",
     "rare_ap": "rare AP",
     "brier_skill": "Brier skill",
+    "log_loss": "log-loss (nats)",
+    "calibration_error": "calibration error",
 }
 _CUTS = {"@natural": " at p = .5", "@micro": " at its threshold", "@sloped": ", sloped threshold"}
 _WORDS = {"f1": "F1", "auc": "AUC", "ap": "AP", "map": "mAP", "p": "P", "r": "R"}
@@ -64,6 +66,15 @@ def percent(value: float | None, *, signed: bool = False) -> str:
     if text == "0.0":
         return text
     return (MINUS if value < 0 else "+" if signed else "") + text
+
+
+def significant(value: float | None) -> str:
+    """Three significant digits, for numbers whose size is not known in advance.
+
+    >>> significant(0.00123456), significant(0.2), significant(None)
+    ('0.00123', '0.2', '–')
+    """
+    return MISSING if value is None or not math.isfinite(value) else f"{value:.3g}"
 
 
 def interval(low: float | None, high: float | None) -> str:
