@@ -91,15 +91,17 @@ def to_latex(table: Table) -> str:
 
 def to_html(table: Table) -> Markup:
     """A table with a caption and scoped headers; arrows carry a spoken text."""
-    head = Markup("").join(Markup('<th scope="col">{}</th>').format(column) for column in table.columns)
+    text = Markup(' class="text"')
+    head = Markup("").join(
+        Markup('<th scope="col"{}>{}</th>').format(text if place < table.text_columns else "", column)
+        for place, column in enumerate(table.columns)
+    )
     body = Markup("").join(
         Markup('<tr{}><th scope="row">{}</th>{}</tr>\n').format(
             Markup(' class="rule"') if number in table.rules else "",
             _html_cell(row[0]),
             Markup("").join(
-                Markup("<td{}>{}</td>").format(
-                    Markup(' class="text"') if place < table.text_columns else "", _html_cell(cell)
-                )
+                Markup("<td{}>{}</td>").format(text if place < table.text_columns else "", _html_cell(cell))
                 for place, cell in enumerate(row[1:], start=1)
             ),
         )
