@@ -153,7 +153,7 @@ def write_evaluation(folder: Path, system: str, seed: int) -> None:
         {metric: value_of(system, metric) + 0.01 * (seed - 1) * (system in ("bce", "focal", "plant", "shuffled"))
          for metric in METRICS} | {
             "threshold": {"value": -1.2 + seed / 10, "maximises": "macro_f1_present"}, "documents": 300,
-            "exactness": {"scores": "all", "lower_bounds": []},
+            "calibration": None, "exactness": {"scores": "all", "lower_bounds": []},
         },
     )  # fmt: skip
     n_train = np.concatenate([np.arange(1, 10).repeat(6), [12, 20, 33, 48, 60, 75, 90, 120, 300], np.zeros(3, int)])

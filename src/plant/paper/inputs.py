@@ -17,8 +17,8 @@ NOT_COUNTED = "attention.provenance.json"
 """The views of a few documents are no part of what a system costs."""
 STAGE1 = "Stage 1"
 """Stage whose runs are named by recipe, not by system."""
-FIT = ("log_loss", "calibration_error")
-"""What `metrics.json` says of scores as log-odds, beside the metrics."""
+FIT = ("calibration_error", "log_loss")
+"""What `metrics.json` says of scores as log-odds under `calibration`, which is null for scores without a scale."""
 INTERVAL_COLUMNS = (
     "system", "metric", "value", "seed_sd", "n_seeds", "low", "high", "reference", "difference",
     "paper_gain", "paper_low", "paper_high", "diff_low", "diff_high",
@@ -148,10 +148,10 @@ def read_metrics(inputs: Inputs) -> pl.DataFrame:
     rows = []
     for system, seed, folder in _folders(inputs.evaluations):
         record = read_json(folder / "metrics.json")
+        calibration = record.pop("calibration") or {}
         values = {name: value for name, value in record.items() if isinstance(value, int | float | None)}
-        values.pop("calibration", None)  # null: scores without a scale
-        fit = {name: value for name, value in (record.get("calibration") or {}).items() if name in FIT}
-        for metric, value in (values | fit | {"threshold": record["threshold"]["value"]}).items():
+        values |= {name: calibration.get(name) for name in FIT} | {"threshold": record["threshold"]["value"]}
+        for metric, value in values.items():
             rows.append((system, seed, metric, value))
     schema = {"system": pl.String, "seed": pl.Int64, "metric": pl.String, "value": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")

@@ -20,7 +20,7 @@ from plant.paper.wording import MISSING, interval, is_number, metric_title, p_va
 from plant.settings import Settings
 
 Row = Mapping[str, Any]
-_PROBABILITY = ("brier_skill", "micro_f1@natural", "micro_f1@micro", "calibration_error", "log_loss")
+_SHARES = ("brier_skill", "micro_f1@natural", "micro_f1@micro")
 
 
 def ablation_table(
@@ -130,16 +130,16 @@ def probability_table(metrics: pl.DataFrame, *, systems: tuple[System, ...]) -> 
     means = _seed_means(metrics)
     body = []
     for system in systems:
-        values = {metric: means.get((system.name, metric)) for metric in _PROBABILITY}
-        fits = (significant(values[metric]) for metric in FIT[::-1])
-        body.append((Cell(system.title), *(Cell(percent(values[name])) for name in _PROBABILITY[:3]), *map(Cell, fits)))
-    known = pl.col("system").is_in([system.name for system in systems]) & pl.col("metric").is_in(_PROBABILITY)
+        shares = (Cell(percent(means.get((system.name, metric)))) for metric in _SHARES)
+        fits = (Cell(significant(means.get((system.name, metric)))) for metric in FIT)
+        body.append((Cell(system.title), *shares, *fits))
+    names = [system.name for system in systems]
     return Table(
         name="probabilities",
         title="The scores as probabilities (test split, means over seeds; skill and F1 ×100)",
-        columns=("System", *map(metric_title, _PROBABILITY)),
+        columns=("System", *map(metric_title, (*_SHARES, *FIT))),
         rows=tuple(body),
-        data=metrics.filter(known),
+        data=metrics.filter(pl.col("system").is_in(names), pl.col("metric").is_in((*_SHARES, *FIT))),
         notes=PROBABILITY_NOTES,
     )
 
