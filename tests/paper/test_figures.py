@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +20,11 @@ from plant.paper.attention import may_show_text, readings, spaced
 from plant.paper.figures import figure_builders, write_figures
 from plant.paper.figures.labels import frequency_figure, rare_label_figure
 from plant.paper.figures.reading import attention_figure
-from plant.paper.figures.style import look, marks, save, spread
-from plant.paper.inputs import read_attention, read_labels
-from plant.paper.systems import find_roles, list_systems
+from plant.paper.figures.style import MANY, look, marks, save, spread
+from plant.paper.figures.training import STAGE2_COLUMNS, curves_figure, stage_figure
+from plant.paper.inputs import read_attention, read_histories, read_labels
+from plant.paper.jobs import list_networks
+from plant.paper.systems import System, find_roles, list_systems
 from plant.settings import Evaluation, load
 
 
@@ -214,6 +217,74 @@ def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
     found = marks(list_systems(toy.settings, toy.experiment))
     assert found["bce"].ink == found["focal"].ink != found["plant"].ink
     assert (found["bce"].colour, found["bce"].marker) != (found["focal"].colour, found["focal"].marker)
+
+
+def many(count: int) -> tuple[System, ...]:
+    return tuple(System(f"v{index}", f"variant {index}", "planted", "mig") for index in range(count))
+
+
+def test_of_many_systems_only_the_leading_ones_have_a_colour_and_a_name():
+    systems, groups = many(MANY + 1), Evaluation().frequency_groups
+    labels = pl.concat([
+        pl.DataFrame({"system": system.name, "label": ["a", "b"], "n_train": list(groups[:2]), "n_test": 1,
+                      "f1": [0.1, 0.1 * index]})
+        for index, system in enumerate(systems)
+    ])  # fmt: skip
+    stage1 = pl.DataFrame({"name": "mig", "seed": 0, "epoch": 1, "ndcg_val": 0.5})
+    metrics = pl.DataFrame([(s.name, 0, "macro_f1_present", 0.1) for s in systems],
+                           schema=["system", "seed", "metric", "value"], orient="row")  # fmt: skip
+    for shown, grey in ((systems, MANY - 1), (systems[:MANY], 0)):
+        leaders = {shown[0].name, shown[-1].name}
+        with look():
+            drawn = [
+                frequency_figure(labels, systems=shown, evaluation=Evaluation(), leading=leaders),
+                stage_figure(stage1, metrics, systems=shown, ndcg_k=[5], leading=leaders),
+            ]
+        for figure in drawn:
+            lines = figure.axes[0].get_lines()
+            assert len(lines) == len(shown)
+            assert len({line.get_color() for line in lines if line.get_zorder() == 3}) == min(3, len(shown) - grey)
+            assert sum(line.get_zorder() == 2 for line in lines) == grey
+            written = [text.get_text() for text in figure.axes[0].texts]
+            expected = leaders if grey else {system.name for system in shown}
+            assert set(written) == {system.title for system in shown if system.name in expected}
+            assert (f"grey: {grey} other systems" in texts(figure)) == bool(grey)
+
+
+def test_curve_of_a_network_has_the_title_of_the_variant_that_is_the_network_alone(toy):
+    """Variants that differ in Stage 3 share a network, whose files stand under the first of them."""
+    toy = toy.with_config(
+        evidences={"all": {}},
+        variants={"focal_evidence": {"finetuning": "focal_long", "evidence": "all", "title": "random init + evidence"},
+                  "plant_evidence": {"pretraining": "mig", "finetuning": "focal", "evidence": "all",
+                                     "title": "PLANT + evidence"}},
+    )  # fmt: skip
+    design = toy.experiment.model_copy(update={"variants": ("plant_evidence", "plant", "focal_evidence", "bce")})
+    networks = list_networks(toy.settings, design)
+    assert {name: system.title for name, system in networks.items()} == {
+        "plant_evidence": "PLANT", "focal_evidence": "none+focal_long", "bce": "random init, BCE",
+    }  # fmt: skip
+    names = {"plant_evidence": "plant", "focal_evidence": "focal", "bce": "bce"}
+    stage2 = read_histories({new: toy.inputs.finetunings[old] for new, old in names.items()}, STAGE2_COLUMNS)
+    systems = list_systems(toy.settings, design)
+    with look():
+        text = texts(curves_figure(stage2.clear(), stage2, systems=systems, networks=networks)).splitlines()
+    assert {"PLANT", "none+focal_long", "random init, BCE"} <= set(text)
+    assert not {"PLANT + evidence", "random init + evidence"} & set(text)
+
+
+def test_formulas_in_labels_words_and_titles_are_drawn_as_they_stand(toy):
+    label, word, title = r"$\frac{1}$", "$$", r"$\nothing{ a_b^c 5% & #1"
+    odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": title}})
+    for path in odd.inputs.attention.values():
+        pl.read_parquet(path).with_columns(label=pl.lit(label), token=pl.lit(f" {word}")).write_parquet(path)
+    with look():
+        for name, draw in figure_builders(odd.inputs, **odd.arguments).items():
+            figure = draw()
+            figure.draw_without_rendering()
+            assert title in texts(figure)
+            assert name != "attention" or {word, label} <= set(re.split(r"[\n:]| label ", texts(figure)))
+            assert not any(artist.get_parse_math() for artist in figure.findobj(mpl.text.Text))
 
 
 def test_figures_import_no_pyplot():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from plant.paper.headline import SYNTHETIC_WARNING, Headline, compare, write_headline
+from plant.paper.headline import SYNTHETIC_WARNING, Headline, compare, leading, write_headline
 from plant.paper.inputs import read_results
 from plant.paper.systems import find_roles, list_systems
 from plant.settings import load
@@ -73,6 +73,38 @@ def test_best_baseline_is_chosen_metric_by_metric(toy):
     details = " ".join(headline(toy).details)
     assert "macro-F1 (present): PLANT 36.9, TF-IDF + MIG combined 59.0" in details
     assert "rare AP: PLANT 27.8, MIG log-odds 50.9" in details
+
+
+def test_best_system_is_named_even_where_it_is_neither_reference_nor_control_nor_baseline(toy):
+    """A third planted or control system can be ahead of all: the reader must hear of it, with its interval."""
+    before = headline(toy)
+    assert "PLANT, shuffled relevance" not in before.best + " ".join(before.details)
+    here = (pl.col("system") == "shuffled") & (pl.col("metric") == "macro_f1_present")
+    toy.rewrite("intervals", lambda t: t.with_columns(value=pl.when(here).then(0.7).otherwise("value")))
+    set_difference(toy, "shuffled", "macro_f1_present", 0.31, 0.35)
+    after = headline(toy)
+    assert after.best == (
+        "Best of 7 systems: PLANT, shuffled relevance in macro-F1 (present) (70.0), MIG log-odds in rare AP (50.9)."
+    )
+    assert (
+        "macro-F1 (present): PLANT 36.9, PLANT, shuffled relevance 70.0; difference \N{MINUS SIGN}33.0 "
+        "[\N{MINUS SIGN}35.0, \N{MINUS SIGN}31.0]; randomisation p = 0.001."
+    ) in after.details
+
+
+def test_systems_of_the_same_highest_value_are_all_named(toy):
+    here = (pl.col("system") == "mig_log_odds") & (pl.col("metric") == "macro_f1_present")
+    toy.rewrite("intervals", lambda t: t.with_columns(value=pl.when(here).then(0.59).otherwise("value")))
+    assert "MIG log-odds and TF-IDF + MIG combined in macro-F1 (present) (59.0)" in headline(toy).best
+
+
+def test_leading_systems_are_the_reference_its_controls_the_best_and_the_best_baseline(toy):
+    results = read_results(toy.inputs, alpha=0.05)
+    found = leading(results, settings=toy.settings, experiment=toy.experiment)
+    assert found == {"plant", "focal", "shuffled", "combined"}
+    here = (pl.col("system") == "bce") & (pl.col("metric") == "macro_f1_present")
+    results = results.with_columns(value=pl.when(here).then(0.9).otherwise("value"))
+    assert leading(results, settings=toy.settings, experiment=toy.experiment) == found | {"bce"}
 
 
 def test_difference_changes_sign_with_the_reference(toy):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 
-from plant.paper.systems import Roles, System, find_roles, total_epochs
+from plant.paper.systems import Roles, System, find_roles, list_systems, total_epochs
 from plant.paper.wording import interval, metric_title, p_value, percent
 from plant.settings import Experiment, Mimic3, Settings
 
@@ -62,6 +63,8 @@ class Headline:
 
     answer: str
     """One sentence; decided by the first metric of `paper.headline`."""
+    best: str
+    """One sentence: the best system in each metric of `paper.headline`, with its value."""
     details: tuple[str, ...]
     """One sentence a comparison and metric."""
     certainty: str
@@ -97,11 +100,25 @@ def compare(results: pl.DataFrame, first: System, second: System, metric: str) -
     )  # fmt: skip
 
 
-def best_baseline(results: pl.DataFrame, roles: Roles, metric: str) -> System | None:
-    """The baseline of highest test value on `metric`."""
-    values = dict(results.filter(metric=metric).select("system", "value").iter_rows())
-    known = [system for system in roles.baselines if values.get(system.name) is not None]
-    return max(known, key=lambda system: values[system.name], default=None)
+def best_of(results: pl.DataFrame, systems: Sequence[System], metric: str) -> tuple[System, ...]:
+    """The system of highest test value on `metric`, and those that have the same value; empty without values."""
+    values = dict(results.filter(metric=metric).drop_nulls("value").select("system", "value").iter_rows())
+    known = [system for system in systems if system.name in values]
+    highest = max((values[system.name] for system in known), default=None)
+    return tuple(system for system in known if values[system.name] == highest)
+
+
+def leading(results: pl.DataFrame, *, settings: Settings, experiment: Experiment) -> frozenset[str]:
+    """Names of the systems that a figure of many shows in colour, by the first metric of `paper.headline`.
+
+    They are the reference, the planted system, its controls, the best network and the best baseline.
+    """
+    roles, systems = find_roles(settings, experiment), list_systems(settings, experiment)
+    named = [systems[-1], roles.planted, roles.control, *(system for system in systems if system.kind == "control")]
+    for metric in settings.paper.headline[:1]:
+        for group in (roles.baselines, [system for system in systems if system not in roles.baselines]):
+            named += best_of(results, group, metric)[:1]
+    return frozenset(system.name for system in named if system is not None)
 
 
 def write_headline(results: pl.DataFrame, *, settings: Settings, experiment: Experiment) -> Headline:
@@ -113,25 +130,41 @@ def write_headline(results: pl.DataFrame, *, settings: Settings, experiment: Exp
     roles = find_roles(settings, experiment)
     warning = SYNTHETIC_WARNING if is_synthetic(settings, experiment) else ""
     certainty = _certainty(settings, experiment, roles)
+    systems = list_systems(settings, experiment)
+    best = _best(results, systems, settings.paper.headline)
     if roles.planted is None:
-        return Headline("No planted system ran: there is nothing to judge.", (), certainty, warning)
-    network: list[Comparison | None] = []
-    bar: list[Comparison | None] = []
-    for metric in settings.paper.headline:
-        baseline = best_baseline(results, roles, metric)
-        network.append(compare(results, roles.planted, roles.control, metric) if roles.control else None)
-        bar.append(compare(results, roles.planted, baseline, metric) if baseline else None)
-    details = tuple(
-        comparison.sentence() for pair in zip(network, bar, strict=True) for comparison in pair if comparison
-    )
-    answer = _answer(network[0] if network else None, bar[0] if bar else None, has_baselines=bool(roles.baselines))
-    return Headline(answer, details or ("No interval between these systems was computed.",), certainty, warning)
+        return Headline("No planted system ran: there is nothing to judge.", best, (), certainty, warning)
+    compared = [_compared(results, roles.planted, roles, systems, metric) for metric in settings.paper.headline]
+    details = tuple(one.sentence() for three in compared for one in dict.fromkeys(three) if one)
+    network, bar, _ = compared[0] if compared else (None, None, None)
+    answer = _answer(network, bar, has_baselines=bool(roles.baselines))
+    return Headline(answer, best, details or ("No interval between these systems was computed.",), certainty, warning)
 
 
 def is_synthetic(settings: Settings, experiment: Experiment) -> bool:
     """True for the generated corpus."""
     dataset = settings.datasets[experiment.dataset]
     return isinstance(dataset, Mimic3) and dataset.generate is not None
+
+
+def _compared(
+    results: pl.DataFrame, planted: System, roles: Roles, systems: Sequence[System], metric: str
+) -> tuple[Comparison | None, ...]:
+    """`planted` against its control, the best baseline and the best of all; None where there is no interval."""
+    best = [next(iter(best_of(results, group, metric)), None) for group in (roles.baselines, systems)]
+    return tuple(compare(results, planted, rival, metric) if rival else None for rival in (roles.control, *best))
+
+
+def _best(results: pl.DataFrame, systems: Sequence[System], metrics: Sequence[str]) -> str:
+    """The systems that are best, named metric by metric; equal ones are all named."""
+    values = {(system, metric): value for system, metric, value in results.select("system", "metric", "value").rows()}
+    found = [(metric, best_of(results, systems, metric)) for metric in metrics]
+    parts = [
+        f"{' and '.join(system.title for system in best)} in {metric_title(metric)} "
+        f"({percent(values[best[0].name, metric])})"
+        for metric, best in found if best
+    ]  # fmt: skip
+    return f"Best of {len(systems)} systems: {', '.join(parts)}." if parts else ""
 
 
 def _answer(network: Comparison | None, bar: Comparison | None, *, has_baselines: bool) -> str:
@@ -154,7 +187,7 @@ def _certainty(settings: Settings, experiment: Experiment, roles: Roles) -> str:
             "they do not cover the noise of training itself (see the table of seeds)."
         ),
         f"Decided where the interval excludes 0 and the randomisation test has p < {settings.statistics.alpha:g}.",
-        "The best baseline is chosen on the same test documents, which favours the baseline.",
+        "The best system and the best baseline are chosen on the same test documents, which favours them.",
     ]
     if seeds == 1:
         parts.append("With one seed a difference between two networks may be training noise.")

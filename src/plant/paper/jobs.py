@@ -6,9 +6,9 @@ A test compares the counts with a real dry run, so that a rule which changes is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from plant.paper.systems import find_roles
+from plant.paper.systems import System, find_roles, list_systems
 from plant.settings import BASELINES, NO_PRETRAINING, Experiment, Random, Settings, Subset, Variant, Words
 
 WORDS = "words"
@@ -50,6 +50,22 @@ def system_of(variant: Variant) -> str:
     ('none+bce+all', 'none+bce')
     """
     return network_of(variant) + ("" if variant.evidence is None else f"+{variant.evidence}")
+
+
+def list_networks(settings: Settings, experiment: Experiment) -> dict[str, System]:
+    """The networks of an experiment: the variant that the files stand under -> the system that the network is alone.
+
+    Variants that differ in Stage 3 share one. Where no variant is the network alone, it is titled by its recipes.
+    """
+    systems = {system.name: system for system in list_systems(settings, experiment)}
+    first: dict[str, str] = {}
+    alone: dict[str, System] = {}
+    for name in filter(settings.reads_network, experiment.variants):
+        folder = network_of(settings.variants[name])
+        first.setdefault(folder, name)
+        if settings.variants[name].evidence is None:
+            alone.setdefault(folder, systems[name])
+    return {name: alone.get(folder) or replace(systems[name], title=folder) for folder, name in first.items()}
 
 
 def list_jobs(settings: Settings, experiment: str) -> set[Job]:

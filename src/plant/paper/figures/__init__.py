@@ -13,7 +13,9 @@ from plant.paper.figures.labels import frequency_figure, rare_label_figure
 from plant.paper.figures.reading import attention_figure
 from plant.paper.figures.style import look, save
 from plant.paper.figures.training import STAGE1_COLUMNS, STAGE2_COLUMNS, curves_figure, stage_figure
+from plant.paper.headline import leading
 from plant.paper.inputs import Inputs, read_attention, read_histories, read_labels, read_metrics, read_results
+from plant.paper.jobs import list_networks
 from plant.paper.systems import find_roles, list_systems
 from plant.settings import Experiment, Settings
 
@@ -36,20 +38,25 @@ def figure_builders(inputs: Inputs, *, settings: Settings, experiment: str) -> d
     labels = read_labels(inputs)
     stage1 = read_histories(inputs.pretrainings, STAGE1_COLUMNS)
     stage2 = read_histories(inputs.finetunings, STAGE2_COLUMNS)
+    results = read_results(inputs, alpha=settings.statistics.alpha)
+    leaders = leading(results, settings=settings, experiment=design)
     recipes = [settings.pretrainings[system.pretraining] for system in systems if system.pretraining is not None]
     return {
         "ndcg_and_macro_f1": lambda: stage_figure(
-            stage1, read_metrics(inputs), systems=systems,
+            stage1, read_metrics(inputs), systems=systems, leading=leaders,
             ndcg_k=[recipe.ndcg_k or recipe.k for recipe in recipes],
         ),
         "rare_label_f1": lambda: rare_label_figure(labels, systems=systems, evaluation=settings.evaluation),
         "attention": lambda: _attention(inputs, settings, design),
         "differences": lambda: interval_figure(
-            read_results(inputs, alpha=settings.statistics.alpha), systems=systems, metrics=settings.paper.metrics,
-            confidence=settings.statistics.confidence,
+            results, systems=systems, metrics=settings.paper.metrics, confidence=settings.statistics.confidence,
         ),
-        "frequency_groups": lambda: frequency_figure(labels, systems=systems, evaluation=settings.evaluation),
-        "training_curves": lambda: curves_figure(stage1, stage2, systems=systems),
+        "frequency_groups": lambda: frequency_figure(
+            labels, systems=systems, evaluation=settings.evaluation, leading=leaders
+        ),
+        "training_curves": lambda: curves_figure(
+            stage1, stage2, systems=systems, networks=list_networks(settings, design)
+        ),
     }  # fmt: skip
 
 

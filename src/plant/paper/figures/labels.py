@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plant.paper.figures.style import COLUMN, EndLabel, Mark, label_ends, marks, new_figure, sentence, width_for
+from plant.paper.figures.style import (
+    COLUMN,
+    EndLabel,
+    Mark,
+    label_ends,
+    marks,
+    new_figure,
+    rest_note,
+    sentence,
+    width_for,
+)
 from plant.paper.systems import System
 from plant.settings import Evaluation
 
@@ -76,12 +86,15 @@ def _violin(axes: Axes, row: int, mark: Mark, values: np.ndarray) -> None:
     axes.text(_SHARE, row, f"{100 * float((values > HIGH_F1).mean()):.0f}%", ha="center", va="center", fontsize=7)
 
 
-def frequency_figure(labels: pl.DataFrame, *, systems: Sequence[System], evaluation: Evaluation) -> Figure:
+def frequency_figure(
+    labels: pl.DataFrame, *, systems: Sequence[System], evaluation: Evaluation, leading: Collection[str] | None = None
+) -> Figure:
     """Mean F1 of the labels of each frequency group, one line a system.
 
     Args:
         labels: as `read_labels` returns it.
         evaluation: `frequency_groups` are the lower ends of the groups, by training documents.
+        leading: systems that are drawn in colour where there are many.
     """
     starts = evaluation.frequency_groups
     grouped = labels.filter(pl.col("n_train") >= min(starts)).with_columns(
@@ -93,15 +106,15 @@ def frequency_figure(labels: pl.DataFrame, *, systems: Sequence[System], evaluat
         return sentence("No label of the test split has training documents.")
     figure = new_figure(width_for(systems, COLUMN + 0.6), 2.6)
     axes = figure.add_subplot()
-    look, ends = marks(systems), []
+    look, ends = marks(systems, leading), []
     for system in systems:
         means = grouped.filter(system=system.name).group_by("group").agg(pl.col("f1").mean()).sort("group")
         x = [present.index(group) for group in means.get_column("group")]
         y = (100 * means.get_column("f1")).to_list()
         mark = look[system.name]
         axes.plot(x, y, marker=mark.marker, color=mark.colour, linestyle=mark.dash, markeredgecolor="white",
-                  markeredgewidth=0.5)  # fmt: skip
-        if x:
+                  markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
+        if x and mark.named:
             ends.append(EndLabel(x[-1], y[-1], system.title, mark.ink))
     sizes = grouped.group_by("group").agg(pl.col("label").n_unique()).sort("group").get_column("label")
     ticks = [f"{_group_title(group, starts)}\n{size} labels" for group, size in zip(present, sizes, strict=True)]
@@ -109,7 +122,7 @@ def frequency_figure(labels: pl.DataFrame, *, systems: Sequence[System], evaluat
     axes.set_xlim(-0.15, len(present) - 0.85)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     axes.grid(axis="x", visible=False)
-    axes.set_xlabel("training documents of a label")
+    axes.set_xlabel(f"training documents of a label{rest_note(look)}")
     axes.set_ylabel("mean F1 of the labels (test, ×100)")
     label_ends(axes, ends, height=1.9)
     return figure

@@ -43,7 +43,7 @@ def attention_figure(
     figure.set_layout_engine("none")
     figure.text(
         _MARGIN / PAGE, 0.06 / whole, "Shade: attention weight after Stage 2, linear from 0 to the largest of the row. "
-        f"Underlined: the document's {UNDERLINED} most relevant tokens ($r_{{lj}}$).", fontsize=5.6, color="#333333",
+        f"Underlined: the document's {UNDERLINED} most relevant tokens.", fontsize=5.6, color="#333333",
     )  # fmt: skip
     if mark:
         figure.text(

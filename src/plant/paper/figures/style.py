@@ -1,11 +1,13 @@
 """One look for all figures, and saving them so that the same numbers give the same bytes.
 
+Text is drawn as it stands: labels and words of documents hold dollar signs, which are no formulas.
+
 The hue says what kind of system it is, lightness and marker which one; names stand beside the marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,9 @@ _MARKERS: dict[Kind, str] = {"planted": "osX", "control": "^vP", "unplanted": "s
 _TINTS = (0.0, 0.35, 0.55)
 _DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1.5, 1)))
 GRID = "#DDDDDD"
+MANY = 8
+"""Lines of more systems than these cannot be told apart: only those that lead the story get a colour and a name."""
+_REST = "#C4C4C4"
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7.5,
@@ -48,6 +53,7 @@ _STYLE: dict[str, Any] = {
     "lines.markersize": 4,
     "savefig.dpi": 200,
     "pdf.fonttype": 42,
+    "text.parse_math": False,
 }
 
 
@@ -60,18 +66,34 @@ class Mark:
     dash: Any
     ink: str
     """For text: the hue without the tint, which would be too pale to read."""
+    named: bool = True
+    """False for a grey mark in the background, which gets no name."""
 
 
-def marks(systems: Sequence[System]) -> dict[str, Mark]:
-    """System name -> its mark: the hue of its kind, a tint and a marker of its own among three of a kind."""
+def marks(systems: Sequence[System], leading: Collection[str] | None = None) -> dict[str, Mark]:
+    """System name -> its mark: the hue of its kind, a tint and a marker of its own among three of a kind.
+
+    Args:
+        systems: the last one, the reference, has the full hue.
+        leading: names that keep their colour where there are more than `MANY` systems; the rest turns grey.
+    """
     counts: dict[Kind, int] = {}
     found = {}
-    for system in systems:
+    for system in [*systems[-1:], *systems[:-1]]:
+        if leading is not None and len(systems) > MANY and system.name not in leading:
+            found[system.name] = Mark(_REST, "", "solid", _REST, named=False)
+            continue
         place = counts.get(system.kind, 0) % len(_TINTS)
         counts[system.kind] = counts.get(system.kind, 0) + 1
         colour = _lighter(KIND_COLOURS[system.kind], _TINTS[place])
         found[system.name] = Mark(colour, _MARKERS[system.kind][place], _DASHES[place], KIND_COLOURS[system.kind])
     return found
+
+
+def rest_note(look: Mapping[str, Mark]) -> str:
+    """What the grey marks are, for the axis label; empty where there are none."""
+    grey = sum(not mark.named for mark in look.values())
+    return f"\ngrey: {grey} other systems, all in the table" if grey else ""
 
 
 def _lighter(colour: str, share: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -10,7 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from plant.paper.figures.style import COLUMN, PAGE, EndLabel, Mark, label_ends, marks, new_figure, sentence, width_for
+from plant.paper.figures.style import (
+    COLUMN,
+    PAGE,
+    EndLabel,
+    Mark,
+    label_ends,
+    marks,
+    new_figure,
+    rest_note,
+    sentence,
+    width_for,
+)
 from plant.paper.systems import System
 
 STAGE1_COLUMNS = ("loss", "ndcg_val", "attention_mass")
@@ -18,7 +29,12 @@ STAGE2_COLUMNS = ("loss", "macro_f1")
 
 
 def stage_figure(
-    stage1: pl.DataFrame, metrics: pl.DataFrame, *, systems: Sequence[System], ndcg_k: Sequence[int]
+    stage1: pl.DataFrame,
+    metrics: pl.DataFrame,
+    *,
+    systems: Sequence[System],
+    ndcg_k: Sequence[int],
+    leading: Collection[str] | None = None,
 ) -> Figure:
     """Points (nDCG@k at the end of Stage 1, macro-F1 of the test split after Stage 2), one a seed and system.
 
@@ -29,6 +45,7 @@ def stage_figure(
         stage1: as `read_histories` returns it, by Stage 1 recipe, with `ndcg_val`.
         metrics: as `read_metrics` returns it.
         ndcg_k: truncations of the recipes, for the axis label.
+        leading: systems that are drawn in colour where there are many.
     """
     best = stage1.group_by("name", "seed").agg(pl.col("ndcg_val").max())
     f1 = metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
@@ -36,17 +53,18 @@ def stage_figure(
         return sentence("No system of this experiment has a Stage 1.")
     figure = new_figure(width_for(systems, COLUMN + 0.6), 2.6)
     axes = figure.add_subplot()
-    look, heights = marks(systems), {}
+    systems = [system for system in systems if system.kind != "no network"]
+    look, heights = marks(systems, leading), {}
     for system in systems:
         own, mark = f1.filter(system=system.name), look[system.name]
         mean = own.get_column("value").mean()
         if system.pretraining is not None:
             pairs = own.join(best.filter(name=system.pretraining), on="seed").sort("seed")
-            axes.plot(pairs.get_column("ndcg_val"), pairs.get_column("value"), mark.marker, color=mark.colour,
-                      markeredgecolor="white", markersize=6, markeredgewidth=0.5)  # fmt: skip
+            axes.plot(pairs.get_column("ndcg_val"), pairs.get_column("value"), mark.marker or "o", color=mark.colour,
+                      markeredgecolor="white", markersize=6, markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
         elif system.kind == "unplanted" and isinstance(mean, float):
             axes.axhline(mean, color=mark.colour, linewidth=1, linestyle=mark.dash)
-        if system.kind != "no network" and isinstance(mean, float):
+        if mark.named and isinstance(mean, float):
             heights[system] = mean
     axes.margins(x=0.12, y=0.15)
     axes.set_xlim(*axes.get_xlim())
@@ -54,6 +72,7 @@ def stage_figure(
     k = "/".join(str(value) for value in sorted(set(ndcg_k)))
     axes.set_xlabel(
         f"nDCG@{k} at the end of Stage 1 (validation, 0 to 1),\nagainst the recipe's own relevance; lines: no Stage 1"
+        f"{rest_note(look)}"
     )
     axes.set_ylabel("macro-F1 (present), test, ×100")
     right = axes.get_xlim()[1]
@@ -71,17 +90,26 @@ class _Run:
     mark: Mark
 
 
-def curves_figure(stage1: pl.DataFrame, stage2: pl.DataFrame, *, systems: Sequence[System]) -> Figure:
-    """Loss and quality by epoch: Stage 1 above, Stage 2 below; thin lines are seeds, thick ones their mean."""
+def curves_figure(
+    stage1: pl.DataFrame, stage2: pl.DataFrame, *, systems: Sequence[System], networks: Mapping[str, System]
+) -> Figure:
+    """Loss and quality by epoch: Stage 1 above, Stage 2 below; thin lines are seeds, thick ones their mean.
+
+    Args:
+        stage1: as `read_histories` returns it, by Stage 1 recipe.
+        stage2: the same, by the variant that a network's files stand under.
+        systems: give recipes their look.
+        networks: as `list_networks` returns it: the system that each of these networks is by itself.
+    """
     look = marks(systems)
     recipes: dict[str, _Run] = {}
-    for system in systems:
+    for system in [*systems[-1:], *systems[:-1]]:  # the reference gives its recipe its own look
         if system.pretraining is not None:
             recipes.setdefault(system.pretraining, _Run(system.pretraining, system.pretraining, look[system.name]))
-    variants = [_Run(system.name, system.title, look[system.name]) for system in systems if system.kind != "no network"]
+    variants = [_Run(name, network.title, look[network.name]) for name, network in networks.items()]
     rows = [
         (stage1, list(recipes.values()), (("loss", "Stage 1 loss", 1), ("ndcg_val", "Stage 1 nDCG@k, validation", 1),
-                                          ("attention_mass", "attention on $T_l$, validation (%)", 100))),
+                                          ("attention_mass", "attention on top k, val. (%)", 100))),
         (stage2, variants, (("loss", "Stage 2 loss", 1), ("macro_f1", "Stage 2 macro-F1, validation (×100)", 100))),
     ]  # fmt: skip
     rows = [row for row in rows if not row[0].is_empty()]
