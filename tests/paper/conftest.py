@@ -101,6 +101,7 @@ def toy(tmp_path: Path) -> Toy:
     attention = {name: tmp_path / f"{name}-attention.parquet" for name in ("plant", "focal")}
     for name, path in attention.items():
         write_attention(path, planted=name == "plant")
+    write_json(folders["evaluation"]["combined"][0] / "choices.json", {"weight": 0.4})
     inputs = Inputs(
         statistics=tmp_path / "statistics", corpus=tmp_path / "corpus", evaluations=folders["evaluation"],
         pretrainings=pretraining, finetunings=finetuning, attention=attention,

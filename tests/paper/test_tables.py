@@ -218,6 +218,42 @@ def test_latex_is_balanced_and_ascii(toy, name):
     assert not re.search(r"(?<!\\)[_#%](?! needs)", text.split("\n", 1)[1].replace("}{!}{%", ""))
 
 
+@pytest.mark.parametrize(("weight", "kept", "lost"), [
+    (0.0, "MIG log-odds", "TF-IDF + linear"), (1.0, "TF-IDF + linear", "MIG log-odds"), (0.4, None, None),
+])  # fmt: skip
+def test_a_sum_that_repeats_the_row_of_one_part_says_why(toy, weight, kept, lost):
+    write_json(toy.inputs.evaluations["combined"][0] / "choices.json", {"weight": weight})
+    notes = [note for note in ablation(toy).notes if "repeats its row" in note]
+    why = (
+        f"TF-IDF + MIG combined is {kept} alone here and repeats its row: the weight of {lost} that was best on the "
+        "validation split is 0."
+    )
+    assert notes == ([why] if kept else [])
+
+
+def test_ceilings_of_precision_are_on_the_scale_of_the_other_tables(toy):
+    path = toy.inputs.corpus / "statistics.json"
+    write_json(path, read_json(path) | {"ceilings": {"p@5": 0.9}})
+    table = next(table for table in build_tables(toy.inputs, **toy.arguments) if table.name == "corpus")
+    row = next(row for row in table.rows if "P@5" in row[0].main)
+    assert [cell.main for cell in row] == ["highest possible P@5 (test, ×100)", "–", "–", "–", "90.0"]
+    assert table.data.filter(statistic="ceilings p@5")["value"].item() == 0.9  # the CSV holds fractions
+
+
+def test_lines_of_a_cell_break_before_an_interval_and_never_inside_it():
+    cells = (Cell("a"), Cell("1.0", detail="(+0.5, [0.1, 0.9])"), Cell("<", detail="[<, 9]"))
+    html = to_html(Table("t", "T", ("System", "F1", "P"), (cells,), pl.DataFrame()))
+    assert '<span class="detail">(+0.5,<br>[0.1, 0.9])</span>' in html
+    assert '<span class="detail">[&lt;, 9]</span>' in html
+
+
+def test_titles_of_systems_are_escaped_in_latex_and_html(toy):
+    odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": r"$\a$_5%&#1<b>"}})
+    for table in build_tables(odd.inputs, **odd.arguments)[:3]:
+        assert r"\$\textbackslash{}a\$\_5\%\&\#1$<$b$>$" in to_latex(table)
+        assert r"$\a$_5%&amp;#1&lt;b&gt;" in to_html(table)
+
+
 def test_latex_escapes_what_users_put_into_titles(toy):
     assert latex_escape(r"a_b & 50% {x} ~^\ #1 $") == (
         r"a\_b \& 50\% \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} \#1 \$"

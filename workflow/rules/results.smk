@@ -132,10 +132,12 @@ def experiment_files(name):
         for folder in folders
     ]
     tests = ("intervals", "wilcoxon", "randomization") if settings.report else ()
+    weighed = score_folders(name, "combined") if settings.report and "combined" in settings.baselines else ()
     return [
         *(f"{R}/statistics/{name}/{file}.parquet" for file in tests),
         f"{R}/corpus/{settings.dataset}/statistics.json",
         *score_files(name, "metrics.json", "per_label.parquet"),
+        *(f"{folder}/choices.json" for folder in weighed),
         *(f"{folder}/{file}" for folder in runs for file in ("history.parquet", "provenance.json")),
         *(attention_files(name).values() if settings.report else ()),
     ]

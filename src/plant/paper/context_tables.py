@@ -12,7 +12,7 @@ from plant.files import read_json
 from plant.paper.inputs import STAGE1
 from plant.paper.render import Cell, Table
 from plant.paper.systems import System
-from plant.paper.wording import MISSING, energy, megabytes, seconds, weights
+from plant.paper.wording import MISSING, energy, megabytes, metric_title, percent, seconds, weights
 
 SPLITS = ("train", "val", "test")
 TRAINING = (STAGE1, "Stage 2")
@@ -22,6 +22,7 @@ _COST_COLUMNS: dict[str, Any] = (
     | {"trained_parameters": pl.Int64, "energy_device_joules": pl.Float64, "energy_host_joules": pl.Float64}
     | {"device": pl.String}
 )
+_CEILING = "ceilings "
 _FIRST = ("documents", "groups", "labels_present", "assignments", "labels_per_document", "words_per_document")
 
 
@@ -31,7 +32,9 @@ def corpus_table(statistics: Path) -> Table:
     Quartiles are set as in the paper's Table 7: median (first quartile to third).
     """
     flat = list(_flatten(read_json(statistics)))
-    shown = {(split, name): _count(value) for split, name, value in flat}
+    shown = {
+        (split, name): percent(value) if name.startswith(_CEILING) else _count(value) for split, name, value in flat
+    }
     for split, name in list(shown):
         if name.endswith(" median"):
             base = name.removesuffix(" median")
@@ -67,24 +70,32 @@ def _title(name: str) -> str:
 
     >>> _title("labels_per_document median")
     'labels per document: median'
+    >>> _title("ceilings p@5")
+    'highest possible P@5 (test, ×100)'
     """
+    if name.startswith(_CEILING):
+        return f"highest possible {metric_title(name.removeprefix(_CEILING))} (test, ×100)"
     return name.replace(" ", ": ").replace("_", " ")
 
 
-def cost_table(records: Sequence[Mapping[str, Any]], *, systems: tuple[System, ...]) -> Table:
+def cost_table(
+    records: Sequence[Mapping[str, Any]], *, systems: tuple[System, ...], networks: Mapping[str, System]
+) -> Table:
     """Wall time, memory, trained weights and energy of every stage, from the provenance sidecars.
 
     Args:
         records: as `read_costs` returns them; several records of one stage and name are its runs (seeds).
         systems: give titles to names.
+        networks: give titles to the names of Stage 2, as `list_networks` returns them.
     """
     titles = {system.name: system.title for system in systems}
+    named: dict[str, dict[str, str]] = {STAGE1: {}, "Stage 2": {name: each.title for name, each in networks.items()}}
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
         groups.setdefault((record["stage"], record["name"]), []).append(record)
     rows = tuple(
         (
-            Cell(f"{stage}: {name if stage == STAGE1 else titles.get(name, name)}" if name else stage),
+            Cell(f"{stage}: {named.get(stage, titles).get(name, name)}" if name else stage),
             Cell(str(len(runs))),
             Cell(seconds(_mean(runs, "wall_seconds"))),
             Cell(megabytes(_largest(runs, "peak_host_mb"))),

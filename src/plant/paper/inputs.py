@@ -15,6 +15,8 @@ from plant.statistics.significance import arrow
 
 NOT_COUNTED = "attention.provenance.json"
 """The views of a few documents are no part of what a system costs."""
+COMBINED = "combined"
+"""Baseline whose weight, chosen on validation, can make it equal to one of its parts."""
 STAGE1 = "Stage 1"
 """Stage whose runs are named by recipe, not by system."""
 FIT = ("calibration_error", "log_loss")
@@ -58,10 +60,11 @@ def files_read(inputs: Inputs) -> list[Path]:
         Path(inputs.corpus): ("statistics.json",),
     }
     names = ("metrics.json", "per_label.parquet", "history.parquet")
+    weights = [Path(folder) / "choices.json" for folder in inputs.evaluations.get(COMBINED, ())]
     for runs in (inputs.evaluations, inputs.pretrainings, inputs.finetunings):
         folders |= {Path(folder): names for folders_of in runs.values() for folder in folders_of}
     found = [folder / name for folder, wanted in folders.items() for name in wanted]
-    return [path for path in [*found, *map(Path, inputs.attention.values())] if path.is_file()]
+    return [path for path in [*found, *weights, *map(Path, inputs.attention.values())] if path.is_file()]
 
 
 def seed_of(folder: Path) -> int:
@@ -161,6 +164,12 @@ def read_lower_bounds(inputs: Inputs) -> tuple[str, ...]:
     """Patterns of metric names that are lower bounds, because only the top scores of a document were kept."""
     records = (read_json(folder / "metrics.json") for _, _, folder in _folders(inputs.evaluations))
     return tuple(dict.fromkeys(name for record in records for name in record["exactness"]["lower_bounds"]))
+
+
+def read_combined_weight(inputs: Inputs) -> float | None:
+    """The weight of the linear model in the baseline `combined`; None for an experiment without it."""
+    folders = inputs.evaluations.get(COMBINED)
+    return float(read_json(Path(folders[0]) / "choices.json")["weight"]) if folders else None
 
 
 def read_labels(inputs: Inputs) -> pl.DataFrame:

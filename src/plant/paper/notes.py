@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 
 import polars as pl
 
+from plant.paper.inputs import COMBINED
 from plant.paper.systems import System
 from plant.paper.wording import MINUS, metric_title
 from plant.settings import Settings
@@ -39,6 +40,7 @@ def ablation_notes(
     systems: tuple[System, ...],
     settings: Settings,
     lower_bounds: Sequence[str],
+    combined_weight: float | None,
 ) -> tuple[str, ...]:
     """What the reader of the ablation table has to know, only what its columns call for."""
     columns = settings.paper.metrics
@@ -48,6 +50,7 @@ def ablation_notes(
     notes = [
         _procedure(systems[-1], settings),
         _seeds(metrics, systems),
+        _combined(combined_weight, systems),
         _aggregate(results, columns),
         _threshold(metrics, settings) if any("f1" in metric for metric in columns) else "",
         *(text for metric, text in _CONVENTIONS.items() if metric in columns),
@@ -95,6 +98,18 @@ def _seeds(metrics: pl.DataFrame, systems: tuple[System, ...]) -> str:
     if not seeds:
         return "No system with a network ran: each has one fit."
     return f"Values are means over {seeds} training seed{'s' if seeds > 1 else ''}."
+
+
+def _combined(weight: float | None, systems: tuple[System, ...]) -> str:
+    """Why the sum of two baselines has the row of one of them; empty where both count."""
+    if weight not in (0, 1):
+        return ""
+    titles = {system.name: system.title for system in systems}
+    kept, lost = ("tfidf_linear", "mig_log_odds") if weight == 1 else ("mig_log_odds", "tfidf_linear")
+    return (
+        f"{titles[COMBINED]} is {titles[kept]} alone here and repeats its row: the weight of {titles[lost]} that was "
+        "best on the validation split is 0."
+    )
 
 
 def _aggregate(results: pl.DataFrame, columns: tuple[str, ...]) -> str:

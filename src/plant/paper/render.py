@@ -107,12 +107,17 @@ def to_html(table: Table) -> Markup:
         )
         for number, row in enumerate(table.rows)
     )
-    notes = Markup("").join(Markup("<li>{}</li>").format(note) for note in table.notes)
+    notes = Markup("").join(Markup("<li>{}</li>").format(_with_links(note)) for note in table.notes)
     return Markup(
         '<div class="scroll" tabindex="0" role="region" aria-label="{0}"><table id="table-{1}">'
         "<caption>{0}</caption>\n<thead><tr>{2}</tr></thead>\n<tbody>\n{3}</tbody></table></div>\n"
         '<ul class="notes">{4}</ul>'
     ).format(table.title, table.name, head, body, notes)
+
+
+def _with_links(note: str) -> Markup:
+    """The note with "choice C11" as a link to that row of the report."""
+    return Markup(re.sub(r"(?<=choice )C\d\d", r'<a href="#\g<0>">\g<0></a>', str(escape(note))))
 
 
 def latex_escape(text: str) -> str:
@@ -149,4 +154,5 @@ def _html_cell(cell: Cell) -> Markup:
         main += Markup('<span class="{}" role="img" aria-label="{}">{}</span>').format(
             cell.arrow, _SPOKEN_ARROWS[cell.arrow], ARROWS[cell.arrow]
         )
-    return main + Markup(' <span class="detail">{}</span>').format(cell.detail) if cell.detail else main
+    detail = Markup(",<br>[").join(cell.detail.split(", ["))  # so that all columns of a page's width are seen
+    return main + Markup(' <span class="detail">{}</span>').format(detail) if detail else main

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +77,7 @@ def write_report(
         inputs: paths of the experiment.
         target: the HTML file.
         figures: folder with the PNG files of `write_figures`.
-        choices: docs/choices; its pages are listed and linked relative to `target`.
+        choices: docs/choices; the report says what each page chose.
         settings: the config.
         experiment: its name.
 
@@ -106,7 +105,7 @@ def write_report(
         readings=_readings(inputs, settings, design),
         text_hidden=not may_show_text(settings, design),
         mark=mark(settings, design) if may_show_text(settings, design) else "",
-        choices=_choices(choices, target),
+        choices=_choices(choices),
         provenance=provenance_summary(read_costs(inputs)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
     )
@@ -132,14 +131,13 @@ def _data_uri(png: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(require_file(png).read_bytes()).decode("ascii")
 
 
-def _choices(folder: Path, target: Path) -> list[dict[str, Any]]:
+def _choices(folder: Path) -> list[dict[str, Any]]:
     return [
         {
             "number": choice.number,
             "title": choice.title,
             "chosen": first_paragraph(choice.sections["Chosen"]),
             "effect": first_paragraph(choice.sections["Measured effect"]),
-            "link": os.path.relpath(choice.path, Path(target).parent),
         }
         for choice in read_choices(folder)
     ]

@@ -30,6 +30,7 @@ def ablation_table(
     systems: tuple[System, ...],
     settings: Settings,
     lower_bounds: Sequence[str] = (),
+    combined_weight: float | None = None,
 ) -> Table:
     """The form of Table 6: each system against the reference (last row), in the paper's notation.
 
@@ -38,6 +39,7 @@ def ablation_table(
         metrics: as `read_metrics` returns it; gives the value of metrics that have no interval.
         systems: rows in order, the reference last.
         lower_bounds: as `read_lower_bounds` returns them, for the notes.
+        combined_weight: as `read_combined_weight` returns it, for the notes.
     """
     rows_of = _by_system_and_metric(results)
     means = _seed_means(metrics)
@@ -58,7 +60,14 @@ def ablation_table(
         columns=("System", *map(metric_title, columns)),
         rows=tuple(body),
         data=_long(results, systems),
-        notes=ablation_notes(results, metrics, systems=systems, settings=settings, lower_bounds=lower_bounds),
+        notes=ablation_notes(
+            results,
+            metrics,
+            systems=systems,
+            settings=settings,
+            lower_bounds=lower_bounds,
+            combined_weight=combined_weight,
+        ),
         rules=tuple(i for i in range(1, len(systems)) if _group(systems, i) != _group(systems, i - 1)),
         stacked=True,
     )

@@ -9,7 +9,8 @@ import polars as pl
 from plant.errors import InputError, nearest
 from plant.files import atomic_path
 from plant.paper.context_tables import corpus_table, cost_table
-from plant.paper.inputs import Inputs, read_costs, read_lower_bounds, read_metrics, read_results
+from plant.paper.inputs import Inputs, read_combined_weight, read_costs, read_lower_bounds, read_metrics, read_results
+from plant.paper.jobs import list_networks
 from plant.paper.render import Table, to_latex, to_markdown
 from plant.paper.result_tables import ablation_table, interval_table, probability_table, seed_table
 from plant.paper.systems import System, list_systems
@@ -30,16 +31,24 @@ def write_tables(inputs: Inputs, folder: Path, *, settings: Settings, experiment
 
 def build_tables(inputs: Inputs, *, settings: Settings, experiment: str) -> tuple[Table, ...]:
     """All tables in the order of `TABLES`."""
-    systems = list_systems(settings, settings.experiments[experiment])
+    design = settings.experiments[experiment]
+    systems = list_systems(settings, design)
     results, metrics = read_results(inputs, alpha=settings.statistics.alpha), read_metrics(inputs)
     _require_complete(results, metrics, systems, settings)
     return (
-        ablation_table(results, metrics, systems=systems, settings=settings, lower_bounds=read_lower_bounds(inputs)),
+        ablation_table(
+            results,
+            metrics,
+            systems=systems,
+            settings=settings,
+            lower_bounds=read_lower_bounds(inputs),
+            combined_weight=read_combined_weight(inputs),
+        ),
         interval_table(results, systems=systems, settings=settings),
         seed_table(metrics, systems=systems, settings=settings),
         probability_table(metrics, systems=systems),
         corpus_table(Path(inputs.corpus) / "statistics.json"),
-        cost_table(read_costs(inputs), systems=systems),
+        cost_table(read_costs(inputs), systems=systems, networks=list_networks(settings, design)),
     )
 
 
