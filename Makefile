@@ -16,7 +16,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick check format schema audit lock clean
+.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick check format schema audit picture lock clean
 
 help:  ## this list
 	@echo "make <target>:"
@@ -113,6 +113,9 @@ format: setup  ## put the code in the house's format
 
 schema: setup  ## write config/schema.yaml and config/README.md from src/plant/settings/
 	python -m plant.reference
+
+picture: setup  ## write docs/picture.png, the picture of README.md, from the tables under docs/studies/
+	python -m plant.paper.picture
 
 audit: setup  ## write docs/audit.md: the paper checked against itself
 	python -m plant.paper.audit

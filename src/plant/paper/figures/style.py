@@ -129,17 +129,17 @@ def width_for(systems: Sequence[System], width: float) -> float:
     return width + 0.06 * max(0, max(len(system.title) for system in systems) - 25)
 
 
-def save(figure: Figure, target: Path) -> None:
-    """Write `target`.pdf and `target`.png, without dates or program names."""
+def save(figure: Figure, target: Path, kinds: Sequence[str] = ("pdf", "png")) -> None:
+    """Write `target`.pdf and `target`.png, or the one that is asked for, without dates or program names."""
     empty: dict[str, dict[str, Any]] = {
         "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
         "png": {"Software": None},
     }
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # laid out once, for both files
-    for kind, metadata in empty.items():
+    for kind in kinds:
         with atomic_path(target.with_name(f"{target.name}.{kind}")) as partial:
-            figure.savefig(partial, format=kind, metadata=metadata)
+            figure.savefig(partial, format=kind, metadata=empty[kind])
 
 
 def sentence(text: str) -> Figure:

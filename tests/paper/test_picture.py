@@ -1,0 +1,65 @@
+"""The picture of README.md says what the committed tables say."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from plant.errors import InputError
+from plant.paper import picture
+
+ROOT = Path(__file__).parents[2]
+STUDIES = ROOT / "docs" / "studies"
+
+
+def effects(study: str) -> dict[tuple[str, ...], dict[str, str]]:
+    """(experiment, system, against, metric) -> row, read without polars."""
+    with (STUDIES / study / "tables" / "effects.csv").open(encoding="utf-8") as lines:
+        return {(row["experiment"], row["system"], row["against"], row["metric"]): row for row in csv.DictReader(lines)}
+
+
+def test_committed_picture_is_what_the_command_draws_from_the_committed_tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    picture.main(tmp_path / "picture.png")
+    drawn, kept = (
+        np.asarray(Image.open(path).convert("L"), dtype=float)
+        for path in (tmp_path / "picture.png", ROOT / "docs" / "picture.png")
+    )
+    assert drawn.shape == kept.shape
+    assert np.abs(drawn - kept).mean() < 0.5, "run make picture"
+    assert not (tmp_path / "picture.pdf").exists()
+
+
+def test_readme_shows_the_picture_before_its_first_section():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "](docs/picture.png)" in text[: text.index("\n## ")]
+
+
+def test_every_row_is_that_of_its_study():
+    rows = picture.read_rows(STUDIES)
+    assert len(rows) == len(picture.ROWS) * len(picture.METRICS)
+    for place, (_, _, study, *keys) in enumerate(picture.ROWS):
+        for row in rows.filter(cell=place).iter_rows(named=True):
+            told = effects(study)[*keys, row["metric"]]
+            for name in ("difference", "low", "high", "p_holm"):
+                assert row[name] == float(told[name])
+
+
+def test_verdict_counts_what_holm_leaves():
+    expected = []
+    for group in dict.fromkeys(row[0] for row in picture.ROWS):
+        own = [effects(study)[*keys, "macro_f1_present"] for other, _, study, *keys in picture.ROWS if other == group]
+        sure = [float(row["difference"]) for row in own if float(row["p_holm"]) < 0.05]
+        up = sum(value > 0 for value in sure)
+        expected.append(f"{group}: higher in {up} of {len(own)}, lower in {len(sure) - up}, the rest open")
+    assert picture.verdict(picture.read_rows(STUDIES), alpha=0.05).splitlines()[1:] == expected
+
+
+def test_a_row_that_a_study_lacks_is_one_clear_error(monkeypatch):
+    monkeypatch.setattr(picture, "ROWS", (("g", "n", picture.WHEN, "codiesp_en", "nobody", "random_init"),))
+    with pytest.raises(InputError, match="expected nobody against random_init of codiesp_en"):
+        picture.read_rows(STUDIES)
