@@ -16,7 +16,7 @@ HIDDEN, HEADS, LABELS = 24, 4, 50
 def make(dtype=torch.float64, pool=7, **options):
     torch.manual_seed(0)
     sizes = {"n_labels": LABELS, "hidden_size": HIDDEN, "heads": HEADS, "pool_size": pool}
-    model = LabelClassifier(None, **sizes, **options)
+    model = LabelClassifier(None, **(sizes | options))
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
     model.head.pooling = pooling_matrix(HIDDEN, pool)  # the buffer is fp32
@@ -70,6 +70,27 @@ def test_labels_of_each_document_have_the_logits_and_gradients_of_torch_attentio
     ways = [model.logits_by_hand(hidden, mask, labels), model.attended_logits(hidden, mask, labels)]
     weights = torch.randn_like(ways[0])
     assert_same(*([way, *gradients(model, way, weights, hidden)] for way in ways))
+
+
+@pytest.mark.parametrize(("n_labels", "heads"), [(50, 1), (1, 4), (1, 1)])
+@pytest.mark.parametrize("chosen", [False, True])
+def test_one_head_or_one_label_gives_the_literal_form_twice_in_a_row(tile, n_labels, heads, chosen):
+    """There the queries by head are a view of the caller's queries, which the kernel may not change."""
+    model = make(n_labels=n_labels, heads=heads)
+    hidden, mask = batch()
+    hidden.requires_grad_()
+    labels = torch.zeros(4, 1, dtype=torch.long) if chosen else None
+    literal = literal_logits(model, hidden, mask)
+    literal = literal[:, :1] if chosen else literal
+    weights = torch.randn_like(literal)
+    expected = [literal, *gradients(model, literal, weights, hidden)]
+    for _ in range(2):
+        logits = model.logits_by_hand(hidden, mask, labels)
+        assert_same([logits, *gradients(model, logits, weights, hidden)], expected)
+    queries, folded, keys, values = (torch.randn(count, HIDDEN) for count in (n_labels, n_labels, 7, 7))
+    before = [part.clone() for part in (queries, folded, keys, values)]
+    label_logits(queries, folded, keys, values, lengths=[4, 3], heads=heads, labels=None if labels is None else labels[:2])
+    assert_same((queries, folded, keys, values), before, 0)
 
 
 def test_a_mask_may_leave_out_tokens_anywhere():

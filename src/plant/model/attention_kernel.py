@@ -147,11 +147,12 @@ class _LabelLogits(Function):
         attended, normaliser = queries.new_empty(documents, m, h), queries.new_empty(documents, m, heads)
         factor = _scale(h, heads) * LOG2_E
         largest = factor * _largest(queries, heads)
-        q, u = _by_head(queries, heads).mul_(factor), folded
+        scaled = queries * factor  # of one head or one label `_by_head` is a view: nothing in place
+        q, u = _by_head(scaled, heads), folded
         for document, tokens in _spans(lengths):
             if labels is not None:
                 ids = labels[document]
-                q = _by_head(queries.index_select(0, ids), heads).mul_(factor)
+                q = _by_head(scaled.index_select(0, ids), heads)
                 u = folded.index_select(0, ids)
             k, v = keys[tokens], values[tokens]
             added = None if bias is None else bias(document, None if labels is None else ids)
@@ -314,7 +315,7 @@ def _spans(lengths: Sequence[int]) -> Iterator[tuple[int, slice]]:
 
 
 def _by_head(x: Tensor, heads: int) -> Tensor:
-    """(r, h) -> (G, r, d), contiguous"""
+    """(r, h) -> (G, r, d), contiguous; a view of x where one of G and r is 1"""
     return x.view(len(x), heads, -1).transpose(0, 1).contiguous()
 
 
