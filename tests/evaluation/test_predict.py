@@ -1,12 +1,16 @@
 """Scores, attention and cached features of a trained classifier, through files: against the model called by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 import torch
 from torch import nn
 
+from plant.evaluation import predict
 from plant.evaluation.attention import write_attention
+from plant.evaluation.metrics import evaluate
 from plant.evaluation.predict import predict_split
 from plant.evaluation.scores import read_scores
 from plant.files import read_arrays, write_arrays
@@ -102,6 +106,51 @@ def test_scores_are_the_logits_and_nothing_for_labels_or_documents_without_any(f
         for row in range(2):  # the best two and every true label
             best = set(np.argsort(-expected[row])[:2].tolist()) | set(scores.truth[[row]].indices.tolist())
             assert set(kept.col[kept.row == row].tolist()) == best
+
+
+@pytest.fixture
+def evaluated(monkeypatch, tmp_path):
+    """Metrics of made-up logits (N, L) as a model would bring them, with the scores kept whole or the best 20."""
+
+    def evaluate_both(logits, truth):
+        names = [f"label {label:03d}" for label in range(truth.shape[1])]
+        rows = [[names[label] for label in np.flatnonzero(row)] for row in truth]
+        table = pl.DataFrame({"document_id": [f"d{row}" for row in range(len(rows))], "labels": rows})
+        for split in ("val", "test"):
+            table.write_parquet(tmp_path / f"{split}.parquet")
+        pl.DataFrame({"label": names, "n_train": [9] * len(names)}).write_parquet(tmp_path / "labels.parquet")
+        corpus = SimpleNamespace(splits=dict.fromkeys(("val", "test"), (0,)), documents=lambda _: np.arange(len(rows)))
+        data = SimpleNamespace(names=names, trained=np.arange(len(names)), corpus=corpus)
+        monkeypatch.setattr(predict, "predict_logits", lambda model, corpus, part, batch_size: logits[part])
+        monkeypatch.setattr(predict, "PART", 7)
+        for limit in (300, 10):
+            settings, out = Evaluation(dense_limit=limit, top=20, at=(1, 8, 20)), tmp_path / str(limit)
+            for split in ("val", "test"):
+                predict_split(None, data, split, corpus=tmp_path, out=out, settings=settings, batch_size=2)
+            assert (read_scores(out, "test").dense is None) == (limit == 10)
+            yield evaluate(out, tmp_path / "labels.parquet", settings)
+
+    return evaluate_both
+
+
+def test_the_truth_decides_no_tie_at_the_last_kept_score(evaluated):
+    """8 of 300 labels of a document have a score above all others, which are equal; half its true labels are there."""
+    random, logits, truth = np.random.default_rng(0), np.zeros((40, 300), np.float32), np.zeros((40, 300), bool)
+    for row in range(40):
+        chosen = random.permutation(300)
+        logits[row, chosen[:8]], truth[row, chosen[4:12]] = random.integers(1, 3, 8), True
+    whole, kept = evaluated(logits, truth)
+    same = [f"{name}@{k}" for name in ("p", "r", "ndcg", "rp") for k in (1, 8, 20)]
+    same += ["micro_f1", "macro_f1_present", "micro_precision", "micro_recall", "document_f1"]
+    assert [kept[name] for name in same] == [whole[name] for name in same]
+    assert whole["threshold"]["value"] == kept["threshold"]["value"]
+
+
+def test_constant_scores_rank_labels_by_their_id_whatever_is_true(evaluated):
+    truth = np.random.default_rng(1).random((40, 300)) < 0.05
+    truth[:, 299] = True
+    for metrics in evaluated(np.zeros((40, 300), np.float32), truth):
+        assert metrics["p@20"] == pytest.approx(truth[:, :20].mean())
 
 
 # candidates of train, val and test documents by the full label list; "a" and "never" of test1 are true, "a" is not on

@@ -14,7 +14,8 @@ from safetensors import safe_open
 
 from plant.errors import InputError
 from plant.evaluation.scores import count_documents, read_scores, require_memory, write_scores
-from plant.evaluation.top import top_labels, top_stored
+from plant.evaluation.top import top_stored
+from plant.f1 import top_labels
 from plant.settings import Evaluation
 
 

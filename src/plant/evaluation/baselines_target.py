@@ -13,7 +13,8 @@ from plant.corpus.reader import Labels
 from plant.corpus.staging import owner_only
 from plant.evaluation.documents import Ranking, ndcg_at
 from plant.evaluation.scores import write_scores
-from plant.evaluation.top import top_labels, top_stored
+from plant.evaluation.top import top_stored
+from plant.f1 import top_labels
 from plant.files import is_private, write_json
 from plant.settings import Evaluation
 

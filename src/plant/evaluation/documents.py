@@ -1,6 +1,6 @@
 """Metrics that are ratios of sums over documents: of the first k labels, of predicted labels, of probabilities.
 
-Y is the document's true labels, y_i its i-th best label (the order of `top.top_labels`: equal scores by label
+Y is the document's true labels, y_i its i-th best label (the order of `f1.top_labels`: equal scores by label
 id). A label with the score -inf is never retrieved; fewer than k retrieved labels leave the rest empty.
 Every metric is sum_n w_n a_n / sum_n w_n b_n for terms a, b of a document: a mean where b is 1 or, for a
 document on which the metric is not defined, 0.
@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from plant.evaluation.scores import Scores
-from plant.evaluation.top import top_labels, top_stored
+from plant.evaluation.top import top_stored
+from plant.f1 import top_labels
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from plant.evaluation.baselines_mentions import Marked
 from plant.evaluation.baselines_words import read_features, read_weights, tfidf, word_grams
 from plant.evaluation.evidence_design import LabelSide
 from plant.evaluation.scores import read_scores
-from plant.evaluation.top import top_labels
+from plant.f1 import top_labels
 from plant.files import read_json, require_file
 
 EVIDENCE, REASONS = "evidence.parquet", "reasons.parquet"
@@ -137,7 +137,7 @@ def reasons(
         place = places[document]
         said = {channel: _row(some, place) for channel, some in scores.items()}
         truth = set(written.truth[[place]].indices.tolist())
-        best = top_labels(_row(written.kept if written.dense is None else written.dense, place)[None], labels)[0]
+        best = top_labels(_row(written.retrieved if written.dense is None else written.dense, place)[None], labels)[0]
         for label in best[best >= 0].tolist():
             name = written.label_names[label]
             own = {channel: of_label(name) for channel, of_label in values.items()}

@@ -9,7 +9,7 @@ import polars as pl
 from scipy import sparse
 
 from plant.corpus.identity import read_names
-from plant.evaluation.scores import write_scores
+from plant.evaluation.scores import kept_scores, write_scores
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.model.assemble import TrainingData
@@ -64,7 +64,7 @@ def predict_split(
         scores = np.full(shape, -np.inf, dtype=np.float32)
         logits = predict_logits(classifier, data.corpus, part, batch_size=batch_size)
         scores[np.ix_(part - first - start, data.trained)] = logits
-        rows.append(scores if dense else _known(scores, truth[start : start + size], settings.top))
+        rows.append(scores if dense else kept_scores(scores, truth[start : start + size], settings.top))
     write_scores(
         out, split, document_ids=table["document_id"].to_list(), label_names=list(data.names),
         truth=truth, natural_threshold=0.0, settings=settings, names=read_names(corpus),
@@ -104,12 +104,3 @@ def _truth(labels: pl.Series, names: Sequence[str]) -> sparse.csr_array:
     indices = np.array([position[label] for row in rows for label in row], dtype=np.int64)
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return sparse.csr_array((np.ones(len(indices), dtype=bool), indices, indptr), shape=(len(rows), len(names)))
-
-
-def _known(scores: np.ndarray, truth: sparse.csr_array, k: int) -> sparse.csr_array:
-    """The k largest scores of each row and those of its true labels; only finite ones."""
-    k = min(k, scores.shape[1])
-    keep = truth.toarray()
-    np.put_along_axis(keep, np.argpartition(-scores, k - 1, axis=1)[:, :k], True, 1)
-    row, column = np.nonzero(keep & np.isfinite(scores))
-    return sparse.csr_array((scores[row, column], (row, column)), shape=scores.shape)

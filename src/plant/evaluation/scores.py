@@ -119,7 +119,7 @@ def write_scores(
         if shape[1] <= settings.dense_limit:
             dense = _to_fp16(scores)
             scores = dense
-    kept = _kept(scores, truth, settings.top)
+    kept = kept_scores(scores, truth, settings.top)
     if (np.diff(kept.indptr) == 0).any():
         empty = int(np.argmax(np.diff(kept.indptr) == 0))
         raise InputError(
@@ -160,6 +160,19 @@ def read_scores(folder: Path, split: str) -> Scores:
     dense = _read_dense(path.with_suffix(".safetensors"), shape) if details["dense"] else None
     names = details.get("split_name"), details.get("label_space_name")
     return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)
+
+
+def kept_scores(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int) -> sp.csr_array:
+    """The top scores of each document (ties by label id, never by the truth), and those of its true labels."""
+    rows, columns, values = top_entries(scores, top)
+    true = truth.tocoo()
+    keys = np.concatenate(
+        [rows * truth.shape[1] + columns, true.coords[0].astype(np.int64) * truth.shape[1] + true.coords[1]]
+    )
+    values = np.concatenate([values, scores_at(scores, *true.coords)])
+    keys, first = np.unique(keys, return_index=True)
+    coordinates = np.divmod(keys, truth.shape[1])
+    return sorted_csr(sp.coo_array((values[first].astype(np.float32), coordinates), shape=truth.shape))
 
 
 def count_documents(folder: Path, split: str) -> int:
@@ -218,19 +231,6 @@ def _check(
 def _to_fp16(scores: np.ndarray) -> np.ndarray:
     finite = scores > -np.inf
     return np.where(finite, np.clip(scores, -LARGEST_FP16, LARGEST_FP16), -np.inf).astype(np.float16)
-
-
-def _kept(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int) -> sp.csr_array:
-    """The top scores and the scores of the true labels of each document."""
-    rows, columns, values = top_entries(scores, top)
-    true = truth.tocoo()
-    keys = np.concatenate(
-        [rows * truth.shape[1] + columns, true.coords[0].astype(np.int64) * truth.shape[1] + true.coords[1]]
-    )
-    values = np.concatenate([values, scores_at(scores, *true.coords)])
-    keys, first = np.unique(keys, return_index=True)
-    coordinates = np.divmod(keys, truth.shape[1])
-    return sorted_csr(sp.coo_array((values[first].astype(np.float32), coordinates), shape=truth.shape))
 
 
 def _table(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from plant.f1 import Threshold, best_threshold, best_threshold_of_entries
+from plant.f1 import Threshold, best_threshold, best_threshold_of_entries, top_labels
 from plant.finetuning.candidates import Lists, Shortlist
 from plant.model.batches import Corpus, multi_hot, ordered_batches, pad_documents
 from plant.model.classifier import LabelClassifier, LabelVectors
@@ -88,10 +88,10 @@ def _best_scores(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, label and score of the `BEST` labels of each document, a part of the documents at a time."""
     size, best = max(1, PART // classifier.n_labels), min(BEST, classifier.n_labels)
-    labels, scores = [np.zeros((0, best), dtype=np.int64)], [np.zeros((0, best), dtype=np.float32)]
+    labels, scores = [np.zeros((0, best), dtype=np.int32)], [np.zeros((0, best), dtype=np.float32)]
     for start in range(0, len(documents), size):
         logits = predict_logits(classifier, corpus, documents[start : start + size], batch_size=batch_size)
-        labels.append(np.argpartition(-logits, best - 1, axis=1)[:, :best])
+        labels.append(top_labels(logits, best))
         scores.append(np.take_along_axis(logits, labels[-1], axis=1))
     rows = np.repeat(np.arange(len(documents)), best)
     return rows, np.concatenate(labels).ravel(), np.concatenate(scores).ravel()
