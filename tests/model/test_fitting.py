@@ -112,6 +112,13 @@ def test_a_loss_that_is_not_a_number_stops_with_epoch_and_step_and_keeps_the_che
     assert (tmp_path / "state.json").is_file()
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_measure_that_is_not_a_number_stops_by_name_and_keeps_the_checkpoint(tmp_path, value):
+    with pytest.raises(TrainingDiverged, match=r"epoch 2: expected finite measures, got value = (nan|inf)"):
+        run(tmp_path, values=[0.5, value, 0.5, 0.5])
+    assert json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))["epoch"] == 2
+
+
 def test_a_checkpoint_of_another_configuration_is_not_used(tmp_path):
     run(tmp_path)
     model = Noisy()

@@ -43,3 +43,15 @@ def test_ties_are_broken_by_position():
     relevance = torch.tensor([1.0, 0.0])
     assert ndcg(torch.zeros(2), relevance, k=5).item() == 1.0
     assert ndcg(torch.zeros(2), relevance.flip(0), k=5).item() == pytest.approx(1 / math.log2(3))
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-6, 2.0**-24, 1e-20, 1e-30])
+def test_small_relevance_keeps_its_gain_in_single_precision(size):
+    """Against scikit-learn in float64, on gains by expm1 from the standard library."""
+    random = np.random.default_rng(0)
+    relevance = (random.random((5, 12)) * size).astype(np.float32)
+    scores = random.permuted(np.tile(np.arange(12.0), (5, 1)), axis=1)
+    exact = np.array([[math.expm1(float(r) * math.log(2)) for r in row] for row in relevance])
+    expected = [ndcg_score(row[None], score[None], k=8) for row, score in zip(exact / size, scores, strict=True)]
+    actual = ndcg(torch.from_numpy(scores), torch.from_numpy(relevance), k=8)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)

@@ -98,6 +98,11 @@ def test_any_spread_of_scores_is_in_range(fused, spread):
     assert_close(fused, *lists(0, 70, spread=spread), k=1000)
 
 
+def test_small_relevance_keeps_its_gain(fused):
+    scores, relevance = lists(2, 40)
+    assert_close(fused, scores, torch.where(relevance > 0, relevance * 1e-6, relevance), k=9)
+
+
 def test_a_list_with_a_score_that_is_not_finite_is_seen_and_spoils_no_other(fused):
     scores, relevance = lists(1, 40)
     good = fused.pairwise_fused(scores, relevance, 9, 1.0, "linear")

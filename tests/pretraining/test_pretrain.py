@@ -1,16 +1,18 @@
 """Stage 1 as a whole: planted pairs come first, only the planted parts move, labels are sampled as asked."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import mutual_info_score
 from torch import nn
 
 from plant.checkpoints import load_tensors
 from plant.errors import InputError
 from plant.model.assemble import load_weights
-from plant.model.batches import pad_documents
+from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
 from plant.pretraining.lists import TopTokens
@@ -166,6 +168,66 @@ def test_a_bound_that_no_label_reaches_is_one_clear_error(toy):
 def test_reweighting_without_a_sample_is_one_clear_error(toy):
     with pytest.raises(InputError, match=r"reweight: expected .* negatives of 1 or more"):
         Ranking(make(), toy, indicators(), settings=Pretraining(negatives=0, reweight=True), seed=0)
+
+
+LETTERS = [[11, 12], [12, 13, 13], [11, 14], [14, 15, 16], [13, 11], [11, 18]]
+NOTHING = {
+    "a label on every document": (LETTERS, [[0]] * 6, (4, 1, 1)),
+    "two labels on every document": (LETTERS, [[0, 1]] * 6, (4, 1, 1)),
+    "equal texts": ([[11, 12, 13]] * 6, [[0], [1], [0, 1], [1], [0], [1]], (4, 1, 1)),
+    "one training document": (LETTERS, [[0, 1], [0], [1], [0], [1], [0]], (1, 3, 2)),
+}
+
+
+def small(documents, labels, sizes):
+    """A corpus, and T_l by mutual information over its training documents (scikit-learn's)."""
+    ends = np.cumsum([0, *sizes])
+    corpus = Corpus(
+        np.concatenate(documents).astype(np.int32), np.cumsum([0, *map(len, documents)]),
+        np.cumsum([0, *map(len, labels)]), np.concatenate(labels).astype(np.int64),
+        dict(zip(("train", "val", "test"), itertools.pairwise(ends), strict=True)),
+    )  # fmt: skip
+    seen, rows = sorted({token for document in documents[: sizes[0]] for token in document}), []
+    for label in range(6):
+        true = [label in some for some in labels[: sizes[0]]]
+        mig = np.array([mutual_info_score(true, [token in d for d in documents[: sizes[0]]]) for token in seen])
+        rows.append(np.where(mig > 1e-9, mig, 0) / max(mig.max(), 1e-9))
+    relevance = np.array(rows, dtype=np.float32)
+    order = np.argsort(-relevance, axis=1, kind="stable")
+    token_id, values = np.array(seen)[order].ravel(), np.take_along_axis(relevance, order, 1).ravel()
+    return corpus, TopTokens.from_csr(np.arange(7) * len(seen), token_id, values, k=100, vocabulary=200)
+
+
+@pytest.mark.parametrize("case", NOTHING)
+def test_relevance_that_carries_nothing_is_one_clear_error_before_training(tmp_path, case):
+    corpus, top = small(*NOTHING[case])
+    assert top.relevance.max() == 0
+    with pytest.raises(InputError, match=r"Stage 1, train split: expected .*two tokens of different relevance"):
+        pretrain(make(), corpus, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path / "out", digest="d")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_validation_split_that_ranks_nothing_is_one_clear_error_before_training(tmp_path):
+    corpus, top = small(LETTERS, [[0], [0], [1], [1], [0], [1]], (4, 1, 1))
+    strange = replace(corpus, input_ids=np.where(np.arange(len(corpus.input_ids)) < 10, corpus.input_ids, 199))
+    with pytest.raises(InputError, match="Stage 1, val split"):
+        pretrain(make(), strange, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path / "out", digest="d")
+
+
+def test_one_label_on_half_the_documents_is_ranked(tmp_path):
+    corpus, top = small(LETTERS, [[0], [0], [], [], [0], []], (4, 1, 1))
+    history = pretrain(make(), corpus, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path, digest="d")
+    assert all(np.isfinite(list(row.values())).all() for row in history)
+
+
+def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(tmp_path):
+    """The sample is the first training document, which has no label."""
+    corpus, top = small(LETTERS, [[], [0], [], [0], [0], []], (4, 1, 1))
+    recipe = Pretraining(**RECIPE | {"epochs": 1})
+    model = make()
+    (row,) = pretrain(model, corpus, top, recipe, seed=0, checkpoint=tmp_path, digest="d")
+    whole = Ranking(model, corpus, top, settings=recipe, seed=0).measure(corpus.documents("train"))
+    assert row["ndcg_train"] == pytest.approx(whole["ndcg"])
 
 
 def epochs_of(toy, folder):

@@ -59,6 +59,21 @@ def test_gradient_by_hand_equals_autograd_of_the_dense_form(way, gain, k):
     torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 7e-7), (torch.float32, 1e-20), (torch.float64, 7e-14)])
+@pytest.mark.parametrize("way", [*WAYS, "dense"])
+def test_small_relevance_has_the_loss_of_linear_gain(way, dtype, size):
+    """2^r - 1 is r ln 2 in the limit, and the factor ln 2 cancels in nDCG."""
+    scores, relevance = (values.to(dtype) for values in lists())
+    relevance = torch.where(relevance > 0, relevance * size, relevance)
+    if way == "dense":
+        exponential, linear = (
+            pairwise_loss_dense(scores, relevance, k=9, sigma=1.3, gain=gain) for gain in ("exponential", "linear")
+        )
+    else:
+        exponential, linear = (WAYS[way](scores, relevance, 9, 1.3, gain)[0] for gain in ("exponential", "linear"))
+    torch.testing.assert_close(exponential, linear, rtol=1e-5, atol=0)
+
+
 def test_gradcheck_where_no_rank_changes():
     # delta nDCG is a step function of the ranks: well separated scores keep it constant under the probe
     scores = torch.tensor([[4.0, 1.0, 2.5, -1.0]], dtype=torch.float64, requires_grad=True)

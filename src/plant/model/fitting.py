@@ -30,11 +30,12 @@ from plant.seeds import stream
 from plant.settings import Optimisation
 
 log = logging.getLogger("plant")
+_ADVICE = "Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept."
 CHECKPOINT_SECONDS = 900  # a state at least this often, at the next update
 
 
 class TrainingDiverged(InputError):
-    """The loss is not a number. The last checkpoint is kept."""
+    """The loss or a measure is not a number. The last checkpoint is kept."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def fit(
         One row an epoch: epoch, loss, and what `task.validate` returned.
 
     Raises:
-        TrainingDiverged: the loss is NaN or infinite; names epoch and step.
+        TrainingDiverged: the loss or a measure is NaN or infinite; names epoch and step.
         Interrupted: a process was asked to end; the state is written, and all of them stop at the same update.
     """
     together = processes()
@@ -165,6 +166,11 @@ class _Fitting:
         self._steps(asked)
         self.model.eval()
         row = {"epoch": run.epoch, "loss": run.loss_sum / run.step, **self.together.of_first(task.validate())}
+        wrong = [f"{name} = {value}" for name, value in row.items() if not math.isfinite(value)]
+        if wrong:
+            raise TrainingDiverged(
+                f"{task.name}, epoch {run.epoch}", expected="finite measures", got=", ".join(wrong), fix=_ADVICE
+            )
         run.history.append(row)
         if row[task.monitor] > run.best:
             run.best, run.best_epoch, self.best = row[task.monitor], run.epoch, self._copy()
@@ -190,7 +196,7 @@ class _Fitting:
                     f"{task.name}, epoch {run.epoch}, step {number}",
                     expected="a finite loss",
                     got=str(value),
-                    fix="Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept.",
+                    fix=_ADVICE,
                 )
             scaled = self.scaler.scale(loss / weights / size)
             if scaled.requires_grad:  # an empty share has no gradient

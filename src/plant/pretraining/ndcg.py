@@ -6,6 +6,8 @@ arrays: relevance -1 marks what is not in the list.
     DCG@k = sum over ranks i <= k of gain(r_i) / log2(1 + i),   nDCG@k = DCG@k / max DCG@k
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -13,7 +15,7 @@ OUTSIDE = -1.0  # relevance of a position that is not in the list
 
 
 def gains(relevance: Tensor, kind: str) -> Tensor:
-    """2^r - 1 (exponential) or r (linear); 0 outside the list (choice C04).
+    """2^r - 1 (exponential) or r (linear); 0 outside the list (choice C04). `expm1` keeps the digits of a small r.
 
     Args:
         relevance: (..., t) in [0, 1], `OUTSIDE` at positions outside the list.
@@ -23,7 +25,7 @@ def gains(relevance: Tensor, kind: str) -> Tensor:
         (..., t) in [0, 1].
     """
     inside = relevance.clamp_min(0)
-    return torch.exp2(inside) - 1 if kind == "exponential" else inside
+    return torch.expm1(inside * math.log(2)) if kind == "exponential" else inside
 
 
 def discounts(scores: Tensor, relevance: Tensor, k: int) -> Tensor:

@@ -9,7 +9,8 @@ import numpy as np
 
 from plant.compiled import njit
 
-INVERSE_LN2 = 1 / math.log(2)
+LN2 = math.log(2)
+INVERSE_LN2 = 1 / LN2
 
 
 @njit()
@@ -37,7 +38,7 @@ def pairwise_lists(
         gain = np.empty(m)
         discount = np.zeros(m)
         for j in range(m):
-            gain[j] = 2.0 ** r[j] - 1 if exponential else r[j]
+            gain[j] = math.expm1(r[j] * LN2) if exponential else r[j]
         by_score = np.argsort(-s, kind="mergesort")
         by_gain = np.argsort(-r, kind="mergesort")
         ideal = 0.0

@@ -133,6 +133,15 @@ class Ranking:
             weights[row, : len(part)] = label_weights(part, len(self.positives(document)), len(self.eligible))
         return torch.from_numpy(weights).to(self.device)
 
+    def ranks(self, documents: np.ndarray) -> bool:
+        """Whether some list (document, positive label) holds two tokens of different relevance."""
+        for document in documents:
+            relevance = self.top.relevance_of(self.positives(document), self.corpus.tokens(document))
+            lowest = np.where(relevance >= 0, relevance, np.inf).min(1)
+            if (relevance.max(1) > lowest).any():
+                return True
+        return False
+
     @torch.no_grad()
     def measure(self, documents: np.ndarray) -> dict[str, float]:
         """Means over the lists (document, positive label) that hold two tokens of different relevance.
@@ -189,6 +198,9 @@ def pretrain(
 
     Returns:
         History, a row an epoch.
+
+    Raises:
+        InputError: the training or the validation split has nothing to rank.
     """
     attention = classifier.attention
     without_gradient = (attention.value, attention.output, classifier.head)
@@ -197,7 +209,9 @@ def pretrain(
     ranking = Ranking(classifier, corpus, top, settings=settings, seed=seed)
     train, val = corpus.documents("train"), corpus.documents("val")
     running = 0  # the epoch whose batches were asked for last
-    sample = train[:: max(1, len(train) // max(1, len(val)))]  # training nDCG on as many documents as validation
+    _require_lists(ranking, {"train": train, "val": val})
+    sample = train[:: max(1, len(train) // len(val))]  # training nDCG on as many documents as validation
+    sample = sample if ranking.ranks(sample) else train
 
     def batches(epoch: int) -> list[np.ndarray]:
         nonlocal running
@@ -232,6 +246,17 @@ def pretrain(
     for module in without_gradient:
         module.requires_grad_(True)
     return history
+
+
+def _require_lists(ranking: Ranking, splits: dict[str, np.ndarray]) -> None:
+    for split, documents in splits.items():
+        if not ranking.ranks(documents):
+            raise InputError(
+                f"Stage 1, {split} split",
+                expected="a document with a label for which it holds two tokens of different relevance",
+                got="none: the relevance says nothing about these documents",
+                fix="Use more documents that differ in texts and labels, or train without Stage 1 (pretraining: none).",
+            )
 
 
 def publish_epochs(checkpoint: Path, out: Path, *, epochs: int) -> None:
