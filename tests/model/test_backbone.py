@@ -50,7 +50,7 @@ def test_special_tokens_surround_the_tokens_and_not_the_padding(backbone_folder,
 
 
 def test_special_tokens_are_read_from_the_tokenizer(backbone_folder, tiny):
-    assert special_tokens(tiny(), backbone_folder(tiny())) == ((), ())
+    assert special_tokens(tiny(), backbone_folder(tiny()), rows=300) == ((), ())
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

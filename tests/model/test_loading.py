@@ -1,17 +1,24 @@
 """Where a backbone's layers are put. What needs several GPUs is tested by what is asked of the loader."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from torch import nn
 
+from plant.corpus.encoders import load as load_encoder
 from plant.errors import InputError
 from plant.model import loading
 from plant.model.assemble import TrainingData, build_classifier
 from plant.model.backbone import Backbone, load_backbone
+from plant.model.determinism import set_up
 from plant.model.loading import load_model
 from plant.model.parallel import Processes
+from plant.settings import Pretrained
 
 CPU, GPU, META = torch.device("cpu"), torch.device("cuda"), torch.device("meta")
 
@@ -35,7 +42,7 @@ def node(monkeypatch):
 
         def from_pretrained(folder, **options):
             asked.update(options)
-            return Loaded(places or {"": 0})
+            return Loaded(places or {"": 0}), {"missing_keys": set()}
 
         monkeypatch.setattr(transformers.AutoModel, "from_pretrained", from_pretrained)
         return asked
@@ -90,9 +97,71 @@ def test_stacked_weights_that_nf4_passes_by_are_refused(tiny, backbone_folder, m
             self.experts = nn.Parameter(torch.zeros(2, 3, 4))
 
     folder = backbone_folder(tiny())
-    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", lambda folder, **options: Stacked())
+    monkeypatch.setattr(
+        transformers.AutoModel, "from_pretrained", lambda folder, **options: (Stacked(), {"missing_keys": set()})
+    )
     with pytest.raises(InputError, match="stacked weights of another kind, experts"):
         load_model(tiny(adapter="lora", quantization="nf4"), folder, CPU)
+
+
+def without(folder, out, dropped):
+    """A copy of a model's folder that lacks some weights, and has those of a head."""
+    shutil.copytree(folder, out)
+    weights = load_file(out / "model.safetensors")
+    kept = {name: value for name, value in weights.items() if not name.endswith(dropped)}
+    assert len(kept) < len(weights)
+    save_file({**kept, "classifier.weight": torch.zeros(2, 2)}, out / "model.safetensors", {"format": "pt"})
+    return out
+
+
+@pytest.mark.parametrize("options", [{}, {"quantization": "nf4", "adapter": "lora"}])
+@pytest.mark.parametrize("architecture", ["llama", "bert"])
+def test_a_model_whose_file_lacks_a_weight_is_refused_by_its_name(tiny, backbone_folder, tmp_path, architecture,
+                                                                   options):  # fmt: skip
+    dropped = {"llama": "layers.0.mlp.up_proj.weight", "bert": "layer.0.output.dense.weight"}[architecture]
+    settings = tiny(architecture=architecture, hidden_size=64, **options)
+    folder = without(backbone_folder(settings), tmp_path / "model", dropped)
+    with pytest.raises(InputError, match=f"1 missing, the first .*{dropped}"):
+        load_model(settings, folder, CPU)
+
+
+def test_a_missing_pooler_and_a_head_that_is_left_over_change_nothing(tiny, backbone_folder, tmp_path):
+    settings = tiny(architecture="bert")
+    whole, bare = backbone_folder(settings), tmp_path / "model"
+    without(whole, bare, ("pooler.dense.weight", "pooler.dense.bias"))
+    ids, mask = torch.arange(10, 20).view(2, 5), torch.ones(2, 5, dtype=torch.bool)
+    states = [load_backbone(settings, folder).eval()(ids, mask) for folder in (whole, bare)]
+    assert torch.equal(*states)
+
+
+def test_a_tokenizer_with_ids_beyond_the_embedding_is_refused(tiny, backbone_folder, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(backbone_folder(tiny()), folder)
+    weights = load_file(folder / "model.safetensors")
+    rows = len(weights["embed_tokens.weight"])
+    save_file(weights | {"embed_tokens.weight": weights["embed_tokens.weight"][: rows - 7].clone()},
+              folder / "model.safetensors", {"format": "pt"})  # fmt: skip
+    config = json.loads((folder / "config.json").read_text("utf-8")) | {"vocab_size": rows - 7}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    with pytest.raises(InputError, match=f"ids below {rows - 7}, the rows of its embedding, got 299"):
+        load_backbone(tiny(), folder)
+
+
+@pytest.mark.parametrize("path", ["/nowhere/model", "./models/none/here"])
+def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    settings = Pretrained.model_validate({"kind": "pretrained", "path": path})
+    for load in (lambda: load_model(settings, path, CPU), lambda: load_encoder(settings, None)):
+        with pytest.raises(InputError, match="got no folder there.* hub id .*organisation/name") as caught:
+            load()
+        assert "Repo id" not in str(caught.value)
+
+
+def test_cuda_where_there_is_none_is_refused_before_anything_is_read(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match=r"compute\.device: expected a GPU that PyTorch can use, got none"):
+        set_up({"device": "cuda"})
+    assert set_up({"device": "auto"}) == CPU
 
 
 def test_what_loading_has_placed_stays_and_the_rest_moves():

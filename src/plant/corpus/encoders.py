@@ -16,6 +16,7 @@ from plant.files import require_file
 
 WORD = re.compile(r"\w\w+")
 """Two letters, digits or underscores at least: scikit-learn's default, so that TF-IDF and MIG see the same words."""
+HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 SPACES = np.array([chr(code).isspace() for code in range(0x3001)] + [False])
 """White space by code point; there is none beyond the last entry."""
 TOKENIZER_FILES = (
@@ -91,7 +92,10 @@ def load(backbone: settings.Backbone, tokenizer: Path | None) -> Encoder:
 
 def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
     path = str(folder) if folder is not None else backbone.path
-    fix = "Name a Hugging Face hub id, or a folder in which the model was saved together with its tokenizer."
+    fix = (
+        "Name a Hugging Face hub id (organisation/name), or a folder in which the model was saved together with its "
+        "tokenizer."
+    )
     if Path(path).is_dir() and not any((Path(path) / name).is_file() for name in TOKENIZER_FILES):
         raise InputError(path, expected="a tokenizer in the backbone's folder", got="none there", fix=fix)
     from transformers import AutoTokenizer
@@ -101,8 +105,8 @@ def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
             path, revision=backbone.revision, trust_remote_code=backbone.trust_remote_code
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(path, expected="a tokenizer that transformers can load", got=reason, fix=fix) from error
+        got = unreadable(path, error)
+        raise InputError(path, expected="a tokenizer that transformers can load", got=got, fix=fix) from error
     if not tokenizer.is_fast:
         raise InputError(
             path,
@@ -111,6 +115,14 @@ def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
             fix="Convert it: save the folder again with a tokenizer.json.",
         )
     return tokenizer.backend_tokenizer
+
+
+def unreadable(path: str | Path, error: Exception) -> str:
+    """What came in place of a model or tokenizer: no folder, or what transformers says of it in one line."""
+    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if Path(path).is_dir():
+        return said
+    return f"no folder there, and from the hub: {said}" if HUB_ID.fullmatch(str(path)) else "no folder there"
 
 
 class WordEncoder:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from plant import settings as plant_settings
+from plant.corpus.encoders import unreadable
 from plant.errors import InputError
 from plant.files import atomic_path, require_file
 from plant.model.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
@@ -130,11 +131,12 @@ def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torc
         The backbone; only what is trained requires a gradient.
 
     Raises:
-        InputError: no model or tokenizer in the folder, or LoRA targets that match nothing.
+        InputError: no model or tokenizer in the folder, a tokenizer of another model, or LoRA targets that match
+            nothing.
     """
     model = load_model(settings, folder, device)
     model.config.use_cache = False  # keys and values are for generation; here they would only fill memory
-    prefix, suffix = special_tokens(settings, folder)
+    prefix, suffix = special_tokens(settings, folder, rows=len(model.get_input_embeddings().weight))
     if settings.bidirectional:
         model.config.is_causal = False
         for module in model.modules():
@@ -157,8 +159,10 @@ def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torc
     )
 
 
-def special_tokens(settings: NetworkBackbone, folder: str | Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Ids that the tokenizer puts before and after a text."""
+def special_tokens(
+    settings: NetworkBackbone, folder: str | Path, *, rows: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Ids that the tokenizer puts before and after a text; all ids that it may give are below `rows`."""
     from transformers import AutoTokenizer
 
     try:
@@ -167,13 +171,22 @@ def special_tokens(settings: NetworkBackbone, folder: str | Path) -> tuple[tuple
         raise InputError(
             f"backbone {folder}",
             expected="a tokenizer beside the model (tokenizer.json)",
-            got=str(error).splitlines()[0],
+            got=unreadable(folder, error),
             fix="Save the model's tokenizer into the folder.",
         ) from error
     bare = tokenizer("a", add_special_tokens=False)["input_ids"]
     dressed = tokenizer("a")["input_ids"]
     start = next(i for i in range(len(dressed)) if dressed[i : i + len(bare)] == bare)
-    return tuple(dressed[:start]), tuple(dressed[start + len(bare) :])
+    prefix, suffix = tuple(dressed[:start]), tuple(dressed[start + len(bare) :])
+    largest = max({*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {*prefix, *suffix})
+    if largest >= rows:
+        raise InputError(
+            f"backbone {folder}",
+            expected=f"a tokenizer whose ids are below {rows}, the rows of its embedding",
+            got=f"{largest}",
+            fix="Save the tokenizer that belongs to the model into the folder.",
+        )
+    return prefix, suffix
 
 
 def _adapt(model: Any, settings: NetworkBackbone) -> Any:

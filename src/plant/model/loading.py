@@ -8,6 +8,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from plant import settings as plant_settings
+from plant.corpus.encoders import unreadable
 from plant.errors import InputError
 from plant.model.parallel import processes
 
@@ -28,8 +29,8 @@ def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.devi
         A Hugging Face base model; on the CPU, for the caller to move, unless `is_placed(settings)`.
 
     Raises:
-        InputError: no model in the folder; one that brings a quantisation of its own, or weights that NF4 would pass
-            by; too few GPUs, or too small ones.
+        InputError: no model in the folder; one that lacks weights, or brings a quantisation of its own; weights that NF4
+            would pass by; too few GPUs, or too small ones.
     """
     from transformers import AutoModel
     from transformers.utils.logging import disable_progress_bar
@@ -38,16 +39,17 @@ def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.devi
     options = {"use_safetensors": True, **hub_options(settings), **_weights(settings, folder)}
     options |= _placement(settings, device) if is_placed(settings) else {}
     try:
-        model = AutoModel.from_pretrained(str(folder), **options)
+        model, found = AutoModel.from_pretrained(str(folder), output_loading_info=True, **options)
     except (OSError, ValueError, SafetensorError) as error:
         raise InputError(
             f"backbone {folder}",
             expected="a Hugging Face model (config.json, safetensors) by folder or hub id, without a quantisation of "
             "its own, that fits on the devices",
-            got=str(error).splitlines()[0],
-            fix="Check `path` (a local folder on offline machines, 16 or 32 bits for NF4) and `devices`; a model that "
-            "brings its own code needs `trust_remote_code: true`.",
+            got=unreadable(folder, error),
+            fix="Check `path` (a local folder on offline machines, else a hub id of the form organisation/name; 16 or "
+            "32 bits for NF4) and `devices`; a model that brings its own code needs `trust_remote_code: true`.",
         ) from error
+    _check_weights(found["missing_keys"], folder)
     _check_placement(model, settings, folder)
     for module in model.modules():
         if hasattr(module, "support_avx512bf16_for_cpu"):
@@ -115,6 +117,18 @@ def _placement(settings: NetworkBackbone, device: torch.device) -> dict[str, Any
         )
     free = {index: int(torch.cuda.mem_get_info(index)[0] * ROOM) for index in range(settings.devices)}
     return {"device_map": "balanced", "max_memory": free}
+
+
+def _check_weights(missing: set[str], folder: str | Path) -> None:
+    """Refuse weights that the file lacks: they would be random. Only a pooler is never used here."""
+    lacking = sorted(name for name in missing if "pooler" not in name.split("."))
+    if lacking:
+        raise InputError(
+            f"backbone {folder}",
+            expected="a file with all weights of the model",
+            got=f"{len(lacking)} missing, the first is {lacking[0]}",
+            fix="Download or save the model again; check that its config.json belongs to it.",
+        )
 
 
 def _check_placement(model: nn.Module, settings: NetworkBackbone, folder: str | Path) -> None:

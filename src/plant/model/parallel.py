@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import distributed, nn
 
+from plant.errors import InputError
+
 PATIENCE = timedelta(hours=2)  # shares of a long validation may end far apart; a process that died ends all at once
 LARGE = 2**22  # numbers; a gradient of that size is worth a message of its own, and no second copy in memory
 
@@ -118,9 +120,19 @@ def own_device(name: str) -> torch.device:
 
     Args:
         name: of a device type, or `auto`: a GPU where there is one. Each process of a node takes its own GPU.
+
+    Raises:
+        InputError: `cuda` where there is none.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "compute.device",
+            expected="a GPU that PyTorch can use",
+            got="none",
+            fix="Set `device: auto` or `cpu`, or run where there is a GPU, with a PyTorch for CUDA.",
+        )
     if name != "cuda" or processes().count == 1:
         return torch.device(name)
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
