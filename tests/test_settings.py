@@ -87,6 +87,11 @@ def test_a_misspelt_key_is_answered_with_the_nearest_of_its_section(path: str) -
         load(changed(path, 1))
 
 
+SEEDS = ("relevance.seed", "statistics.seed", "datasets.notes.split.seed", "datasets.notes.generate.seed",
+         "backbones.tiny.seed")  # fmt: skip
+LISTS = ("evaluation.at", "evaluation.frequency_groups", "statistics.metrics", "paper.metrics", "paper.headline",
+         "baselines.svm_c", "baselines.log_odds_k", "baselines.mention_slack", "baselines.weights",
+         "backbones.hub.lora.targets")  # fmt: skip
 OUT_OF_RANGE = [
     ("relevance.k", 0, "greater than 0"),
     ("relevance.k", 10.5, "valid integer"),
@@ -107,13 +112,26 @@ OUT_OF_RANGE = [
     ("pretrainings.plant.sigma", -1, "greater than 0"),
     ("pretrainings.plant.measure", "mi", "'mig', 'smoothed_mig', 'term_frequency'"),
     ("finetunings.focal.epsilon", 0.5, "less than 0.5"),
-    ("finetunings.focal.learning_rate", float("nan"), "greater than 0"),
+    ("finetunings.focal.learning_rate", float("nan"), "finite number"),
+    ("finetunings.focal.learning_rate", float("inf"), "finite number"),
+    ("finetunings.focal.clip", float("inf"), "finite number"),
+    ("finetunings.focal.learning_rate", 1e38, "less than or equal to 10"),
+    ("pretrainings.plant.head_learning_rate", 1e38, "less than or equal to 10"),
+    ("finetunings.focal.attention_rate", 1e38, "less than or equal to 1000"),
+    ("finetunings.focal.shortlist", 10**9, "less than or equal to 100000"),
+    ("compute.threads", 100_000, "less than or equal to 1024"),
+    ("baselines.character_ngrams", [6, 4], "the shortest comes first, got 6 and 4"),
+    *((path, value, "0" if value < 0 else "less than 4294967296") for value in (-1, 2**70) for path in SEEDS),
+    ("experiments.demo.seeds", [2**70], "less than 4294967296"),
+    *((path, [], "at least 1 item") for path in LISTS),
     ("evaluation", 3, "valid dictionary"),
     ("statistics.confidence", 1, "less than 1"),
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "message"), OUT_OF_RANGE, ids=[row[0] for row in OUT_OF_RANGE])
+@pytest.mark.parametrize(
+    ("path", "value", "message"), OUT_OF_RANGE, ids=[f"{row[0]}={row[1]}"[:50] for row in OUT_OF_RANGE]
+)
 def test_a_value_that_cannot_be_is_refused(path: str, value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load(changed(path, value))

@@ -143,7 +143,7 @@ def test_a_tokenizer_with_ids_beyond_the_embedding_is_refused(tiny, backbone_fol
               folder / "model.safetensors", {"format": "pt"})  # fmt: skip
     config = json.loads((folder / "config.json").read_text("utf-8")) | {"vocab_size": rows - 7}
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
-    with pytest.raises(InputError, match=f"ids below {rows - 7}, the rows of its embedding, got 299"):
+    with pytest.raises(InputError, match=f"ids are below {rows - 7}, the rows of its embedding, got 299"):
         load_backbone(tiny(), folder)
 
 
@@ -152,7 +152,7 @@ def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     settings = Pretrained.model_validate({"kind": "pretrained", "path": path})
     for load in (lambda: load_model(settings, path, CPU), lambda: load_encoder(settings, None)):
-        with pytest.raises(InputError, match="got no folder there.* hub id .*organisation/name") as caught:
+        with pytest.raises(InputError, match=r"got no folder there.* hub id .*organisation/name") as caught:
             load()
         assert "Repo id" not in str(caught.value)
 

@@ -29,8 +29,8 @@ def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.devi
         A Hugging Face base model; on the CPU, for the caller to move, unless `is_placed(settings)`.
 
     Raises:
-        InputError: no model in the folder; one that lacks weights, or brings a quantisation of its own; weights that NF4
-            would pass by; too few GPUs, or too small ones.
+        InputError: no model in the folder; one that lacks weights, or brings a quantisation of its own; weights that
+            NF4 would pass by; too few GPUs, or too small ones.
     """
     from transformers import AutoModel
     from transformers.utils.logging import disable_progress_bar

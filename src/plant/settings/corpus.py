@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from plant.settings.base import Count, Fraction, Frozen, Name, Positive
+from plant.settings.base import Count, Fraction, Frozen, Name, Positive, Seed
 
 
 class Download(Frozen):
@@ -36,7 +36,7 @@ class Split(Frozen):
     """Fraction of documents; held out of train where a source publishes no validation split (choice C18)."""
     test: Fraction = 0.2
     """Fraction of documents."""
-    seed: int = 0
+    seed: Seed = 0
     """Of the seeded split, of `train_size` and of `val_size`."""
     ids: dict[Literal["train", "val", "test"], str] | None = None
     """Published id lists, one path a split (a file with one document id a line). Replaces the fractions."""
@@ -100,7 +100,7 @@ class Generate(Frozen):
     """Probability that a code on an admission shows one of its indicator words in the text."""
     distractor_rate: Fraction = 0.3
     """Probability that a note mentions, negated, the indicator of a code that it does not have."""
-    seed: int = 0
+    seed: Seed = 0
     """Of everything that is generated."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plant.settings.base import Fraction, Frozen, Positive, Rate
+from plant.settings.base import Fraction, Frozen, Positive, Rate, Seed, Some
 
 
 class Lora(Frozen):
@@ -18,7 +18,7 @@ class Lora(Frozen):
     """Scaling factor of the update (appendix A)."""
     dropout: Fraction = 0.05
     """On the update's input (appendix A)."""
-    targets: tuple[str, ...] | None = None
+    targets: Some[str] | None = None
     """Module names. None: the list known for the model type (appendix A: query, key, value, output); matching
     nothing is an error."""
 
@@ -101,7 +101,7 @@ class Random(_Network):
     """Self-attention heads of the backbone."""
     vocabulary: Positive = 4000
     """Size of the byte-level BPE vocabulary."""
-    seed: int = 0
+    seed: Seed = 0
     """Of the weights."""
 
     @model_validator(mode="after")

@@ -6,7 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plant.settings.base import CHANNEL_BASELINES, NO_PRETRAINING, Channel, Count, Frozen, Measure, Name, Positive, Rate
+from plant.settings.base import (
+    CHANNEL_BASELINES,
+    NO_PRETRAINING,
+    Channel,
+    Count,
+    Frozen,
+    LearningRate,
+    Measure,
+    Name,
+    Positive,
+    Rate,
+    Seed,
+)
 
 
 class Relevance(Frozen):
@@ -18,7 +30,7 @@ class Relevance(Frozen):
     """positive: only tokens that are more frequent with the label (choice C02)."""
     min_documents: Positive = 1
     """Tokens in fewer training documents never count."""
-    seed: int = 0
+    seed: Seed = 0
     """For the measures `random` and `shuffled`."""
     rows_in_memory: Positive = 250_000
     """Rows of the table that are in memory at a time, to the end of a label, whatever the table's length. They are a
@@ -37,9 +49,9 @@ class Optimisation(Frozen):
     """Documents a step on one device (appendix A)."""
     accumulation: Positive = 4
     """Steps whose gradients are added before an update (appendix A)."""
-    learning_rate: Rate = 2e-5
+    learning_rate: LearningRate = 2e-5
     """Of the backbone or its adapter (appendix A)."""
-    head_learning_rate: Rate = 2e-5
+    head_learning_rate: LearningRate = 2e-5
     """Of label embeddings, attention and head (choice C08: at 2e-5 a small model's head hardly moves)."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     """Of AdamW (appendix A)."""
@@ -105,12 +117,12 @@ class Finetuning(Optimisation):
     """Negatives of a lower probability than this cost nothing in the asymmetric loss."""
     temperature: Rate = 0.1
     """Of the smooth ranks of approx_ndcg (choice C23)."""
-    shortlist: Positive | None = None
+    shortlist: Annotated[int, Field(gt=0, le=100_000)] | None = None
     """Train and predict on a document's positives and this many candidate labels, those of largest relevance summed
     over its tokens. None: all labels."""
     shortlist_above: Count = 50_000
     """Label sets of up to this size are trained and predicted whole, whatever `shortlist` says."""
-    attention_rate: Annotated[float, Field(ge=0)] = 1.0
+    attention_rate: Annotated[float, Field(ge=0, le=1000)] = 1.0
     """Multiplies the learning rate of the planted parts (E, W_Q, W_K): 1 free, 0 frozen (reviewers' question)."""
     backbone_from_epoch: Positive = 1
     """Gradual unfreezing: the backbone trains from this epoch on (choice C15)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from plant.settings.base import Baseline, Count, Fraction, Frozen, Name, Positive, Rate
+from plant.settings.base import Baseline, Count, Fraction, Frozen, Name, Positive, Rate, Seed, Some
 
 
 class Evaluation(Frozen):
-    at: tuple[Positive, ...] = (1, 3, 5, 8, 15)
+    at: Some[Positive] = (1, 3, 5, 8, 15)
     """k of P@k, R@k, nDCG@k, PSP@k, RP@k."""
     top: Positive = 100
     """Scores kept a document in scores.parquet (beside every true label)."""
@@ -22,7 +22,7 @@ class Evaluation(Frozen):
     """What the global threshold maximises on the validation split (choice C12)."""
     rare_below: Positive = 10
     """A label with fewer training documents than this (and at least one) is rare (choice C14)."""
-    frequency_groups: tuple[Positive, ...] = (1, 11, 51, 101, 501)
+    frequency_groups: Some[Positive] = (1, 11, 51, 101, 501)
     """Lower ends of the label-frequency groups, by training documents."""
     propensity: tuple[float, float] = (0.55, 1.5)
     """A and B of the propensity-scored metrics (.6, 2.6 for Amazon; .5, .4 for Wikipedia)."""
@@ -42,18 +42,9 @@ class Statistics(Frozen):
     interval: Literal["half_sampling", "bootstrap"] = "half_sampling"
     """Where the standard error of our own interval (value +- z * error) comes from: random halves of the documents,
     or the bootstrap resamples (choice C11). The paper's percentile interval always stands beside it."""
-    metrics: tuple[str, ...] = (
-        "macro_auc",
-        "macro_f1_present",
-        "rare_f1",
-        "rare_ap",
-        "map",
-        "micro_f1",
-        "p@5",
-        "ndcg@5",
-    )
+    metrics: Some[str] = ("macro_auc", "macro_f1_present", "rare_f1", "rare_ap", "map", "micro_f1", "p@5", "ndcg@5")
     """Metrics that get intervals and tests, by their names in metrics.json (at the tuned threshold)."""
-    seed: int = 0
+    seed: Seed = 0
     """Of resamples and swaps."""
 
 
@@ -64,23 +55,14 @@ Item = Literal[
 
 
 class Paper(Frozen):
-    metrics: tuple[str, ...] = (
-        "macro_auc",
-        "micro_f1",
-        "macro_f1_present",
-        "rare_f1",
-        "rare_ap",
-        "map",
-        "p@5",
-        "ndcg@5",
-    )
+    metrics: Some[str] = ("macro_auc", "micro_f1", "macro_f1_present", "rare_f1", "rare_ap", "map", "p@5", "ndcg@5")
     """Columns of the ablation table. Those that are not in statistics.metrics have no interval."""
     items: tuple[Item, ...] = ()
     """Tables and figures of the paper that are made beside ours, cell by cell with a verdict. Datasets, backbones and
     variants are matched by name with src/plant/paper/values.yaml."""
     main_backbone: Name | None = None
     """Backbone of rows that name none (Table 5; footnote 4 says Mistral-7B)."""
-    headline: tuple[str, ...] = ("macro_f1_present", "rare_ap")
+    headline: Some[str] = ("macro_f1_present", "rare_ap")
     """Metrics that answer "does it help?" on top of the report; the first one decides the sentence."""
 
 
@@ -97,7 +79,7 @@ class Experiment(Frozen):
     """Systems without a network; they read the backbone `words`."""
     reference: Name
     """Every row is compared with this variant (Table 6)."""
-    seeds: tuple[Count, ...] = (0, 1, 2)
+    seeds: tuple[Seed, ...] = (0, 1, 2)
     """One training run each."""
     on_request: bool = False
     """Planned and sized, but no part of `all`: its own target `experiment_<name>` runs it."""
@@ -142,16 +124,16 @@ class Study(Frozen):
 
     question: str
     """What the rows answer together."""
-    metrics: tuple[str, ...] = ("macro_f1_present", "rare_ap", "map", "p@5")
+    metrics: Some[str] = ("macro_f1_present", "rare_ap", "map", "p@5")
     """Of statistics.metrics; the first one decides. P-values are corrected over all rows within a metric (Holm)."""
-    cells: Annotated[tuple[Cell, ...], Field(min_length=1)]
+    cells: Some[Cell]
     """Rows of the table and the figure."""
 
 
 class BaselineSettings(Frozen):
     """Choices for the baselines; each list is tried on validation."""
 
-    svm_c: tuple[Rate, ...] = (1.0, 10.0)
+    svm_c: Some[Rate] = (1.0, 10.0)
     """C of the linear SVM."""
     choice_labels: Positive = 1000
     """C is chosen on at most this many labels (drawn by the seed); the others are fitted once."""
@@ -165,16 +147,23 @@ class BaselineSettings(Frozen):
     """Most frequent n-grams kept."""
     max_negatives: Positive | None = 5000
     """Negative documents a label that the linear model is fitted on. None: all."""
-    log_odds_k: tuple[Positive, ...] = (1, 2, 3, 5, 10, 20, 50)
+    log_odds_k: Some[Positive] = (1, 2, 3, 5, 10, 20, 50)
     """MIG words a label's score is summed over (its category's for category_log_odds)."""
     smoothing: Rate = 0.5
     """Added to each of the four counts of a log-odds."""
-    mention_slack: tuple[Count, ...] = (0, 2, 5, 10, 20, 50)
+    mention_slack: Some[Count] = (0, 2, 5, 10, 20, 50)
     """Words that may stand between those of a mention."""
-    weights: tuple[Fraction, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    weights: Some[Fraction] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     """Weights of the linear score in the z-scored sum."""
     reasons: Positive = 32
     """Weights of largest magnitude that are kept a label of the linear model, to be shown as reasons (choice C25)."""
+
+    @model_validator(mode="after")
+    def _rises(self) -> BaselineSettings:
+        shortest, longest = self.character_ngrams
+        if shortest > longest:
+            raise ValueError(f"character_ngrams: the shortest comes first, got {shortest} and {longest}")
+        return self
 
 
 class Hardware(Frozen):
@@ -191,7 +180,7 @@ class Hardware(Frozen):
 
 
 class Compute(Frozen):
-    threads: Positive = 1
+    threads: Annotated[int, Field(gt=0, le=1024)] = 1
     """CPU threads of a training job; fixed, so that results do not depend on --cores."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: cuda where there is one."""
