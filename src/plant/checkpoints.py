@@ -1,6 +1,5 @@
 """Checkpoints of a training run: safetensors and JSON, replaced in one step, never pickle."""
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,18 +57,33 @@ def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[
     Args:
         folder: of the run.
         digest: of everything that the run depends on; a checkpoint made under another one is not used.
+
+    Raises:
+        InputError: a file is damaged; says which, and what makes it anew.
     """
     if not (folder / STATE).is_file():
         return None
     try:
         state = read_json(folder / STATE)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            str(folder / STATE), expected="JSON", got=f"an unreadable file ({error})", fix="Delete the folder."
-        ) from error
-    if state["digest"] != digest:
-        return None
-    return state, load_tensors(folder / state["tensors"])
+        if state["digest"] != digest:
+            return None
+        source = folder / state["tensors"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(folder / STATE, error) from error
+    try:
+        return state, load_file(source)
+    except (OSError, SafetensorError) as error:
+        raise damaged(source, error) from error
+
+
+def damaged(file: Path, error: Exception) -> InputError:
+    """What is said of a file of a checkpoint that cannot be used."""
+    return InputError(
+        str(file),
+        expected="a whole checkpoint",
+        got=f"a damaged one ({type(error).__name__}: {error})",
+        fix=f"Delete the folder {file.parent} and run the same command again: the stage starts from its beginning.",
+    )
 
 
 def discard_checkpoint(folder: Path) -> None:

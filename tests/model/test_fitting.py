@@ -4,13 +4,15 @@ import itertools
 import json
 import math
 import os
+import shutil
 import signal
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
-from plant.errors import Interrupted
+from plant.errors import InputError, Interrupted
 from plant.model.fitting import Group, Task, TrainingDiverged, cosine, fit
 from plant.settings import Optimisation
 
@@ -127,6 +129,43 @@ def test_a_checkpoint_of_another_configuration_is_not_used(tmp_path):
                 lambda batch, epoch: (model(torch.ones(1, 4)).sum(), 1.0), lambda: {"value": 0.0}, "value")  # fmt: skip
     history = fit(model, task, Optimisation(epochs=1), seed=0, checkpoint=tmp_path, digest="other")
     assert [row["epoch"] for row in history] == [1]
+
+
+def _rewritten(path, change):
+    path.write_text(json.dumps(change(json.loads(path.read_text("utf-8")))), "utf-8")
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+DAMAGE = {
+    "no JSON": ("state.json", lambda path: path.write_text("{", "utf-8")),
+    "no text": ("state.json", lambda path: path.write_bytes(b"\xff\x00")),
+    "a list": ("state.json", lambda path: path.write_text("[1]", "utf-8")),
+    "no digest": ("state.json", lambda path: path.write_text("{}", "utf-8")),
+    "no step": ("state.json", lambda path: _rewritten(path, lambda s: {k: v for k, v in s.items() if k != "step"})),
+    "a number as history": ("state.json", lambda path: _rewritten(path, lambda s: s | {"history": 3})),
+    "truncated tensors": ("3-6.safetensors", _cut),
+    "no tensors": ("3-6.safetensors", lambda path: path.unlink()),
+    "other tensors": ("3-6.safetensors", lambda path: save_file({"a": torch.zeros(2)}, path)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_checkpoint_is_named_with_the_folder_to_delete_and_then_training_starts_anew(
+    tmp_path, monkeypatch, damage
+):
+    monkeypatch.setattr("plant.model.fitting.CHECKPOINT_SECONDS", -1.0)
+    _, history = run(tmp_path / "whole")
+    part, (name, spoil) = tmp_path / "part", DAMAGE[damage]
+    with pytest.raises(KeyboardInterrupt):
+        run(part, stop_in=3)
+    spoil(part / name)
+    with pytest.raises(InputError, match=rf"{name}.*Delete the folder {part} and run the same command again"):
+        run(part)
+    shutil.rmtree(part)
+    assert run(part)[1] == history
 
 
 def test_accumulated_steps_equal_one_large_batch(tmp_path):

@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from plant.checkpoints import load_checkpoint, save_checkpoint
+from plant.checkpoints import STATE, damaged, load_checkpoint, save_checkpoint
 from plant.errors import InputError, Interrupted
 from plant.model.parallel import processes
 from plant.seeds import stream
@@ -287,6 +288,14 @@ class _Fitting:
         if found is None:
             return
         state, tensors = found
+        try:
+            self._restore(state, tensors)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            file = STATE if f"model/{next(iter(self.trained), '')}" in tensors else state["tensors"]
+            raise damaged(self.checkpoint / file, error) from error
+        log.info("%s: resumed in epoch %d after step %d", self.task.name, self.run.epoch, self.run.step)
+
+    def _restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
         with torch.no_grad():
             for name, parameter in self.trained.items():
                 parameter.copy_(tensors[f"model/{name}"])
@@ -306,7 +315,6 @@ class _Fitting:
         self.run = Run(**{name: state[name] for name in vars(self.run)})
         self.run.best = -math.inf if self.run.best is None else self.run.best
         self.run.history = [{name: row[name] for name in state["columns"]} for row in self.run.history]
-        log.info("%s: resumed in epoch %d after step %d", self.task.name, self.run.epoch, self.run.step)
 
 
 @contextmanager
