@@ -6,6 +6,7 @@
     snakemake --cores 2 experiment_<name>    one experiment
     snakemake --cores 1 table_6              a table (or figure) of the paper from whatever has run, beside the paper's
     snakemake --cores 2 study_<name>         a designed experiment: its differences, factors, figure and page
+    snakemake --cores 2 tune                 learning rates of Stage 2 chosen on validation (or: tune_<name>)
     snakemake --cores 1 plan                 jobs and GPU hours of the config, before anything runs
     snakemake --profile slurm all            the same on a cluster (slurm/README.md)
 
@@ -70,6 +71,7 @@ include: "workflow/rules/relevance.smk"
 include: "workflow/rules/model.smk"
 include: "workflow/rules/pretraining.smk"
 include: "workflow/rules/finetuning.smk"
+include: "workflow/rules/tuning.smk"
 include: "workflow/rules/baselines.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/statistics.smk"

@@ -3,7 +3,7 @@
 import pytest
 
 from plant.errors import InputError
-from plant.paper.jobs import network_of, system_of
+from plant.paper.jobs import system_of
 from plant.paper.systems import find_roles, list_systems
 from plant.settings import load
 
@@ -46,7 +46,7 @@ def test_what_cannot_be_is_refused_by_the_config(section, entry, value, said):
 def test_variants_that_differ_in_stage_3_alone_share_a_network_and_no_scores():
     settings = load(CONFIG)
     plain, more = settings.variants["plain"], settings.variants["more"]
-    assert network_of(plain) == network_of(more) == system_of(plain) == "none+focal"
+    assert plain.network == more.network == system_of(plain) == "none+focal"
     assert system_of(more) == "none+focal+both"
     assert settings.reads_network("plain")
     assert settings.reads_network("more")

@@ -87,8 +87,8 @@ def test_the_design_has_clear_main_effects_and_equal_epochs(settings: Settings) 
     pairs = np.array([code[:, a] * code[:, b] for a in range(4) for b in range(a)])
     assert not (pairs @ code).any()  # nor with pairs of factors
     assert all(is_equal(settings, cell) for cell in settings.studies[NAME].cells)
-    assert epochs(settings, "plant_long") == (4, 12)
-    assert epochs(settings, "combined") is None
+    assert epochs(settings, cells[0].experiment, "plant_long") == (4, 12)
+    assert epochs(settings, cells[0].experiment, "combined") is None
     for cell in cells:  # the names of experiments say what they are
         dataset, backbone = (getattr(settings.experiments[cell.experiment], key) for key in ("dataset", "backbone"))
         rate = settings.datasets[settings.whole(dataset)].generate.indicator_rate  # type: ignore[union-attr]

@@ -65,11 +65,12 @@ wildcard_constraints:
     pretraining=one_of(SETTINGS.pretrainings),
     # a Stage 1 recipe, or one of its epochs: plant, plant@3, none
     initial=rf"{plant_settings.NO_PRETRAINING}|(?:{one_of(SETTINGS.pretrainings)})(?:@\d+)?",
-    finetuning=one_of(SETTINGS.finetunings),
+    finetuning=one_of([*SETTINGS.finetunings, *SETTINGS.points]),
     evidence=one_of(SETTINGS.evidences),
     measure=one_of(plant_settings.MEASURES),
     experiment=one_of(SETTINGS.experiments),
     study=one_of(SETTINGS.studies),
+    tuning=one_of(SETTINGS.tunings),
     seed=r"\d+",
 
 
@@ -136,16 +137,16 @@ def attempts(megabytes):
     return lambda wildcards, attempt: megabytes * attempt
 
 
-def network_of(variant):
-    """Folder name of the network of a variant: its first two stages."""
-    return paper_jobs.network_of(SETTINGS.variants[variant])
-
-
 def system_of(variant):
     """Folder name of a variant (two variants of the same recipes are one run) or of a baseline."""
     if variant in plant_settings.BASELINES:
         return variant
     return paper_jobs.system_of(SETTINGS.variants[variant])
+
+
+def stage2_of(wildcards):
+    """The recipe of a run of Stage 2, with the rates that a tuning chose for it."""
+    return SETTINGS.stage2(wildcards.dataset, wildcards.backbone, f"{wildcards.initial}+{wildcards.finetuning}")
 
 
 def score_folders(experiment, system, seeds=None):
@@ -339,14 +340,14 @@ def planted_option(wildcards):
 
 def candidates(wildcards):
     """The shortlists that Stage 2 and prediction read, where the recipe asks for some."""
-    size = SETTINGS.finetunings[wildcards.finetuning].shortlist
+    size = stage2_of(wildcards).shortlist
     folder = f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
     return {} if size is None else {"shortlist": f"{folder}/mig.shortlist{size}.safetensors"}
 
 
 def kept_evidence(wildcards):
     """Relevance and log-odds that Stage 2 and prediction read, where the recipe keeps some (choices C26, C27)."""
-    recipe = SETTINGS.finetunings[wildcards.finetuning]
+    recipe = stage2_of(wildcards)
     folder = f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
     static = {"static": f"{folder}/{recipe.static_measure}.safetensors"} if recipe.static_attention else {}
     if recipe.residual is None:
@@ -369,7 +370,7 @@ def start_without_stage_1(wildcards):
     """Label embeddings of Stage 2 where no Stage 1 trained them."""
     if wildcards.initial != plant_settings.NO_PRETRAINING:
         return {}
-    return start_of(lambda names: SETTINGS.finetunings[names.finetuning])(wildcards)
+    return start_of(stage2_of)(wildcards)
 
 
 def options(wildcards, input, *names):

@@ -42,7 +42,7 @@ rule predict:
         script=script("predict"),
         settings=lambda wildcards: section(
             backbone=SETTINGS.backbones[wildcards.backbone],
-            finetuning=SETTINGS.finetunings[wildcards.finetuning],
+            finetuning=stage2_of(wildcards),
             evaluation=SETTINGS.evaluation,
             compute=SETTINGS.compute,
         ),
@@ -172,7 +172,7 @@ rule attention:
         script=script("attention"),
         settings=lambda wildcards: section(
             backbone=SETTINGS.backbones[wildcards.backbone],
-            finetuning=SETTINGS.finetunings[wildcards.finetuning],
+            finetuning=stage2_of(wildcards),
             evaluation=SETTINGS.evaluation,
             compute=SETTINGS.compute,
         ),

@@ -42,7 +42,7 @@ rule finetune:
         script=launch("finetune"),
         settings=lambda wildcards: section(
             backbone=SETTINGS.backbones[wildcards.backbone],
-            finetuning=SETTINGS.finetunings[wildcards.finetuning],
+            finetuning=stage2_of(wildcards),
             compute=SETTINGS.compute,
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",

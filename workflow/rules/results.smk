@@ -84,8 +84,8 @@ def stage_folders(experiment, stage):
     else:
         names = {}
         for name in trained:
-            if network_of(name) not in names.values():
-                names[name] = network_of(name)
+            if SETTINGS.variants[name].network not in names.values():
+                names[name] = SETTINGS.variants[name].network
     return {key: [f"{base}/{name}/seed{seed}" for seed in settings.seeds] for key, name in names.items()}
 
 
@@ -97,7 +97,9 @@ def attention_files(experiment):
     roles = find_roles(SETTINGS, settings)
     shown = [system.name for system in (roles.planted, roles.control) if system is not None]
     base = f"{R}/evaluation/{settings.dataset}/{settings.backbone}"
-    return {name: f"{base}/{network_of(name)}/seed{settings.seeds[0]}/attention.parquet" for name in shown}
+    return {
+        name: f"{base}/{SETTINGS.variants[name].network}/seed{settings.seeds[0]}/attention.parquet" for name in shown
+    }
 
 
 def paper_paths(experiment):

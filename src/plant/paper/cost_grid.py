@@ -13,7 +13,6 @@ from plant.paper.cost_records import MIG, STAGE1, STAGE2, STAGES, Costs, Place, 
 from plant.paper.figures.cost import cost_figure
 from plant.paper.figures.style import look, save
 from plant.paper.inputs import Inputs
-from plant.paper.jobs import network_of
 from plant.paper.render import Cell, Table, to_latex, to_markdown
 from plant.paper.systems import find_roles
 from plant.paper.wording import MISSING, energy, megabytes, seconds, weights
@@ -95,7 +94,7 @@ def find_plantings(settings: Settings, paths: Mapping[str, Inputs], costs: Costs
         own = frame.filter(dataset=pair[0], backbone=pair[1])
         parts = [
             own.filter(stage=MIG), own.filter(stage=STAGE1, name=variant.pretraining),
-            own.filter(stage=STAGE2, name=network_of(variant)),
+            own.filter(stage=STAGE2, name=variant.network),
         ]  # fmt: skip
         if all(part.height for part in parts) and variant.pretraining != NO_PRETRAINING:
             seen.add(pair)

@@ -12,7 +12,7 @@ import polars as pl
 from plant.corpus.reader import SPLITS, load_labels, load_tokens
 from plant.files import read_json
 from plant.paper.inputs import Inputs, read_table
-from plant.paper.jobs import EVIDENCE, WORDS, network_of
+from plant.paper.jobs import EVIDENCE, WORDS
 from plant.settings import BASELINES, Settings
 
 MIG, STAGE1, STAGE2, PREDICTION, STAGE3 = "MIG", "Stage 1", "Stage 2", "prediction", "Stage 3"
@@ -124,7 +124,7 @@ def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Pla
             stage = "baselines" if bare else PREDICTION if settings.evidence_of(system) is None else STAGE3
             yield Place(stage, dataset, where, name, Path(folder) / SIDECAR)
             if stage == STAGE3 and settings.reads_network(system):
-                network = network_of(settings.variants[system])
+                network = settings.variants[system].network
                 sidecar = Path(folder).parents[1] / network / Path(folder).name / SIDECAR
                 yield Place(PREDICTION, dataset, backbone, network, sidecar)
             yield Place("metrics", dataset, where, name, Path(folder) / f"metrics.{SIDECAR}")

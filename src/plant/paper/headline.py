@@ -192,7 +192,7 @@ def _certainty(settings: Settings, experiment: Experiment, roles: Roles) -> str:
     if seeds == 1:
         parts.append("With one seed a difference between two networks may be training noise.")
     if roles.planted and roles.control:
-        ours, theirs = (total_epochs(settings, system) for system in (roles.planted, roles.control))
+        ours, theirs = (total_epochs(settings, experiment, system) for system in (roles.planted, roles.control))
         parts.append(
             f"{roles.control.title} has the same loss and the same budget of {ours} epochs as both stages together."
             if roles.equal_compute

@@ -33,23 +33,13 @@ class Job:
     seed: int | None = None
 
 
-def network_of(variant: Variant) -> str:
-    """Folder name of a variant's network: two variants of the same first two stages share it.
-
-    >>> network_of(Variant(pretraining="plant", finetuning="bce", pretraining_epoch=3, evidence="all"))
-    'plant@3+bce'
-    """
-    epoch = "" if variant.pretraining_epoch is None else f"@{variant.pretraining_epoch}"
-    return f"{variant.pretraining}{epoch}+{variant.finetuning}"
-
-
 def system_of(variant: Variant) -> str:
     """Folder name of a variant's scores: two variants of the same recipes are one run.
 
     >>> system_of(Variant(finetuning="bce", evidence="all")), system_of(Variant(finetuning="bce"))
     ('none+bce+all', 'none+bce')
     """
-    return network_of(variant) + ("" if variant.evidence is None else f"+{variant.evidence}")
+    return variant.network + ("" if variant.evidence is None else f"+{variant.evidence}")
 
 
 def list_networks(settings: Settings, experiment: Experiment) -> dict[str, System]:
@@ -123,7 +113,7 @@ def _of_the_network(settings: Settings, experiment: Experiment) -> Iterator[Job]
         for seed in experiment.seeds:
             if variant.pretraining != NO_PRETRAINING:
                 yield Job("pretrain", dataset, backbone, variant.pretraining, seed)
-            yield Job("finetune", dataset, backbone, network_of(variant), seed)
+            yield Job("finetune", dataset, backbone, variant.network, seed)
 
 
 def _of_the_scores(settings: Settings, name: str, dataset: str, backbone: str, seed: int) -> Iterator[Job]:
@@ -131,7 +121,7 @@ def _of_the_scores(settings: Settings, name: str, dataset: str, backbone: str, s
     yield Job("metrics", dataset, backbone, system_of(variant), seed)
     evidence = settings.evidence_of(name)
     if settings.reads_network(name):
-        yield Job("predict", dataset, backbone, network_of(variant), seed)
+        yield Job("predict", dataset, backbone, variant.network, seed)
     if evidence is not None:
         yield Job("evidence", dataset, backbone, system_of(variant), seed)
         for baseline in evidence.reads:
@@ -162,5 +152,5 @@ def _of_the_attention(settings: Settings, experiment: Experiment) -> Iterator[Jo
     for system in (roles.planted, roles.control):
         if system is not None and system.name not in BASELINES:
             yield Job("relevance", experiment.dataset, experiment.backbone, EVIDENCE)
-            recipe = network_of(settings.variants[system.name])
+            recipe = settings.variants[system.name].network
             yield Job("attention", experiment.dataset, experiment.backbone, recipe, experiment.seeds[0])

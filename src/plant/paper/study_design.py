@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plant.paper.jobs import network_of
 from plant.settings import BASELINES, NO_PRETRAINING, Cell, Settings, Study
 
 
@@ -25,7 +24,7 @@ def plain(level: str | float) -> str:
     return f"{level:g}" if isinstance(level, float) else level
 
 
-def epochs(settings: Settings, system: str) -> tuple[int, int] | None:
+def epochs(settings: Settings, experiment: str, system: str) -> tuple[int, int] | None:
     """Epochs of Stage 1 and Stage 2 at most; None for a system without a network."""
     if system in BASELINES or not settings.reads_network(system):
         return None
@@ -33,12 +32,12 @@ def epochs(settings: Settings, system: str) -> tuple[int, int] | None:
     first = 0
     if variant.pretraining != NO_PRETRAINING:
         first = variant.pretraining_epoch or settings.pretrainings[variant.pretraining].epochs
-    return first, settings.finetunings[variant.finetuning].epochs
+    return first, settings.stage2_of(settings.experiments[experiment], system).epochs
 
 
 def is_equal(settings: Settings, cell: Cell) -> bool:
     """Whether both sides of a row have as many epochs in all; True where a side has no network."""
-    both = [epochs(settings, name) for _, name in cell.sides]
+    both = [epochs(settings, *side) for side in cell.sides]
     totals = {sum(each) for each in both if each is not None}
     return len(totals) < 2
 
@@ -46,11 +45,11 @@ def is_equal(settings: Settings, cell: Cell) -> bool:
 def design_of(settings: Settings, study: Study) -> Iterator[str]:
     """Markdown: a row a cell with what is compared, and what the rows have in common."""
     runs = {
-        (experiment.dataset, experiment.backbone, network_of(settings.variants[name]), seed)
+        (experiment.dataset, experiment.backbone, settings.variants[name].network, seed)
         for cell in study.cells
         for place, name in cell.sides
         for experiment in [settings.experiments[place]]
-        if epochs(settings, name) is not None
+        if epochs(settings, place, name) is not None
         for seed in experiment.seeds
     }
     yield (
@@ -71,7 +70,7 @@ def design_of(settings: Settings, study: Study) -> Iterator[str]:
         dataset, backbone = (
             " / ".join(dict.fromkeys(getattr(each, key) for each in both)) for key in ("dataset", "backbone")
         )
-        sides = " / ".join(_epochs(settings, name) for _, name in cell.sides)
+        sides = " / ".join(_epochs(settings, *side) for side in cell.sides)
         seeds = ", ".join(map(str, both[0].seeds))
         yield (
             f"| {cell.group} | {title_of(cell)} | {dataset} | {backbone} | {cell.system} | {cell.against} | {sides} | "
@@ -79,6 +78,6 @@ def design_of(settings: Settings, study: Study) -> Iterator[str]:
         )
 
 
-def _epochs(settings: Settings, system: str) -> str:
-    found = epochs(settings, system)
+def _epochs(settings: Settings, experiment: str, system: str) -> str:
+    found = epochs(settings, experiment, system)
     return "no network" if found is None else f"{found[0]} + {found[1]}"

@@ -68,11 +68,13 @@ def find_roles(settings: Settings, experiment: Experiment) -> Roles:
     planted = next((s for s in reversed(systems) if s.kind == "planted" and s.name == experiment.reference), None)
     planted = planted or next((s for s in systems if s.kind == "planted"), None)
     unplanted = [s for s in systems if s.kind == "unplanted"]
-    control = min(unplanted, key=lambda s: _unfairness(settings, planted, s), default=None) if planted else None
+    control = (
+        min(unplanted, key=lambda s: _unfairness(settings, experiment, planted, s), default=None) if planted else None
+    )
     return Roles(
         planted=planted,
         control=control,
-        equal_compute=control is not None and _unfairness(settings, planted, control) == (False, 0),
+        equal_compute=control is not None and _unfairness(settings, experiment, planted, control) == (False, 0),
         baselines=tuple(s for s in systems if s.kind == "no network"),
     )
 
@@ -89,6 +91,7 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     stage2 = {v.finetuning for v in variants.values()}
     evidences = {v.evidence for v in variants.values()}
     words = bool(experiment.baselines) or any(e and e.reads for e in map(settings.evidence_of, variants))
+    runs = {f"{experiment.dataset}/{experiment.backbone}/{variant.network}" for variant in variants.values()}
     backbones = {experiment.backbone, *(("words",) if words else ())}
     return settings.model_copy(
         update={
@@ -100,18 +103,19 @@ def cut_settings(settings: Settings, name: str) -> Settings:
             "evidences": {key: value for key, value in settings.evidences.items() if key in evidences},
             "variants": variants,
             "experiments": {name: experiment},
+            "tunings": {},
+            "tuned": {key: value for key, value in settings.tuned.items() if key in runs},
             "paper": settings.paper.model_copy(update={"items": (), "main_backbone": None}),
         }
     )
 
 
-def total_epochs(settings: Settings, system: System) -> int:
+def total_epochs(settings: Settings, experiment: Experiment, system: System) -> int:
     """Largest number of epochs of both stages together; 0 for a system without a network."""
     if system.kind == "no network":
         return 0
-    variant = settings.variants[system.name]
     stage1 = settings.pretrainings[system.pretraining].epochs if system.pretraining else 0
-    return stage1 + settings.finetunings[variant.finetuning].epochs
+    return stage1 + settings.stage2_of(experiment, system.name).epochs
 
 
 def _system(settings: Settings, name: str) -> System:
@@ -127,7 +131,9 @@ def _system(settings: Settings, name: str) -> System:
     return System(name, variant.title or name, kind, variant.pretraining)
 
 
-def _unfairness(settings: Settings, planted: System | None, control: System) -> tuple[bool, int]:
+def _unfairness(
+    settings: Settings, experiment: Experiment, planted: System | None, control: System
+) -> tuple[bool, int]:
     """Whether Stage 3 or the losses of Stage 2 differ, and by how many epochs in all: (False, 0) is a fair control."""
     if planted is None:
         return True, 0
@@ -135,4 +141,4 @@ def _unfairness(settings: Settings, planted: System | None, control: System) -> 
     theirs = settings.finetunings[settings.variants[control.name].finetuning]
     other = any(getattr(ours, key) != getattr(theirs, key) for key in ("gamma", "epsilon", "hard_negatives"))
     other |= settings.evidence_of(planted.name) != settings.evidence_of(control.name)
-    return other, abs(total_epochs(settings, planted) - total_epochs(settings, control))
+    return other, abs(total_epochs(settings, experiment, planted) - total_epochs(settings, experiment, control))

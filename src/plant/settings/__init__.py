@@ -45,6 +45,7 @@ from plant.settings.results import (
     Statistics,
     Study,
 )
+from plant.settings.tuning import Tuned, Tuning, further_runs, runs_of_arms, tuning_points
 
 __all__ = [
     "BASELINES",
@@ -88,11 +89,16 @@ __all__ = [
     "Study",
     "Subset",
     "Table",
+    "Tuned",
+    "Tuning",
     "Variant",
     "Words",
     "Xmc",
     "forget_foreign_nulls",
+    "further_runs",
     "load",
     "parse_backbone",
     "parse_dataset",
+    "runs_of_arms",
+    "tuning_points",
 ]

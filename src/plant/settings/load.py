@@ -13,6 +13,7 @@ from plant.settings.corpus import Dataset, Download, Subset
 from plant.settings.model import Backbone, Words
 from plant.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
 from plant.settings.results import BaselineSettings, Compute, Evaluation, Experiment, Hardware, Paper, Statistics, Study
+from plant.settings.tuning import Tuned, Tuning, tuning_faults
 
 
 class Settings(Frozen):
@@ -36,6 +37,9 @@ class Settings(Frozen):
     hardware: Hardware = Hardware()
     experiments: dict[Name, Experiment]
     studies: dict[Name, Study] = Field(default_factory=dict)
+    tunings: dict[Name, Tuning] = Field(default_factory=dict)
+    tuned: dict[str, Tuned] = Field(default_factory=dict)
+    """What a tuning chose, by run: `<dataset>/<backbone>/<pretraining>+<finetuning>`."""
 
     def whole(self, dataset: str) -> str:
         """The dataset that is read from its source: itself, or what a subset is a part of."""
@@ -60,6 +64,33 @@ class Settings(Frozen):
         """The Stage 3 recipe of a variant; None for one without, and for a baseline."""
         variant = self.variants.get(system)
         return None if variant is None or variant.evidence is None else self.evidences[variant.evidence]
+
+    @property
+    def points(self) -> dict[str, Finetuning]:
+        """The Stage 2 recipes of all tunings. No experiment and no table has them."""
+        return {
+            name: self.finetunings[recipe].model_copy(update=dict(change))
+            for tuning in self.tunings.values()
+            for recipe in {self.variants[arm].finetuning for arm in tuning.variants}
+            for name, change in tuning.points(recipe).items()
+        }
+
+    def stage2(self, dataset: str, backbone: str, network: str) -> Finetuning:
+        """The recipe that a network is trained by, with what a tuning chose for it.
+
+        Args:
+            dataset: first part of the folder of the run.
+            backbone: second part.
+            network: third part, `<pretraining>+<finetuning>`.
+        """
+        name = network.rpartition("+")[2]
+        recipe = self.finetunings[name] if name in self.finetunings else self.points[name]
+        chosen = self.tuned.get(f"{dataset}/{backbone}/{network}")
+        return recipe if chosen is None else recipe.model_copy(update=chosen.model_dump(exclude_none=True))
+
+    def stage2_of(self, experiment: Experiment, variant: str) -> Finetuning:
+        """The same for a variant of an experiment."""
+        return self.stage2(experiment.dataset, experiment.backbone, self.variants[variant].network)
 
     def is_stand_in(self, dataset: str) -> bool:
         """True for generated text in a published raw form: its numbers say nothing about the corpus it is named for."""
@@ -211,6 +242,7 @@ def _dangling(settings: Settings) -> Iterator[str]:
             yield f"{path}: no variants and no baselines"
     for name in settings.studies:
         yield from _study(settings, name)
+    yield from tuning_faults(settings)
 
 
 def _study(settings: Settings, name: str) -> Iterator[str]:

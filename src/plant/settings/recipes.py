@@ -182,3 +182,22 @@ class Variant(Frozen):
     """Stage 3 recipe. None: the network's scores as they are (choice C25)."""
     title: str | None = None
     """How tables and figures print it. None: the name."""
+
+    @property
+    def is_planted(self) -> bool:
+        """Whether it has Stage 1."""
+        return self.pretraining != NO_PRETRAINING
+
+    @property
+    def initial(self) -> str:
+        """What Stage 2 starts from: `none`, a Stage 1 recipe, or one of its epochs."""
+        return self.pretraining + ("" if self.pretraining_epoch is None else f"@{self.pretraining_epoch}")
+
+    @property
+    def network(self) -> str:
+        """Folder name of the network: two variants of the same first two stages share it.
+
+        >>> Variant(pretraining="plant", finetuning="bce", pretraining_epoch=3, evidence="all").network
+        'plant@3+bce'
+        """
+        return f"{self.initial}+{self.finetuning}"

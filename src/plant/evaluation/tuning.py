@@ -1,0 +1,120 @@
+"""The choice of a tuning: of each arm's points, the one with the best validation macro-F1 (choice C08).
+
+The histories of training are all that is read. They hold no score of the test split.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from plant.files import atomic_path, read_json, require_file
+from plant.settings import Tuned, Tuning
+
+RATES = ("head_learning_rate", "learning_rate")
+Points = Mapping[str, Mapping[str, Tuned]]
+"""Arm -> network of each point (the name of its folder) -> what the point changes."""
+
+
+def read_grid(points: Points, folder: Path, tuning: Tuning) -> pl.DataFrame:
+    """Every validation score of a tuning.
+
+    Args:
+        points: of each arm.
+        folder: with the networks' folders, each with one folder a seed.
+        tuning: its seeds and patience.
+
+    Returns:
+        A row an epoch: arm, rates, seed, epoch, macro_f1, kept (the run keeps the weights of this epoch),
+        patience_ended and seconds (of the whole run).
+    """
+    return pl.concat(
+        _run(folder / network / f"seed{seed}", arm, point, seed, tuning.patience)
+        for arm, networks in points.items()
+        for network, point in networks.items()
+        for seed in tuning.seeds
+    )
+
+
+def _run(folder: Path, arm: str, point: Tuned, seed: int, patience: int) -> pl.DataFrame:
+    history = pl.read_parquet(require_file(folder / "history.parquet")).sort("epoch")
+    best = int(history["macro_f1"].arg_max() or 0)  # the first of equal ones, as in training
+    return history.select(
+        pl.lit(arm).alias("arm"),
+        *(pl.lit(getattr(point, name)).alias(name) for name in RATES),
+        pl.lit(seed).alias("seed"),
+        "epoch",
+        "macro_f1",
+        (pl.col("epoch") == history["epoch"][best]).alias("kept"),
+        pl.lit(len(history) - 1 - best >= patience).alias("patience_ended"),
+        pl.lit(read_json(folder / "provenance.json")["resources"]["wall_seconds"]).alias("seconds"),
+    )
+
+
+def choose(grid: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Arm -> rates with the best validation macro-F1, mean over seeds; of equal ones the smaller rates, head first."""
+    means = (
+        grid.filter("kept")
+        .sort("arm", *RATES, "seed")
+        .group_by("arm", *RATES, maintain_order=True)
+        .agg(pl.col("macro_f1").mean())
+        .sort("macro_f1", *RATES, descending=[True, False, False])
+    )
+    best = means.unique("arm", keep="first", maintain_order=True)
+    return {row["arm"]: {name: row[name] for name in RATES} for row in best.iter_rows(named=True)}
+
+
+def find_doubts(grid: pl.DataFrame, chosen: Mapping[str, Mapping[str, float]], tuning: Tuning) -> list[str]:
+    """Why a choice may not be the best: it lies at the edge of the grid, or training was not at its end."""
+    doubts = []
+    for arm, rates in chosen.items():
+        for name in RATES:
+            tried, value = getattr(tuning, name), rates[name]
+            if len(tried) > 1 and value in (min(tried), max(tried)):
+                side = "smallest" if value == min(tried) else "largest"
+                doubts.append(f"{arm}: the chosen {name}, {value:g}, is the {side} of the grid. Try values beyond it.")
+        runs = grid.filter(pl.col("kept") & (pl.col("arm") == arm))
+        unfinished = runs.filter(~pl.col("patience_ended"))
+        if len(unfinished):
+            own = unfinished.filter(**rates)
+            doubts.append(
+                f"{arm}: patience did not end {len(unfinished)} of {len(runs)} runs, {len(own)} of them with the "
+                f"chosen rates. More than {tuning.epochs} epochs may find a better score."
+            )
+    return doubts
+
+
+def write_choice(
+    grid: pl.DataFrame, tuning: Tuning, *, runs: Mapping[str, str], also: Mapping[str, str], table: Path, config: Path
+) -> None:
+    """Write the grid's scores as CSV, and the choice as a config that is laid over the one it was made with.
+
+    Args:
+        grid: of `read_grid`.
+        tuning: its grid.
+        runs: run of an arm, as `tuned` names it -> the arm. It gets rates, epochs and patience.
+        also: further runs -> arm. They get the rates alone.
+        table: of all scores.
+        config: one section, `tuned`.
+    """
+    chosen = choose(grid)
+    doubts = find_doubts(grid, chosen, tuning)
+    for doubt in doubts:
+        logging.getLogger("plant").warning("%s", doubt)
+    whole = {"epochs": tuning.epochs, "patience": tuning.patience}
+    tuned = {run: dict(chosen[arm]) for run, arm in also.items()}
+    tuned |= {run: chosen[arm] | whole for run, arm in runs.items()}
+    with atomic_path(table) as partial:
+        grid.write_csv(partial)
+    with atomic_path(config) as partial:
+        partial.write_text(_text(tuned, doubts), encoding="utf-8")
+
+
+def _text(tuned: Mapping[str, Mapping[str, Any]], doubts: Sequence[str]) -> str:
+    head = ["Chosen on the validation split. Lay it over the config: --configfile <config> <this file>", *doubts]
+    return "".join(f"# {line}\n" for line in head) + yaml.safe_dump({"tuned": dict(tuned)}, sort_keys=True)
