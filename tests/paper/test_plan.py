@@ -227,6 +227,44 @@ def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path):
     assert sum(int(count) for rule, count in rules.items() if rule != "all") == int(rules["all"].replace(",", ""))
 
 
+def test_a_cell_whose_head_cannot_move_is_named_and_a_tuned_rate_takes_it_off(tmp_path):
+    sizes = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "train": 136}}}
+    short = {
+        "datasets": sizes,
+        "pretrainings": {"plant": {"head_learning_rate": 0.01}},
+        "finetunings": {"focal": {"epochs": 5}},
+    }
+    run = {"mimic3_full/mistral_7b/plant+focal": {"head_learning_rate": 0.002, "learning_rate": 0.00002}}
+    found = {}
+    for name, tuned in (("a", {}), ("b", run)):
+        write_plan(make_settings(**short, tuned=tuned), tmp_path / name)
+        (found[name],) = pl.read_csv(tmp_path / name / "plan.csv").filter(rule="finetune").to_dicts()
+    assert (found["a"]["updates"], found["a"]["head_is_stuck"]) == (25, True)
+    assert found["a"]["head_moves_at_most"] == pytest.approx(2.5e-4)
+    assert (found["b"]["head_moves_at_most"], found["b"]["head_is_stuck"]) == (pytest.approx(0.025), False)
+    pages = {name: (tmp_path / name / "plan.md").read_text(encoding="utf-8") for name in found}
+    assert "in: mimic3_full with mistral_7b." in pages["a"]
+    assert "in: none." in pages["b"]
+
+
+def test_the_cheapest_comparison_is_named_and_how_often_the_longest_training_is_cut_off(tmp_path):
+    names = {"plant": {"pretraining": "plant", "finetuning": "focal"}, "bare": {"finetuning": "focal"}}
+    small = {"source": "subset", "of": "mimic3_full", "train_size": 750}
+    both = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES}, "part": small}
+    pair = {"backbone": "mistral_7b", "variants": ["plant", "bare"], "reference": "plant", "seeds": [0]}
+    alone = {**pair, "dataset": "part", "variants": ["plant"]}
+    experiments = {"whole": {**pair, "dataset": "mimic3_full"}, "part": {**pair, "dataset": "part"}, "alone": alone}
+    settings = make_settings(datasets=both, variants=names, experiments=experiments)
+    write_plan(settings, tmp_path)
+    page = (tmp_path / "plan.md").read_text(encoding="utf-8")
+    assert re.search(r"with a random start: `experiment_part` .*; without such a head: `experiment_whole`", page)
+    longest = max(row.gpu_hours for row in build_plan(settings).rows if row.gpu_hours)
+    starts = 0  # a day each, until the work is done
+    while longest > 0:
+        starts, longest = starts + 1, longest - 24
+    assert f"is sent again {starts - 1} times: set `retries: {starts - 1}`" in page
+
+
 def test_every_assumption_is_explained_with_its_value():
     page = (ROOT / "docs" / "cost-model.md").read_text(encoding="utf-8")
     for name in plan_page.ASSUMPTIONS:

@@ -7,8 +7,10 @@ operations can be counted in seconds. Checkpointing runs on small models on the 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -17,13 +19,26 @@ from transformers import AutoConfig, AutoModel
 
 from plant.finetuning import finetune
 from plant.model import backbone as model_backbone
+from plant.model.batches import shuffled_batches
 from plant.model.classifier import LabelClassifier
+from plant.model.fitting import cosine
+from plant.model.label_attention import EMBEDDING_STD
 from plant.model.loading import load_model
 from plant.paper import networks, work
 from plant.paper.networks import ARCHITECTURES, Network, count, find_network
 from plant.paper.sizes import Sizes
 from plant.paper.values import read_yaml
-from plant.paper.work import Setup, Work, device_memory, label_pass, labels_in_play, stage1, stage2
+from plant.paper.work import (
+    Setup,
+    Work,
+    count_updates,
+    device_memory,
+    label_pass,
+    labels_in_play,
+    largest_movement,
+    stage1,
+    stage2,
+)  # fmt: skip
 from plant.settings import Finetuning, Hardware, Pretrained, Pretraining, Random
 
 PUBLISHED: dict[str, Any] = read_yaml(ARCHITECTURES)
@@ -296,3 +311,35 @@ def test_a_layer_keeps_no_more_for_its_backward_pass_than_the_estimate_and_not_m
     found = sum(size for size, _ in saved.values()) / (3 * 2 * length)
     expected = work.KEPT_COPIES * 2 * count(PUBLISHED[name]).saved_width
     assert 0.75 * expected < found < 1.05 * expected
+
+
+@pytest.mark.parametrize(
+    ("documents", "batch", "accumulation"), [(136, 8, 4), (1, 8, 4), (32, 8, 4), (200, 3, 1), (641, 5, 3)]
+)
+def test_updates_are_those_of_a_loop_over_the_batches_of_training(documents, batch, accumulation):
+    recipe = Finetuning(epochs=3, batch_size=batch, accumulation=accumulation, head_learning_rate=2e-5)
+    corpus = SimpleNamespace(length=lambda ids: np.ones(len(ids), dtype=np.int64))
+    updates = 0
+    for epoch in range(1, 4):
+        batches = shuffled_batches(corpus, np.arange(documents), batch, seed=0, epoch=epoch)  # type: ignore[arg-type]
+        for number in range(1, len(batches) + 1):
+            updates += number % accumulation == 0 or number == len(batches)
+    assert count_updates(documents, recipe) == updates
+    schedule = sum(2e-5 * cosine(update, updates) for update in range(updates))
+    assert largest_movement(documents, recipe) == pytest.approx(schedule, abs=2e-5)
+
+
+def test_adamw_moves_a_weight_by_no_more_than_the_plan_says():
+    recipe = Finetuning(epochs=50, head_learning_rate=1e-3)
+    updates = count_updates(136, recipe)
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimiser = torch.optim.AdamW([weight], weight_decay=0.0)
+    for update in range(updates):
+        optimiser.param_groups[0]["lr"] = 1e-3 * cosine(update, updates)
+        weight.grad = torch.ones(1)  # always the same way: the fastest
+        optimiser.step()
+    assert abs(weight.item()) == pytest.approx(largest_movement(136, recipe), rel=0.01)
+
+
+def test_the_start_that_the_plan_compares_with_is_that_of_the_label_embeddings():
+    assert work.START == EMBEDDING_STD

@@ -5,7 +5,8 @@ A pure function of the config (and of a corpus' own statistics, where the config
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -14,12 +15,13 @@ from plant.files import atomic_path
 from plant.paper import work
 from plant.paper.jobs import GPU_RULES
 from plant.paper.plan_rows import TRAINING, Plan, Row, build_plan, jobs_by_rule
+from plant.paper.systems import find_roles
 from plant.paper.wording import MISSING
 from plant.settings import Settings
 
 ASSUMPTIONS = (
     "FP32_SLOWER", "FLOPS_A_BYTE", "DEQUANTISATION_BYTES", "NF4_BYTES", "TRAINED_BYTES", "KEPT_COPIES", "LAST_PIECE",
-    "LONGEST", "POSITIVES", "DESCRIPTION_TOKENS", "FEATURE_TOKENS", "WORKSPACE_GB", "ONE_PASS",
+    "LONGEST", "POSITIVES", "DESCRIPTION_TOKENS", "FEATURE_TOKENS", "WORKSPACE_GB", "START", "ONE_PASS",
 )  # fmt: skip
 """Constants of plant.paper.work; docs/cost-model.md gives the source of each."""
 _ORDER = (
@@ -53,7 +55,8 @@ def to_frame(plan: Plan) -> pl.DataFrame:
                 "jobs": row.jobs, "on_request": row.on_request, "experiments": " ".join(row.experiments),
                 "sizes_from": ", ".join(row.sizes.sources) if row.sizes else None,
                 "labels": row.sizes.labels if row.sizes else None, "documents": row.documents, "tokens": row.tokens,
-                "epochs_at_most": row.epochs, "patience": row.patience,
+                "epochs_at_most": row.epochs, "patience": row.patience, "updates": row.updates,
+                "head_moves_at_most": row.movement, "head_is_stuck": None if row.movement is None else row.is_stuck,
                 "flops_a_job": row.work.flops if row.work else None,
                 "label_attention_flops_a_job": row.work.head if row.work else None,
                 "gpu_hours_a_job": row.gpu_hours, "gpu_hours": row.gpu_hours and row.total_gpu_hours,
@@ -73,6 +76,8 @@ def to_page(plan: Plan) -> str:
     parts = [
         "# Plan\n",
         _headline(plan),
+        "## What can answer something\n",
+        _answers(plan),
         "## Jobs and GPU hours of each rule\n",
         _rules(plan),
         "## By dataset and backbone\n",
@@ -116,6 +121,46 @@ def _headline(plan: Plan) -> str:
         f"**{_hours(hours)} GPU hours** on {hardware.name} ({hardware.tflops:g} TFLOP/s of dense bf16, of which "
         f"{hardware.utilisation:.0%} is reached).{unfit}{early} Runs that several experiments share are counted "
         f"once.{grid} No energy is claimed: it is measured, not planned (tables/cost).\n"
+    )
+
+
+def _answers(plan: Plan) -> str:
+    """Which training cannot move the head, the cheapest comparison, and what a time limit does to the longest job."""
+    hours, training = {}, [row for row in plan.asked if row.rule in TRAINING]
+    for name, experiment in plan.settings.experiments.items():
+        roles, rows = find_roles(plan.settings, experiment), plan.of(name)
+        known = all(row.gpu_hours is not None for row in rows if row.rule in TRAINING)
+        if roles.planted and roles.control and known:
+            hours[name] = sum(row.total_gpu_hours for row in rows)
+    able = [name for name in hours if not any(row.is_stuck for row in plan.of(name))]
+    stuck = sorted({f"{row.dataset} with {row.backbone}" for row in training if row.is_stuck})
+    return (
+        f"- The head cannot move as far as its random start is wide ({work.START:g}) in: {', '.join(stuck) or 'none'}. "
+        "AdamW moves a weight by updates x rate / 2 at most (`head_moves_at_most` in plan.csv). A larger "
+        "`head_learning_rate` or more epochs help; the target `tune` chooses them on validation.\n"
+        f"- Cheapest comparison of planting with a random start: {_cheapest(hours, hours)}; without such a head: "
+        f"{_cheapest(hours, able)}.\n"
+        f"- {_limit(training, plan.settings.hardware.job_hours)}\n"
+    )
+
+
+def _cheapest(hours: Mapping[str, float], names: Iterable[str]) -> str:
+    name = min(names, key=hours.__getitem__, default=None)
+    return "none" if name is None else f"`experiment_{name}` ({_hours(hours[name])} GPU hours)"
+
+
+def _limit(training: Iterable[Row], limit: float) -> str:
+    hours = {row: (row.gpu_hours or 0.0) / max(1, row.devices) for row in training}
+    cut_off = [row for row in hours if hours[row] > limit]
+    if not cut_off:
+        return f"No training takes longer than {limit:g} hours (`hardware.job_hours`): none is cut off."
+    row = max(cut_off, key=hours.__getitem__)
+    again = math.ceil(hours[row] / limit) - 1
+    return (
+        f"{len(cut_off)} of {len(hours)} trainings take longer than the {limit:g} hours after which a job is cut off "
+        f"(`hardware.job_hours`); training goes on from its last state when the job is sent again. The longest "
+        f"({row.rule}, {row.dataset} with {row.backbone}, {_hours(hours[row])} hours) is sent again {again} times: set "
+        f"`retries: {again}` in slurm/profile.yaml, or a longer `max_runtime` in slurm/partitions.yaml."
     )
 
 

@@ -14,16 +14,19 @@ from plant.paper.sizes import Sizes, find_sizes
 from plant.paper.work import (
     DESCRIPTION_TOKENS,
     FEATURE_TOKENS,
+    START,
     Memory,
     Setup,
     Work,
+    count_updates,
     device_memory,
     labels_in_play,
+    largest_movement,
     predict,
     stage1,
     stage2,
 )
-from plant.settings import Settings, Words
+from plant.settings import Finetuning, Pretraining, Settings, Words
 
 TRAINING = ("pretrain", "finetune")
 
@@ -50,6 +53,10 @@ class Row:
     epochs: int | None = None
     """At most."""
     patience: int | None = None
+    updates: int | None = None
+    """Of all epochs."""
+    movement: float | None = None
+    """Largest movement of a weight of the head, about. None: not known, or no training."""
     work: Work | None = None
     """Of one job. None: sizes or network not known, or a rule without a network."""
     gpu_hours: float | None = None
@@ -57,6 +64,11 @@ class Row:
     devices: int = 0
     """GPUs of one job."""
     memory: Memory | None = None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the head cannot move as far as its random start is wide."""
+        return self.movement is not None and self.movement < START
 
     @property
     def total_gpu_hours(self) -> float:
@@ -114,10 +126,12 @@ def _sized(settings: Settings, row: Row) -> Row:
         return row
     if row.rule not in TRAINING and backbone.parallel == "data":
         backbone = backbone.model_copy(update={"devices": 1})
-    recipe = settings.finetunings.get(row.recipe.rpartition("+")[2]) or settings.pretrainings.get(row.recipe)
+    recipe = _recipe(settings, row) if row.rule in TRAINING else None
     facts: dict[str, Any] = {"sizes": sizes, "devices": backbone.devices}
-    if recipe is not None and row.rule in TRAINING:
+    if recipe is not None:
         facts |= {"epochs": recipe.epochs, "patience": recipe.patience}
+    if recipe is not None and sizes is not None:
+        facts |= {"updates": count_updates(sizes.train, recipe), "movement": largest_movement(sizes.train, recipe)}
     if sizes is not None:
         facts |= {"tokens": sizes.tokens_of(backbone), "documents": _documents(settings, row.rule, sizes)}
     setup = make_setup(backbone, sizes)
@@ -128,6 +142,15 @@ def _sized(settings: Settings, row: Row) -> Row:
             "memory": _memory(settings, row, setup),
         }  # fmt: skip
     return Row(**{**vars(row), **facts})
+
+
+def _recipe(settings: Settings, row: Row) -> Pretraining | Finetuning:
+    """What a job of Stage 1 or Stage 2 is trained by."""
+    return settings.pretrainings[row.recipe] if row.rule == "pretrain" else _stage2(settings, row)
+
+
+def _stage2(settings: Settings, row: Row) -> Finetuning:
+    return settings.stage2(row.dataset, row.backbone, row.recipe)
 
 
 def make_setup(backbone: NetworkBackbone, sizes: Sizes | None) -> Setup | None:
@@ -158,9 +181,9 @@ def _work(settings: Settings, row: Row, setup: Setup) -> Work:
         case "pretrain":
             return stage1(setup, settings.pretrainings[row.recipe])
         case "finetune":
-            return stage2(setup, settings.finetunings[row.recipe.rpartition("+")[2]])
+            return stage2(setup, _stage2(settings, row))
         case "predict" | "attention":
-            return predict(setup, settings.finetunings[row.recipe.rpartition("+")[2]], documents)
+            return predict(setup, _stage2(settings, row), documents)
     uncached = Setup(
         setup.network, setup.backbone.model_copy(update={"cache_features": False}), setup.sizes, setup.passed
     )
@@ -175,7 +198,7 @@ def _memory(settings: Settings, row: Row, setup: Setup) -> Memory | None:
         return device_memory(setup, batch=batch, labels=0, kept=0, training=True, whole=False)
     if row.rule not in ("finetune", "predict"):
         return None
-    recipe = settings.finetunings[row.recipe.rpartition("+")[2]]
+    recipe = _stage2(settings, row)
     pool, kept = labels_in_play(labels, recipe)
     training = row.rule == "finetune"
     return device_memory(

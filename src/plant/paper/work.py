@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from plant.paper.networks import Network, NetworkBackbone
 from plant.paper.sizes import Sizes
-from plant.settings import Finetuning, Hardware, Pretraining
+from plant.settings import Finetuning, Hardware, Optimisation, Pretraining
 
 FP32_SLOWER = 15.0
 """Times that fp32 products take longer than bf16 ones: 989 against 67 TFLOP/s on an H100 SXM, 312 against 19.5 on an
@@ -40,6 +40,8 @@ WORKSPACE_GB = 3.0
 """CUDA context, libraries' work space, one dequantised layer and the allocator's slack."""
 FEATURE_TOKENS = 8192
 """That go through a frozen backbone together where its states are cached."""
+START = 0.02
+"""Standard deviation of E at its random start (choice C10): a head that moves less than this stays where it began."""
 ONE_PASS = 4
 """Hard negatives are found in a pass of their own where they are less than this part of the labels (Stage 2's code)."""
 
@@ -168,6 +170,20 @@ def predict(setup: Setup, recipe: Finetuning, documents: float) -> Work:
     pool, _ = labels_in_play(setup.sizes.labels, recipe)
     head = Work(head=documents / b * label_pass(setup, b, pool, gradient=False))
     return setup.read(documents, recipe.batch_size, training=False) + head
+
+
+def count_updates(documents: int, recipe: Optimisation) -> int:
+    """Updates of all epochs: an epoch's last batch and its last group of batches may be shorter.
+
+    >>> count_updates(136, Finetuning(epochs=5))
+    25
+    """
+    return math.ceil(documents / (recipe.batch_size * recipe.accumulation)) * recipe.epochs
+
+
+def largest_movement(documents: int, recipe: Optimisation) -> float:
+    """How far AdamW takes a weight of the head at most, about: its rate an update, halved by the cosine on average."""
+    return count_updates(documents, recipe) * recipe.head_learning_rate / 2
 
 
 def labels_in_play(labels: int, recipe: Finetuning) -> tuple[int, int]:

@@ -177,6 +177,8 @@ class Hardware(Frozen):
     """Of one GPU."""
     utilisation: Annotated[float, Field(gt=0, le=1)] = 0.3
     """Share of the peak that training reaches."""
+    job_hours: Rate = 24.0
+    """After which a job is cut off: `max_runtime` of the GPU partition in slurm/partitions.yaml."""
 
 
 class Compute(Frozen):
