@@ -9,33 +9,6 @@ OUTPUTS
 """
 
 
-def points_folder(tuning):
-    """The folder with the networks of a tuning's points."""
-    experiment = SETTINGS.experiments[SETTINGS.tunings[tuning].experiment]
-    return f"{R}/finetuning/{experiment.dataset}/{experiment.backbone}"
-
-
-def points_files(wildcards):
-    """What a choice reads of every point and seed."""
-    return [
-        f"{points_folder(wildcards.tuning)}/{network}/seed{seed}/{file}"
-        for networks in plant_settings.tuning_points(SETTINGS, wildcards.tuning).values()
-        for network in networks
-        for seed in SETTINGS.tunings[wildcards.tuning].seeds
-        for file in ("history.parquet", "provenance.json")
-    ]
-
-
-def tuning_settings(wildcards):
-    points = plant_settings.tuning_points(SETTINGS, wildcards.tuning)
-    return section(
-        tuning=SETTINGS.tunings[wildcards.tuning],
-        points={arm: {name: dict(point) for name, point in own.items()} for arm, own in points.items()},
-        runs=plant_settings.runs_of_arms(SETTINGS, wildcards.tuning),
-        also=plant_settings.further_runs(SETTINGS, wildcards.tuning),
-    )
-
-
 rule write_choice:
     """The rates with the best validation macro-F1, of every arm; warns where the grid may not hold the best."""
     input:

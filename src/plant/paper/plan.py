@@ -130,7 +130,7 @@ def _answers(plan: Plan) -> str:
     for name, experiment in plan.settings.experiments.items():
         roles, rows = find_roles(plan.settings, experiment), plan.of(name)
         known = all(row.gpu_hours is not None for row in rows if row.rule in TRAINING)
-        if roles.planted and roles.control and known:
+        if roles.planted and roles.control and known and not experiment.on_request:
             hours[name] = sum(row.total_gpu_hours for row in rows)
     able = [name for name in hours if not any(row.is_stuck for row in plan.of(name))]
     stuck = sorted({f"{row.dataset} with {row.backbone}" for row in training if row.is_stuck})
