@@ -44,8 +44,9 @@ here is an error, and so is a value out of range: the message names the key and 
 
 Sections are read in the order of the pipeline. `datasets`, `backbones`, `pretrainings`, `finetunings`, `evidences`,
 `variants`, `experiments`, `studies`, `tunings` and `tuned` hold entries under names of your own; the other sections
-hold keys. `none` means "not set" (write `null` in YAML). *Source* says where a value comes from: a place in the paper (arXiv 2410.23066, LLM
-version), a numbered choice in [docs/choices](../docs/choices), or `ours` where the paper has no such key.
+hold keys. `none` means "not set" (write `null` in YAML). *Source* says where a value comes from: a place in the
+paper (arXiv 2410.23066, LLM version), a numbered choice in [docs/choices](../docs/choices), or `ours` where the
+paper has no such key.
 """
 _PAPER = re.compile(r"appendix [A-G](?:\.\d)?|Eq\. \d|section \d|Table \d+|ablation \d")
 _CHOICE = re.compile(r"choice (C\d\d)")
