@@ -191,7 +191,7 @@ CASES = [
         "CodiEsp text missing",
         "codiesp",
         deleted("final_dataset_v4_to_publish/dev/text_files_en/S-dev-0.txt"),
-        "S-dev-0",
+        "codes of documents without text: 1 (not shown",
     ),
     Case("tar damaged", "eurlex57k", nothing, "damaged", {"path": "{parent}/own.parquet"}),
     Case(
@@ -248,7 +248,7 @@ def xmc(folder: Path, form: str, **files: str) -> settings.Xmc:
         ("pecos", {"X__trn__txt": "a\n", "Y__trn__npz": "no matrix"}, "sparse matrix"),
         ("xmc_json", {"lbl__json": "{broken\n"}, "one JSON object a line"),
         ("xmc_json", {"lbl__json": '{"uid": "1"}\n', "trn__json": '{"uid": "1"}\n'}, "target_ind"),
-        ("xmc_json", {"lbl__json": '{"uid": "1"}\n', "trn__json": '{"uid": "7", "target_ind": [3]}\n'}, "uid 7"),
+        ("xmc_json", {"lbl__json": '{"uid": "1"}\n', "trn__json": '{"uid": "7", "target_ind": [3]}\n'}, "uid: 7"),
     ],
 )
 def test_damaged_xmc_files_are_one_clear_error(tmp_path: Path, form: str, files: dict[str, str], says: str) -> None:

@@ -111,7 +111,7 @@ def test_bad_scores_are_refused_and_nothing_is_written(tmp_path: Path, scores, i
 
 
 def test_a_document_with_neither_score_nor_label_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="neither for 'document 1'"):
+    with pytest.raises(InputError, match="neither for document 2 of 2"):
         write(tmp_path, np.array([[0.0, 1.0], [-np.inf, -np.inf]]), np.array([[True, False], [False, False]]))
 
 

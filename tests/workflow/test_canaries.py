@@ -160,6 +160,93 @@ def test_notes_that_are_named_as_something_else_are_not_quoted(notes, rows, tmp_
         assert STEM.decode() not in ended.stderr.lower()
 
 
+WORD = STEM.decode()
+NOTES = pl.DataFrame(
+    {
+        "id": [str(100_000 + i) for i in range(12)],
+        "phrase": [f"{WORD} of note {i // 2}" for i in range(12)],
+        "word": [WORD + "abcdef"[i // 2] for i in range(12)],
+        "codes": [f"E1{i % 3}.9;I10" for i in range(12)],
+        "split": ["train"] * 5 + ["test"] * 7,  # cuts a pair of equal notes
+    }
+)
+"""Notes of many words and of one; every two of them are equal."""
+WRONG_COLUMNS = {
+    "texts as ids": ({"id_column": "{notes}"}, "got 6 repeated"),
+    "texts as patients": ({"group_column": "{notes}", "split_column": "split"}, "1 group(s) in more than one"),
+    "texts as splits": ({"split_column": "{notes}"}, "split names train, val and test"),
+    "texts as the listed ids": ({"split": {"ids": {"train": "notes.txt", "test": "notes.txt"}}}, "got "),
+    "texts as ids of the split table": ({"split": {"table": "split.parquet"}}, "ids listed again"),
+    "texts as columns of the split table": ({"split": {"table": "header.parquet"}}, "the columns _id and split"),
+    "texts in the header": ({"path": "header.parquet"}, "a column 'id'"),
+}
+
+
+@pytest.mark.parametrize("kind", ["phrase", "word"])
+@pytest.mark.parametrize("what", WRONG_COLUMNS)
+def test_a_column_of_the_wrong_kind_is_not_quoted(tmp_path, what, kind):
+    NOTES.write_parquet(tmp_path / "notes.parquet")
+    NOTES.rename({kind: "_id"}).write_parquet(tmp_path / "split.parquet")
+    NOTES.rename({"id": NOTES[kind][0], "split": "_split"}).write_parquet(tmp_path / "header.parquet")
+    (tmp_path / "notes.txt").write_text("\n".join(NOTES[kind].unique()), encoding="utf-8")
+    table = {"source": "table", "path": "notes.parquet", "text_column": "phrase", "labels_column": "codes"}
+    config, says = WRONG_COLUMNS[what]
+    ended = build(tmp_path, {**table, "credentialed": True, **json.loads(json.dumps(config).replace("{notes}", kind))})
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
+    assert says in ended.stderr
+    assert WORD not in (ended.stdout + ended.stderr).lower()
+
+
+def codiesp(folder: Path) -> dict:
+    """The first column of the codes holds words of the texts."""
+    for split in ("train", "dev", "test"):
+        (folder / f"raw/{split}/text_files_en").mkdir(parents=True)
+        (folder / f"raw/{split}/text_files_en/S0001.txt").write_text(WORD, encoding="utf-8")
+        for kind in "DP":
+            (folder / f"raw/{split}/{split}{kind}.tsv").write_text(f"{WORD}\tE11.9\n", encoding="utf-8")
+    return {"source": "codiesp", "path": "raw"}
+
+
+def xmc(folder: Path) -> dict:
+    (folder / "raw").mkdir()
+    (folder / "raw/lbl.json").write_text('{"uid": "1", "title": "E11.9"}\n', encoding="utf-8")
+    for name in ("trn", "tst"):
+        line = json.dumps({"uid": WORD, "title": WORD, "target_ind": [3]})
+        (folder / f"raw/{name}.json").write_text(f"{line}\n", encoding="utf-8")
+    return {"source": "xmc", "path": "raw", "format": "xmc_json"}
+
+
+def eurlex57k(folder: Path) -> dict:
+    for split in ("train", "dev", "test"):
+        (folder / f"raw/{split}").mkdir(parents=True)
+        for number in (1, 2):
+            law = dict.fromkeys(("title", "header", "recitals", "main_body", "attachments"), WORD)
+            law |= {"celex_id": f"{WORD} of a law", "concepts": ["100"]}
+            (folder / f"raw/{split}/{number}.json").write_text(json.dumps(law), encoding="utf-8")
+    return {"source": "eurlex57k", "path": "raw"}
+
+
+@pytest.mark.parametrize("source", [codiesp, xmc, eurlex57k])
+def test_a_published_form_with_words_as_ids_is_not_quoted(tmp_path, source):
+    ended = build(tmp_path, {**source(tmp_path), "credentialed": True})
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
+    assert WORD not in (ended.stdout + ended.stderr).lower()
+
+
+def test_texts_as_admissions_of_mimic_are_not_quoted(notes, rows, tmp_path):
+    """Two patients with the same text in HADM_ID."""
+    header, *body = rows
+    admission, patient = header.index("HADM_ID"), header.index("SUBJECT_ID")
+    for number, row in enumerate(body):
+        row[admission], row[patient] = WORD + "ab"[number % 2], str(number)
+    shutil.copytree(notes, tmp_path / "raw")
+    (tmp_path / "raw/NOTEEVENTS.csv.gz").write_bytes(gzip.compress(quoted([header, *body]).encode()))
+    ended = build(tmp_path, {"source": "mimic3", "path": "raw"})
+    assert ended.returncode == 2
+    assert "admissions of several: 2 (not shown" in ended.stderr
+    assert WORD not in ended.stderr.lower()
+
+
 def test_an_error_that_nobody_foresaw_does_not_quote_the_notes(finished, tmp_path):
     """A library's message may hold anything; the place of the error is shown all the same."""
     code = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 SPLITS = ("train", "val", "test")
+ID = re.compile(r"[A-Za-z0-9._:-]{1,40}")
 
 SCHEMA: dict[str, pl.DataType] = {
     "document_id": pl.String(),
@@ -45,12 +47,31 @@ def canonical(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
 
 
-def some(ids: list[str] | pl.Series, *, most: int = 5) -> str:
-    """A few ids for an error message.
+def some(ids: Sequence[str] | pl.Series, *, most: int = 5) -> str:
+    """A few ids for an error message, or only how many there are. Every message that quotes data goes through here.
 
-    >>> some(["a", "b", "c"], most=2)
-    'a, b and 1 more'
+    A message may show ids, never words of a text. The config may name the wrong column or the wrong file, so that a
+    text stands where an id should. A value looks like an id where
+
+    - it has at most 40 characters,
+    - all of them are ASCII letters, digits or one of `.` `_` `:` `-` (so it has no white space), and
+    - it has at least as many digits as letters: "HIV", "cancer", "T2DM" and "COVID-19" are words.
+
+    As soon as one value does not look like an id, none is shown: they come from the same column.
+
+    >>> some(["100012", "S0004-0614200500", "32000D0001"], most=2)
+    '100012, S0004-0614200500 and 1 more'
+    >>> some(["100012", "HIV"])
+    '2 (not shown: not all of them look like ids)'
     """
     ids = [str(one) for one in ids]
+    if not all(map(_is_id, ids)):
+        return f"{len(ids)} (not shown: not all of them look like ids)"
     shown = ", ".join(ids[:most])
     return shown if len(ids) <= most else f"{shown} and {len(ids) - most} more"
+
+
+def _is_id(value: str) -> bool:
+    digits = sum(character.isdigit() for character in value)
+    letters = sum(character.isalpha() for character in value)
+    return ID.fullmatch(value) is not None and digits >= letters

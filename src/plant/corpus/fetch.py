@@ -16,7 +16,6 @@ from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from plant.corpus.documents import some
 from plant.errors import InputError
 from plant.files import atomic_path, write_json
 from plant.settings import Download
@@ -157,6 +156,6 @@ def _check_names(names: list[str], others: list[str], download: Download) -> Non
         raise InputError(
             download.url,
             expected="an archive of files that stay in its folder",
-            got=f"members that lead out of it: {some(bad)}" if bad else f"links or devices: {some(others)}",
+            got=f"{'members that lead out of it' if bad else 'links or devices'}: {', '.join((bad or others)[:5])}",
             fix="Do not use it: it is not what its source published.",
         )

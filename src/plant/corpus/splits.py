@@ -27,7 +27,7 @@ def canonical_name(name: str, *, where: str) -> str:
     name = name.strip().lower()
     name = NAMES.get(name, name)
     if name not in SPLITS:
-        raise InputError(where, expected="split names train, val and test", got=repr(name), fix=nearest(name, SPLITS))
+        raise InputError(where, expected="split names train, val and test", got="another one", fix=nearest(name, SPLITS))
     return name
 
 
@@ -69,7 +69,7 @@ def _read_table(path: Path) -> list[tuple[str, str]]:
         raise InputError(
             str(path),
             expected="a feather or parquet file",
-            got=f"an unreadable one ({error})",
+            got=f"an unreadable one ({type(error).__name__})",
             fix="Download it again.",
         ) from error
     missing = [column for column in ("_id", "split") if column not in frame.columns]
@@ -77,7 +77,7 @@ def _read_table(path: Path) -> list[tuple[str, str]]:
         raise InputError(
             str(path),
             expected="the columns _id and split",
-            got=f"columns {', '.join(frame.columns)}",
+            got=f"{len(frame.columns)} columns, without {' and '.join(missing)}",
             fix=f"Add or rename: {', '.join(missing)}.",
         )
     ids = frame["_id"].cast(pl.String).str.strip_suffix(".0").to_list()

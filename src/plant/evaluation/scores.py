@@ -125,7 +125,7 @@ def write_scores(
         raise InputError(
             where,
             expected="a score or a label for each document",
-            got=f"neither for {document_ids[empty]!r}",
+            got=f"neither for document {empty + 1} of {shape[0]}",
             fix="Score the document or drop it from the split.",
         )
     metadata = {"natural_threshold": "none" if natural_threshold is None else f"{natural_threshold:.9g}"}

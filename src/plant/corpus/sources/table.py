@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +10,9 @@ import polars as pl
 
 from plant.corpus.documents import Documents, canonical, some
 from plant.corpus.splits import canonical_name
-from plant.errors import InputError, nearest
+from plant.errors import InputError
 from plant.files import require_file
 from plant.settings import Table
-
-NAME = re.compile(r"[\w.:-]{1,40}")
 
 
 def read(dataset: Table) -> Documents:
@@ -49,8 +47,8 @@ def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
             raise InputError(
                 str(path),
                 expected=f"a column {column!r}",
-                got=f"columns {', '.join(names := _names(table.columns))}",
-                fix=f"{nearest(column, names)} Name it in the dataset's config.",
+                got=f"{len(table.columns)} columns, none of this name",
+                fix=f"{_alike(column, table.columns)}Name it in the dataset's config.",
             )
     frame = table.select(pl.col(column).alias(name) for name, column in wanted.items())
     if not len(frame):
@@ -63,10 +61,10 @@ def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
     return frame
 
 
-def _names(columns: list[str]) -> list[str]:
-    """The columns that look like names: in a file without a header the first document stands in their place."""
-    names = [column for column in columns if NAME.fullmatch(column)]
-    return names if len(names) == len(columns) else [*names, f"({len(columns) - len(names)} that are no names)"]
+def _alike(column: str, columns: list[str]) -> str:
+    """Points to a column that is spelt almost as in the config; others are not shown: a text may stand in the header."""
+    close = [one for one in columns if difflib.SequenceMatcher(None, column.lower(), one.lower()).ratio() >= 0.8]
+    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def load_table(path: Path) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.corpus.documents import Documents, canonical
+from plant.corpus.documents import Documents, canonical, some
 from plant.errors import InputError
 from plant.settings import Xmc
 
@@ -140,7 +140,7 @@ def _xmc_json(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
                 raise InputError(
                     str(path),
                     expected=f"label numbers below {len(names)}",
-                    got=f"uid {entry['uid']}",
+                    got=f"a larger one; uid: {some([entry['uid']])}",
                     fix="Check that lbl.json belongs to it.",
                 )
             text = "\n".join(str(entry[part]) for part in ("title", "content") if entry.get(part))
