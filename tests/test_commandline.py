@@ -50,11 +50,14 @@ def test_an_input_error_is_one_line_without_a_traceback_and_exit_status_2(tmp_pa
     assert not (tmp_path / "provenance.json").exists()
 
 
-@pytest.mark.parametrize(("mode", "private"), [(0o600, True), (0o644, False)])
-def test_what_is_made_from_private_files_is_private(tmp_path, mode, private):
+PRIVACY = [(0o600, {}, True), (0o644, {}, False), (0o644, {"private": True}, True)]
+
+
+@pytest.mark.parametrize(("mode", "settings", "private"), PRIVACY)
+def test_what_is_made_from_private_files_or_under_a_private_section_is_private(tmp_path, mode, settings, private):
     (tmp_path / "source").touch()
     (tmp_path / "source").chmod(mode)
-    assert run(tmp_path, {}).returncode == 0
+    assert run(tmp_path, settings).returncode == 0
     for made in (tmp_path / "out", tmp_path / "out/file", tmp_path / "provenance.json"):
         assert (made.stat().st_mode & 0o077 == 0) == private, made
 

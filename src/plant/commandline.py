@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import os
+import stat
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +52,7 @@ def job(
     and goes on where it stood when it is started again.
 
     What is made of a credentialed dataset, or from files that only their owner can read, can only be read by its
-    owner: files, and the folders that hold them. An unexpected error of such a job is printed without its message,
+    owner: files, the folders that hold them, and the log. An unexpected error of such a job is printed without its message,
     which may quote the data.
 
     Under `accelerate launch` the same script runs in several processes: the first writes the sidecar, and the others
@@ -66,6 +67,7 @@ def job(
         private = _is_private(args, read)
         if private:
             os.umask(OTHERS)
+            _close_log()
             sys.excepthook = _without_message
         extra = dict(main(args) or {})
         device = str(extra.pop("device", "cpu"))
@@ -121,7 +123,15 @@ def _exit_status(args: argparse.Namespace, outputs: Sequence[str], meter: Meter,
 def _is_private(args: argparse.Namespace, read: Sequence[Path]) -> bool:
     """Whether a job works on data that only its owner may see: the config says so, or the mode of a file it reads."""
     dataset = args.settings.get("dataset") or {}
-    return bool(dataset.get("credentialed")) or any(path.exists() and is_private(path) for path in read)
+    named = args.settings.get("private") or dataset.get("credentialed")
+    return bool(named) or any(path.exists() and is_private(path) for path in read)
+
+
+def _close_log() -> None:
+    """The shell makes the file that errors go to before the job starts: it becomes its owner's alone here."""
+    status = os.fstat(sys.stderr.fileno())
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid():
+        os.fchmod(sys.stderr.fileno(), 0o600)
 
 
 def _close_folders() -> None:

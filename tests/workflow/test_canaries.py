@@ -92,6 +92,29 @@ def test_results_of_credentialed_notes_are_their_owners_alone(finished):
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
 
 
+def test_logs_of_credentialed_notes_are_their_owners_alone(finished):
+    logs = [*(finished / "logs").rglob("*.log")]
+    assert len(logs) > 20
+    assert {stat.S_IMODE(path.stat().st_mode) for path in logs} == {0o600}
+
+
+def test_a_copy_that_lost_its_modes_is_still_worked_on_in_private(again, config, snakemake):
+    """As `cp -r --no-preserve=mode` leaves it. A part of a credentialed dataset is credentialed too."""
+    made = ["finetuning/small/tiny/plant+focal/seed0/head.safetensors", "corpus/part/train.parquet",
+            "evaluation/small/words/tfidf_linear/seed0/test.scores.parquet", "statistics/small/intervals.parquet",
+            "paper/small/report.html"]  # fmt: skip
+    for path in [again, *again.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    config["datasets"]["part"] = {"source": "subset", "of": "small", "train_size": 20}
+    targets = [f"results/{name}" for name in made]
+    ended = snakemake(again, config, *targets, "--forcerun", *targets, "--rerun-triggers", "mtime")
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    for path in (again / target for target in targets):
+        assert (stat.S_IMODE(path.stat().st_mode), stat.S_IMODE(path.parent.stat().st_mode)) == (0o600, 0o700), path
+    logs = [again / "logs/corpus/part/subset.log", again / "logs/finetuning/small/tiny/plant+focal/seed0.log"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in logs} == {0o600}
+
+
 def unquoted(rows: list[list[str]]) -> str:
     """A table whose texts spill into rows and columns of their own."""
     return "\n".join(",".join(row) for row in rows) + "\n"

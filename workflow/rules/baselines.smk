@@ -35,7 +35,9 @@ rule tfidf_linear:
         mem_mb=attempts(8000),
     params:
         script=script("tfidf_linear"),
-        settings=section(grams="words", baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        settings=lambda wildcards: section(
+            wildcards.dataset, grams="words", baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation
+        ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation"),
@@ -68,7 +70,9 @@ rule mig_log_odds:
         mem_mb=attempts(8000),
     params:
         script=script("mig_log_odds"),
-        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        settings=lambda wildcards: section(
+            wildcards.dataset, baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation
+        ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "relevance/log_odds.py", "relevance/shortlist.py"),
@@ -95,7 +99,9 @@ rule combined:
         mem_mb=attempts(8000),
     params:
         script=script("combined"),
-        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        settings=lambda wildcards: section(
+            wildcards.dataset, baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation
+        ),
         linear=lambda wildcards, input: Path(input.linear[0]).parent,
         log_odds=lambda wildcards, input: Path(input.log_odds[0]).parent,
         out=subpath(output[0], parent=True),
@@ -130,7 +136,9 @@ rule tfidf_characters:
         mem_mb=attempts(8000),
     params:
         script=script("tfidf_linear"),
-        settings=section(grams="characters", baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        settings=lambda wildcards: section(
+            wildcards.dataset, grams="characters", baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation
+        ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation"),
@@ -163,6 +171,7 @@ rule category_log_odds:
     params:
         script=script("category_log_odds"),
         settings=lambda wildcards: section(
+            wildcards.dataset,
             ends=SETTINGS.datasets[wildcards.dataset].category_ends,
             relevance=SETTINGS.relevance,
             baselines=SETTINGS.baselines,
@@ -205,7 +214,7 @@ rule descriptions:
         mem_mb=attempts(8000),
     params:
         script=script("descriptions"),
-        settings=section(evaluation=SETTINGS.evaluation),
+        settings=lambda wildcards: section(wildcards.dataset, evaluation=SETTINGS.evaluation),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "corpus/descriptions.py"),
@@ -244,7 +253,9 @@ rule mentions:
         mem_mb=attempts(8000),
     params:
         script=script("mentions"),
-        settings=section(baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation),
+        settings=lambda wildcards: section(
+            wildcards.dataset, baselines=SETTINGS.baselines, evaluation=SETTINGS.evaluation
+        ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "corpus/mentions.py"),

@@ -74,11 +74,14 @@ wildcard_constraints:
     seed=r"\d+",
 
 
-def section(**parts):
+def section(*datasets, **parts):
     """A file with the settings that one job depends on; its name is a digest of what is in it.
 
     The name is a parameter of the job: a change of these settings reruns the job, a change elsewhere does not.
+    `datasets` are those that the job works on: where one of them is credentialed, the job is told that it is private.
     """
+    if any(map(SETTINGS.is_credentialed, datasets)):
+        parts["private"] = True
     plain = {
         name: part.model_dump(mode="json") if hasattr(part, "model_dump") else part for name, part in parts.items()
     }
@@ -276,7 +279,7 @@ def corpus_settings(wildcards):
     """The dataset's section, without what only the plan of the grid and Stage 3 read."""
     dataset = SETTINGS.datasets[wildcards.dataset]
     expected = dataset.expected.model_copy(update={"tokens": None})
-    return section(dataset=dataset.model_copy(update={"expected": expected, "category_ends": None}))
+    return section(wildcards.dataset, dataset=dataset.model_copy(update={"expected": expected, "category_ends": None}))
 
 
 def stand_in(wildcards):
@@ -311,8 +314,8 @@ def tokenizer_of_descriptions(wildcards):
 
 def relevance_settings(wildcards):
     if wildcards.measure != "description":
-        return section(relevance=SETTINGS.relevance)
-    return section(relevance=SETTINGS.relevance, backbone=SETTINGS.backbones[wildcards.backbone])
+        return section(wildcards.dataset, relevance=SETTINGS.relevance)
+    return section(wildcards.dataset, relevance=SETTINGS.relevance, backbone=SETTINGS.backbones[wildcards.backbone])
 
 
 def planted_folder(wildcards):
@@ -384,6 +387,7 @@ def experiment_labels(wildcards):
 
 def statistics_params(wildcards):
     return section(
+        SETTINGS.experiments[wildcards.experiment].dataset,
         evaluation=SETTINGS.evaluation,
         statistics=SETTINGS.statistics,
         systems=system_map(wildcards.experiment),

@@ -52,7 +52,7 @@ rule synthetic:
         "../../envs/plant.yaml"
     params:
         script=script("synthetic"),
-        settings=lambda wildcards: section(dataset=SETTINGS.datasets[wildcards.dataset]),
+        settings=lambda wildcards: section(wildcards.dataset, dataset=SETTINGS.datasets[wildcards.dataset]),
         rooms=digest("corpus"),
     shell:
         "{params.script} --settings {params.settings} --raw {output.raw} --provenance {output.provenance}"
@@ -154,7 +154,9 @@ rule tokenizer:
         "../../envs/plant.yaml"
     params:
         script=script("tokenizer"),
-        settings=lambda wildcards: section(vocabulary=SETTINGS.backbones[wildcards.backbone].vocabulary),
+        settings=lambda wildcards: section(
+            wildcards.dataset, vocabulary=SETTINGS.backbones[wildcards.backbone].vocabulary
+        ),
         rooms=digest("corpus"),
     shell:
         "{params.script} --settings {params.settings} --train {input.train} --tokenizer {output.tokenizer}"
@@ -179,7 +181,7 @@ rule tokens:
         "../../envs/plant.yaml"
     params:
         script=script("tokens"),
-        settings=lambda wildcards: section(backbone=SETTINGS.backbones[wildcards.backbone]),
+        settings=lambda wildcards: section(wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone]),
         tokenizer=lambda wildcards, input: f"--tokenizer {input.tokenizer}" if input.tokenizer else "",
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output.tokens, parent=True),

@@ -41,6 +41,7 @@ rule predict:
     params:
         script=script("predict"),
         settings=lambda wildcards: section(
+            wildcards.dataset,
             backbone=SETTINGS.backbones[wildcards.backbone],
             finetuning=stage2_of(wildcards),
             evaluation=SETTINGS.evaluation,
@@ -95,6 +96,7 @@ rule evidence:
     params:
         script=script("evidence"),
         settings=lambda wildcards: section(
+            wildcards.dataset,
             evidence=SETTINGS.evidences[wildcards.evidence],
             evaluation=SETTINGS.evaluation,
             channels=channel_folders(wildcards),
@@ -134,7 +136,7 @@ rule metrics:
         mem_mb=attempts(8000),
     params:
         script=script("metrics"),
-        settings=section(evaluation=SETTINGS.evaluation),
+        settings=lambda wildcards: section(wildcards.dataset, evaluation=SETTINGS.evaluation),
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "f1.py"),
     shell:
@@ -171,6 +173,7 @@ rule attention:
     params:
         script=script("attention"),
         settings=lambda wildcards: section(
+            wildcards.dataset,
             backbone=SETTINGS.backbones[wildcards.backbone],
             finetuning=stage2_of(wildcards),
             evaluation=SETTINGS.evaluation,

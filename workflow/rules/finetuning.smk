@@ -41,6 +41,7 @@ rule finetune:
     params:
         script=launch("finetune"),
         settings=lambda wildcards: section(
+            wildcards.dataset,
             backbone=SETTINGS.backbones[wildcards.backbone],
             finetuning=stage2_of(wildcards),
             compute=SETTINGS.compute,

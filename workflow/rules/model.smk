@@ -25,7 +25,7 @@ rule random_backbone:
         "../../envs/plant.yaml"
     params:
         script=script("random_backbone"),
-        settings=lambda wildcards: section(backbone=SETTINGS.backbones[wildcards.backbone]),
+        settings=lambda wildcards: section(wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone]),
         rooms=digest("model"),
     shell:
         "{params.script} --settings {params.settings} --tokenizer {input.tokenizer} --backbone {output.backbone}"
@@ -51,7 +51,9 @@ rule features:
         mem_mb=attempts(16000),
     params:
         script=script("features"),
-        settings=lambda wildcards: section(backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute),
+        settings=lambda wildcards: section(
+            wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute
+        ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
         rooms=digest("model"),
@@ -81,7 +83,9 @@ rule label_embeddings:
         mem_mb=attempts(16000),
     params:
         script=script("label_embeddings"),
-        settings=lambda wildcards: section(backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute),
+        settings=lambda wildcards: section(
+            wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute
+        ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         backbone=backbone_source,
         rooms=digest("model", "corpus/encoders.py"),

@@ -43,6 +43,7 @@ rule pretrain:
     params:
         script=launch("pretrain"),
         settings=lambda wildcards: section(
+            wildcards.dataset,
             backbone=SETTINGS.backbones[wildcards.backbone],
             pretraining=SETTINGS.pretrainings[wildcards.pretraining],
             compute=SETTINGS.compute,

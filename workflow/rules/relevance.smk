@@ -60,7 +60,7 @@ rule shortlist:
         mem_mb=attempts(8000),
     params:
         script=script("shortlist"),
-        settings=lambda wildcards: section(size=int(wildcards.size)),
+        settings=lambda wildcards: section(wildcards.dataset, size=int(wildcards.size)),
         rooms=digest("relevance", "f1.py"),
     shell:
         "{params.script} --settings {params.settings} --labels {input.labels} --tokens {input.tokens}"
@@ -91,6 +91,7 @@ rule residual:
     params:
         script=script("residual"),
         settings=lambda wildcards: section(
+            wildcards.dataset,
             relevance=SETTINGS.relevance.model_copy(update={"k": int(wildcards.k)}),
             folds=int(wildcards.folds),
             smoothing=SETTINGS.baselines.smoothing,

@@ -65,10 +65,14 @@ def grid_files(wildcards):
     return list(dict.fromkeys(tables + metrics))
 
 
+def datasets_of(experiments):
+    return [SETTINGS.experiments[name].dataset for name in experiments]
+
+
 def grid_settings(**more):
     """The whole config with the paths of all results."""
     paths = {name: paper_paths(name) for name in SETTINGS.experiments}
-    return section(config=SETTINGS, paths=paths, **more)
+    return section(*datasets_of(SETTINGS.experiments), config=SETTINGS, paths=paths, **more)
 
 
 def stage_folders(experiment, stage):
@@ -148,7 +152,7 @@ def experiment_files(name):
 def paper_settings(wildcards):
     """The config cut down to one experiment, and the paths of its results."""
     name = wildcards.experiment
-    return section(config=cut_settings(SETTINGS, name), paths=paper_paths(name), experiment=name)
+    return section(*datasets_of([name]), config=cut_settings(SETTINGS, name), paths=paper_paths(name), experiment=name)
 
 
 def study_pairs(experiment):
@@ -184,7 +188,10 @@ def study_settings(study):
     """The config with the paths of the contrasts that a study reads."""
     names = study_experiments(study)
     return section(
-        config=SETTINGS, study=study, contrasts={name: f"{R}/statistics/{name}/contrasts.parquet" for name in names}
+        *datasets_of(names),
+        config=SETTINGS,
+        study=study,
+        contrasts={name: f"{R}/statistics/{name}/contrasts.parquet" for name in names},
     )
 
 

@@ -107,6 +107,7 @@ rule contrasts:
     params:
         script=script("contrasts"),
         settings=lambda wildcards: section(
+            SETTINGS.experiments[wildcards.experiment].dataset,
             evaluation=SETTINGS.evaluation,
             statistics=SETTINGS.statistics,
             systems=study_systems(wildcards.experiment),

@@ -27,7 +27,7 @@ def canonical_name(name: str, *, where: str) -> str:
     name = name.strip().lower()
     name = NAMES.get(name, name)
     if name not in SPLITS:
-        raise InputError(where, expected="split names train, val and test", got="another one", fix=nearest(name, SPLITS))
+        raise InputError(where, expected="split names train, val and test", got="others", fix=nearest(name, SPLITS))
     return name
 
 

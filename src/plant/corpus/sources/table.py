@@ -62,7 +62,7 @@ def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
 
 
 def _alike(column: str, columns: list[str]) -> str:
-    """Points to a column that is spelt almost as in the config; others are not shown: a text may stand in the header."""
+    """Points to a column that is spelt almost as in the config. Others are not shown: the header may hold a text."""
     close = [one for one in columns if difflib.SequenceMatcher(None, column.lower(), one.lower()).ratio() >= 0.8]
     return f"Did you mean {close[0]!r}? " if close else ""
 
