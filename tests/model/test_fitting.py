@@ -29,8 +29,8 @@ class Noisy(nn.Module):
         return self.linear(self.dropout(x)).squeeze(-1)
 
 
-def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, values=None, **options):
-    """Train on 10 fixed batches. In epoch `stop_in` it is killed, in epoch `terminate_in` it is asked to end."""
+def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, number=None, values=None, **options):
+    """Train on 10 fixed batches. In epoch `stop_in` it is killed, in epoch `terminate_in` `number` asks it to end."""
     model, measured = Noisy(), []
     torch.manual_seed(9)
     data, target = torch.randn(10, 3, 4), torch.randn(10, 3)
@@ -39,7 +39,7 @@ def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, values=None, **o
         if epoch == stop_in and batch == 6:
             raise KeyboardInterrupt
         if epoch == terminate_in and batch == 6:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
         return (model(data[batch]) - target[batch]).square().sum(), 3.0
 
     def validate():
@@ -65,12 +65,14 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path):
         assert torch.equal(one, two)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("stop_in", [1, 2, 4])
-def test_sigterm_saves_at_the_next_update_and_the_resumed_run_has_the_same_bits(tmp_path, stop_in):
+def test_sigterm_saves_at_the_next_update_and_the_resumed_run_has_the_same_bits(tmp_path, stop_in, number):
     whole, history = run(tmp_path / "whole")
+    before = signal.getsignal(number)
     with pytest.raises(Interrupted, match=f"epoch {stop_in}, step 9"):  # asked in step 7, the update follows step 9
-        run(tmp_path / "part", terminate_in=stop_in)
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        run(tmp_path / "part", terminate_in=stop_in, number=number)
+    assert signal.getsignal(number) == before
     resumed, again = run(tmp_path / "part")
     assert again == history
     for one, two in zip(whole.parameters(), resumed.parameters(), strict=True):

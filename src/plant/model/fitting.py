@@ -98,8 +98,8 @@ def fit(
     """Train, keep the epoch with the best monitored value, and leave its weights in `model`.
 
     The state is written after each epoch, every quarter of an hour within one, and when the process is asked to
-    end (SIGTERM: preemption, a time limit); a later call with the same `digest` goes on from there and ends with
-    the bits of an uninterrupted run (on one device type, with as many processes). Process 0 writes; all read.
+    end (SIGTERM: preemption, a time limit; Ctrl-C); a later call with the same `digest` goes on from there and ends
+    with the bits of an uninterrupted run (on one device type, with as many processes). Process 0 writes; all read.
 
     Args:
         model: parameters that require a gradient are trained and checkpointed.
@@ -319,7 +319,7 @@ class _Fitting:
 
 @contextmanager
 def termination() -> Iterator[threading.Event]:
-    """An event that SIGTERM sets, in place of ending the process at once.
+    """An event that SIGTERM and Ctrl-C (SIGINT) set, in place of ending the process at once.
 
     Signals reach the main thread only; in another one the event is never set.
     """
@@ -327,11 +327,12 @@ def termination() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    before = {number: signal.signal(number, lambda *_: asked.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def cosine(update: int, updates: int) -> float:
