@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from plant.errors import InputError, Interrupted
-from plant.files import explain, is_private, read_json, write_json, written
+from plant.files import explain, is_private, read_json, unreadable, write_json, written
 from plant.provenance import write_provenance
 from plant.resources import Meter, add_attempt
 
@@ -23,6 +23,7 @@ log = logging.getLogger("plant")
 
 OTHERS = 0o077  # what group and others may do
 BAD_INPUT = 2  # exit status of an InputError
+INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
 SHOW_ERRORS = "PLANT_SHOW_ERRORS"  # an environment variable: show what an unexpected error says of private data
 TRY_AGAIN = 75  # exit status of a run that was interrupted and can go on (EX_TEMPFAIL)
 
@@ -48,12 +49,12 @@ def job(
         texts: names of arguments that are plain text.
         reads: arguments -> further files that are read, such as those that the settings name; they are hashed too.
 
-    An InputError is printed without a traceback; the exit status is 2. A run that SIGTERM interrupted ends with 75
-    and goes on where it stood when it is started again.
+    An InputError is printed without a traceback; the exit status is 2. A training run that SIGTERM or Ctrl-C
+    interrupted ends with 75 and goes on where it stood when it is started again.
 
     What is made of a credentialed dataset, or from files that only their owner can read, can only be read by its
-    owner: files, the folders that hold them, and the log. An unexpected error of such a job is printed without its message,
-    which may quote the data.
+    owner: files, the folders that hold them, and the log. An unexpected error of such a job is printed without its
+    message, which may quote the data.
 
     Under `accelerate launch` the same script runs in several processes: the first writes the sidecar, and the others
     log warnings and errors only. Their launcher ends with 1 wherever one of them ended with anything but 0.
@@ -69,6 +70,7 @@ def job(
             os.umask(OTHERS)
             _close_log()
             sys.excepthook = _without_message
+        _check_readable(read)
         extra = dict(main(args) or {})
         device = str(extra.pop("device", "cpu"))
         used = meter.read(device)  # of all processes
@@ -118,6 +120,9 @@ def _exit_status(args: argparse.Namespace, outputs: Sequence[str], meter: Meter,
         _leave_group()
         log.warning("interrupted in %s; the same command continues from there", stopped)
         sys.exit(TRY_AGAIN)
+    except KeyboardInterrupt:
+        log.warning("interrupted; the same command begins it anew, or continues from what it has saved")
+        sys.exit(INTERRUPTED)
 
 
 def _is_private(args: argparse.Namespace, read: Sequence[Path]) -> bool:
@@ -125,6 +130,13 @@ def _is_private(args: argparse.Namespace, read: Sequence[Path]) -> bool:
     dataset = args.settings.get("dataset") or {}
     named = args.settings.get("private") or dataset.get("credentialed")
     return bool(named) or any(path.exists() and is_private(path) for path in read)
+
+
+def _check_readable(read: Sequence[Path]) -> None:
+    """Say what may not be read before a reader takes it for damaged."""
+    for path in read:
+        if path.exists() and not os.access(path, os.R_OK):
+            raise unreadable(path)
 
 
 def _close_log() -> None:

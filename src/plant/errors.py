@@ -1,7 +1,20 @@
 """One kind of error for everything that a user can put right."""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys in place of showing it: control characters but tab and newline, and changes of direction."""
+
+
+def printable(text: str) -> str:
+    r"""A text with every character that a terminal would obey written as its escape.
+
+    >>> printable("\x1b[2Jgone")
+    '\\x1b[2Jgone'
+    """
+    return CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 class InputError(Exception):
@@ -12,7 +25,7 @@ class InputError(Exception):
 
     def __init__(self, where: str, *, expected: str, got: str, fix: str) -> None:
         self.where, self.expected, self.got, self.fix = where, expected, got, fix
-        super().__init__(f"{where}: expected {expected}, got {got}. {fix}")
+        super().__init__(printable(f"{where}: expected {expected}, got {got}. {fix}"))
 
     def __reduce__(self) -> tuple:
         return (_rebuild, (self.where, self.expected, self.got, self.fix))

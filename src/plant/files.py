@@ -16,7 +16,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from plant.errors import InputError
+from plant.errors import InputError, printable
 
 STALE_SECONDS = 3600
 NO_ROOM = {
@@ -62,13 +62,25 @@ def atomic_path(target: Path) -> Iterator[Path]:
         yield partial
         if partial.is_dir() and target.exists():
             shutil.rmtree(target)
+        sync(partial)
         partial.replace(target)
+        sync(target.parent, deep=False)
         record(target)
     except Exception as error:
         raise_room_error(error, target)
         raise
     finally:
         remove(partial)
+
+
+def sync(path: Path, *, deep: bool = True) -> None:
+    """Return when a file, or a folder and (`deep`) all that is in it, is on the disk: power may fail after that."""
+    for one in (path, *(path.rglob("*") if deep and path.is_dir() else ())):
+        handle = os.open(one, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def raise_room_error(error: Exception, target: Path) -> None:
@@ -93,16 +105,25 @@ def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
         )  # fmt: skip
     if error.errno not in NO_ROOM:
         return None
-    around = {folder for path in outputs for folder in (path, path.parent)}
-    if error.errno == errno.EACCES and error.filename and not around & {*Path(error.filename).parents}:
-        return InputError(
-            str(error.filename), expected="to read it", got=repr(os.strerror(error.errno)),
-            fix="Change its owner or its mode.",
-        )  # fmt: skip
+    place = Path(error.filename) if error.filename else None
+    if error.errno == errno.EACCES and place and not any(_is_written(place, path) for path in outputs):
+        return unreadable(place)
     return InputError(
         ", ".join(map(str, outputs)), expected="to write", got=repr(os.strerror(error.errno)),
         fix=f"{NO_ROOM[error.errno]}; nothing half-written was kept. Then run the same command again.",
     )  # fmt: skip
+
+
+def unreadable(path: Path) -> InputError:
+    """The error for what is there and may not be read."""
+    return InputError(
+        str(path), expected="to read it", got=repr(os.strerror(errno.EACCES)), fix="Change its owner or its mode."
+    )
+
+
+def _is_written(place: Path, output: Path) -> bool:
+    """Whether a job that writes `output` writes at `place`: around it (folders are made), in it or beside it."""
+    return place in (output, *output.parents) or place.is_relative_to(output.parent)
 
 
 def is_private(path: Path) -> bool:
@@ -124,8 +145,25 @@ def write_json(target: Path, value: Any) -> None:
         partial.write_text(json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
 
 
+def write_text(target: Path, text: str) -> None:
+    """Write a page or a table as UTF-8, atomically. What a terminal would obey is written as its escape."""
+    with atomic_path(target) as partial:
+        partial.write_text(printable(text), encoding="utf-8")
+
+
 def read_json(source: Path) -> Any:
-    return json.loads(require_file(source).read_text(encoding="utf-8"))
+    """What a JSON file holds.
+
+    Raises:
+        InputError: it is missing or is no JSON.
+    """
+    try:
+        return json.loads(require_file(source).read_text(encoding="utf-8"))
+    except ValueError as error:  # of JSON or of UTF-8
+        raise InputError(
+            str(source), expected="JSON", got=f"a damaged file ({type(error).__name__})",
+            fix="Delete it and run again: the rule that makes it will write it anew.",
+        ) from error  # fmt: skip
 
 
 def write_arrays(target: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:
@@ -196,6 +234,11 @@ def write_with(target: Path, write: Callable[[Path], object]) -> None:
         write(partial)
 
 
+def absence(path: Path) -> str:
+    """What to say of a path at which there is nothing to read."""
+    return "a link that leads nowhere, or in a circle" if path.is_symlink() else "nothing there"
+
+
 def require_file(source: Path) -> Path:
     """Return `source` as a Path, or say that it is missing."""
     path = Path(source)
@@ -203,7 +246,7 @@ def require_file(source: Path) -> Path:
         raise InputError(
             str(path),
             expected="a file",
-            got="a folder" if path.is_dir() else "nothing there",
+            got="a folder" if path.is_dir() else absence(path),
             fix="Check the path in the config.",
         )
     return path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.errors import InputError, nearest
-from plant.files import write_json
+from plant.files import absence, write_json
 from plant.resources import cuda_of_this_step
 
 PACKAGE = Path(__file__).parent
@@ -99,7 +99,7 @@ def sha256(path: Path) -> str:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     if not path.is_dir():
         raise InputError(
-            _public(str(path)), expected="a file or a folder", got="nothing there", fix="Check the path in the config."
+            _public(str(path)), expected="a file or a folder", got=absence(path), fix="Check the path in the config."
         )
     total = hashlib.sha256()
     for file in _visible_files(path):

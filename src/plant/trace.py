@@ -1,5 +1,7 @@
 """Where a number comes from: `plant trace <file>`, or `plant trace <table.csv> <word> ...` for some of its cells.
 
+`plant verify <folder>` compares every file below it with what its job wrote.
+
 Follows the provenance sidecars from a result back to the raw files: what each step read, whether that is still what
 lies there (SHA-256), with which settings, seed, code and versions it was made, how long it took and how much memory.
 """
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.cells import Cut, find_rows, print_row
-from plant.errors import InputError
+from plant.errors import InputError, printable
 from plant.files import read_json
 from plant.provenance import SIDECAR, public_path, sha256
 
@@ -218,25 +220,61 @@ def _states(node: Node) -> Iterator[tuple[str, str]]:
         yield from _states(child)
 
 
+def verify(root: Path) -> tuple[list[str], str]:
+    """Compare the files that sidecars name as outputs with their SHA-256, as it was when they were written.
+
+    Args:
+        root: folder of all results.
+
+    Returns:
+        A line a changed file, with the command that makes it anew; and how many files were compared. Files that are
+        gone are counted only: Snakemake makes them again where they are needed.
+    """
+    outputs = ((path, step.facts["outputs"].get(path)) for path, step in sorted(Index(root).makers.items()))
+    states = {path: _state(path, digest) for path, digest in outputs if digest is not None}
+    changed = [path for path, state in states.items() if state not in (UNCHANGED, GONE)]
+    gone = sum(state == GONE for state in states.values())
+    lines = [f"{path} is not what its job wrote; anew: snakemake --cores 1 --force {path}" for path in changed]
+    return lines, f"{len(states) - gone} files compared, {len(changed)} changed; {gone} are no longer there"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """`plant trace FILE [WORD ...]`."""
+    """`plant trace FILE [WORD ...]` and `plant verify FOLDER`."""
+    args = _parser().parse_args(arguments)
+    changed = False
+    try:
+        if args.command == "verify":
+            found, summary = verify(args.folder)
+            lines, changed = [*found, summary], bool(found)
+        else:
+            lines = _traced(args)
+    except InputError as error:
+        sys.exit(f"plant: {error}")
+    for line in lines:
+        print(printable(line))  # noqa: T201 - what the command is for
+    if changed:
+        sys.exit(1)
+
+
+def _traced(args: argparse.Namespace) -> list[str]:
+    rows = find_rows(args.file, args.words) if args.words else []
+    cut = Cut.of(rows)
+    if args.system:
+        cut = Cut(frozenset([args.system]), cut.experiments)
+    return [*map(print_row, rows), *([""] if rows else []), *trace(args.file, root=args.root, cut=cut)]
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plant", description=(__doc__ or "").splitlines()[0])
-    command = parser.add_subparsers(dest="command", required=True).add_parser("trace", help="where a result comes from")
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("trace", help="where a result comes from")
     command.add_argument("file", type=Path, help="a file below results/")
     command.add_argument("words", nargs="*", help="names of a cell of a table in CSV, such as: plant p@5")
     command.add_argument("--system", help="follow this system only where several are compared")
     command.add_argument("--root", type=Path, default=Path("results"), help="folder of all results (results)")
-    args = parser.parse_args(arguments)
-    try:
-        rows = find_rows(args.file, args.words) if args.words else []
-        cut = Cut.of(rows)
-        if args.system:
-            cut = Cut(frozenset([args.system]), cut.experiments)
-        lines = [*trace(args.file, root=args.root, cut=cut)]
-    except InputError as error:
-        sys.exit(f"plant: {error}")
-    for line in [*map(print_row, rows), *([""] if rows else []), *lines]:
-        print(line)  # noqa: T201 - what the command is for
+    command = commands.add_parser("verify", help="whether results are what their jobs wrote")
+    command.add_argument("folder", type=Path, nargs="?", default=Path("results"), help="all results (results)")
+    return parser
 
 
 if __name__ == "__main__":

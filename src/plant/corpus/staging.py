@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plant.files import raise_room_error, record
+from plant.files import raise_room_error, record, sync
 
 
 @contextmanager
@@ -37,9 +37,11 @@ def staged(out: Path, *, private: bool = False) -> Iterator[Path]:
                 shutil.rmtree(stale, ignore_errors=True)
             folder.mkdir(parents=True)
             yield folder
+            sync(folder)
             for file in sorted(folder.iterdir()):
                 file.replace(Path(out) / file.name)
                 record(Path(out) / file.name)
+            sync(Path(out), deep=False)
         except Exception as error:
             raise_room_error(error, Path(out))
             raise

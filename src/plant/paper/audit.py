@@ -14,8 +14,9 @@ import yaml
 from pydantic import ValidationError
 
 from plant.errors import InputError
-from plant.files import atomic_path
+from plant.files import atomic_path, write_text
 from plant.paper.relations import RELATIONS, Check, check_all
+from plant.paper.render import to_csv
 from plant.paper.values import Values, load_values, read_yaml
 from plant.settings.base import Frozen
 
@@ -145,9 +146,8 @@ def write_audit(page: Path, table: Path, *, values: Path, explanations: Path) ->
         InputError: `values` (values.yaml) or `explanations` (audit.yaml) is not what it must be.
     """
     result = audit(load_values(values), load_explanations(explanations))
-    for target, text in ((page, to_page(result)), (table, to_frame(result).write_csv())):
-        with atomic_path(target) as partial:
-            partial.write_text(text, encoding="utf-8")
+    for target, text in ((page, to_page(result)), (table, to_csv(to_frame(result)))):
+        write_text(target, text)
 
 
 def to_frame(result: Audit) -> pl.DataFrame:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.files import atomic_path
+from plant.files import write_text
 from plant.paper.cost_records import MIG, STAGE1, STAGE2, STAGES, Costs, Place, read_grid_costs
 from plant.paper.figures.cost import cost_figure
 from plant.paper.figures.style import look, save
 from plant.paper.inputs import Inputs
-from plant.paper.render import Cell, Table, to_latex, to_markdown
+from plant.paper.render import Cell, Table, to_csv, to_latex, to_markdown
 from plant.paper.systems import find_roles
 from plant.paper.wording import MISSING, energy, megabytes, seconds, weights
 from plant.settings import NO_PRETRAINING, Settings
@@ -61,9 +61,8 @@ def write_costs(settings: Settings, paths: Mapping[str, Inputs], folder: Path) -
     costs = read_grid_costs(settings, paths)
     plantings = tuple(find_plantings(settings, paths, costs))
     table = grid_cost_table(settings, costs, plantings)
-    for kind, text in (("csv", table.data.write_csv()), ("md", to_markdown(table)), ("tex", to_latex(table))):
-        with atomic_path(Path(folder) / "tables" / f"cost.{kind}") as partial:
-            partial.write_text(text, encoding="utf-8")
+    for kind, text in (("csv", to_csv(table.data)), ("md", to_markdown(table)), ("tex", to_latex(table))):
+        write_text(Path(folder) / "tables" / f"cost.{kind}", text)
     shares = {(planting.dataset, planting.backbone): planting.share for planting in plantings}
     with look():
         save(cost_figure(_drawn(settings, paths, costs), shares=shares), Path(folder) / "figures" / "cost")

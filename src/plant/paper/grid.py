@@ -6,12 +6,13 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from plant.files import atomic_path
+from plant.files import write_text
 from plant.paper.figures.grid import grid_figure
 from plant.paper.figures.style import look, save
 from plant.paper.grid_results import Grid
 from plant.paper.grid_tables import build_sheet, to_frame, to_page, to_tex
 from plant.paper.inputs import Inputs
+from plant.paper.render import to_csv
 from plant.paper.values import load_values
 from plant.settings import Item, Settings
 
@@ -34,8 +35,7 @@ def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], fold
             save(grid_figure(item, grid, values), Path(folder) / "figures" / item)
         return
     sheet = build_sheet(item, grid, values)
-    for kind, text in (("csv", to_frame(sheet).write_csv()), ("md", to_page(sheet)), ("tex", to_tex(sheet))):
-        with atomic_path(Path(folder) / "tables" / f"{item}.{kind}") as partial:
-            partial.write_text(text, encoding="utf-8")
+    for kind, text in (("csv", to_csv(to_frame(sheet))), ("md", to_page(sheet)), ("tex", to_tex(sheet))):
+        write_text(Path(folder) / "tables" / f"{item}.{kind}", text)
     for line in (*([sheet.banner] if sheet.banner else []), *sheet.summary):
         logging.getLogger("plant").info("%s: %s", item, line)

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.files import atomic_path
+from plant.files import write_text
 from plant.paper import work
 from plant.paper.jobs import GPU_RULES
 from plant.paper.plan_rows import TRAINING, Plan, Row, build_plan, jobs_by_rule
+from plant.paper.render import to_csv
 from plant.paper.systems import find_roles
 from plant.paper.wording import MISSING
 from plant.settings import Settings
@@ -40,9 +41,8 @@ _PAIRS_NOTE = (
 def write_plan(settings: Settings, folder: Path) -> None:
     """Write plan.csv (a row a rule, dataset, backbone and recipe) and plan.md (sums, and how they are derived)."""
     plan = build_plan(settings)
-    for kind, text in (("csv", to_frame(plan).write_csv()), ("md", to_page(plan))):
-        with atomic_path(Path(folder) / f"plan.{kind}") as partial:
-            partial.write_text(text, encoding="utf-8")
+    for kind, text in (("csv", to_csv(to_frame(plan))), ("md", to_page(plan))):
+        write_text(Path(folder) / f"plan.{kind}", text)
 
 
 def to_frame(plan: Plan) -> pl.DataFrame:

@@ -50,6 +50,17 @@ class Table:
     """True sets a cell's detail under its main value in LaTeX, so that many columns fit a page."""
 
 
+def to_csv(frame: pl.DataFrame) -> str:
+    """CSV that a spreadsheet may open: a text that it would take for a formula gets a `'` before it. Numbers stay.
+
+    >>> to_csv(pl.DataFrame({"label": ["=1+1", "-0.5", "a"]}))
+    "label\\n'=1+1\\n-0.5\\na\\n"
+    """
+    text = pl.col(pl.String)
+    formula = text.str.contains(r"^[=+\-@\t\r]") & text.cast(pl.Float64, strict=False).is_null()
+    return frame.with_columns(pl.when(formula).then("'" + text).otherwise(text).name.keep()).write_csv()
+
+
 def to_markdown(table: Table) -> str:
     """Pipe table with the notes as a list below."""
     numbers = len(table.columns) - table.text_columns

@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from plant.files import atomic_path, require_file
+from plant.files import require_file, write_text
 from plant.paper.attention import Reading, mark, may_show_text, readings
 from plant.paper.choices import first_paragraph, read_choices
 from plant.paper.headline import write_headline
@@ -109,8 +109,7 @@ def write_report(
         provenance=provenance_summary(read_costs(inputs)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
     )
-    with atomic_path(target) as partial:
-        partial.write_text(html, encoding="utf-8")
+    write_text(target, html)
 
 
 def provenance_summary(records: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

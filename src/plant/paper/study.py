@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from plant.errors import InputError
-from plant.files import atomic_path
+from plant.files import atomic_path, write_text
 from plant.paper.figures.study import effect_figure
 from plant.paper.figures.style import look, save
 from plant.paper.inputs import read_table
 from plant.paper.render import Cell as Printed
-from plant.paper.render import Table, to_latex, to_markdown
+from plant.paper.render import Table, to_csv, to_latex, to_markdown
 from plant.paper.study_design import design_of, plain, title_of
 from plant.paper.wording import interval, metric_title, p_value, percent
 from plant.settings import Settings, Study
@@ -62,10 +62,9 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
     results = read_study(settings, study, contrasts)
     tables = (effects_table(study, results, settings), factors_table(study, results, settings))
     for table in tables:
-        dresses = (("csv", table.data.write_csv()), ("md", to_markdown(table)), ("tex", to_latex(table)))
+        dresses = (("csv", to_csv(table.data)), ("md", to_markdown(table)), ("tex", to_latex(table)))
         for kind, text in dresses:
-            with atomic_path(Path(folder) / "tables" / f"{table.name}.{kind}") as partial:
-                partial.write_text(text, encoding="utf-8")
+            write_text(Path(folder) / "tables" / f"{table.name}.{kind}", text)
     with look():
         save(
             effect_figure(

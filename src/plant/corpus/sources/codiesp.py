@@ -12,6 +12,7 @@ import polars as pl
 from plant.corpus.documents import Documents, canonical, some
 from plant.corpus.sources.archive import is_litter
 from plant.errors import InputError
+from plant.files import absence
 from plant.settings import CodiEsp
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
@@ -70,7 +71,7 @@ def _opened(path: Path) -> Iterator[dict[str, Callable[[], bytes]]]:
             names = [name for name in archive.namelist() if not name.endswith("/") and not is_litter(name)]
             yield {_tail(name): _reader(archive, name) for name in names}
     except (zipfile.BadZipFile, OSError) as error:
-        got = "nothing there" if not path.exists() else f"a damaged or other file ({error})"
+        got = absence(path) if not path.exists() else f"a damaged or other file ({error})"
         raise InputError(
             str(path),
             expected="the CodiEsp zip or its folder",

@@ -16,6 +16,7 @@ from plant.corpus.descriptions import SEPARATOR
 from plant.corpus.documents import Documents, canonical
 from plant.corpus.sources.archive import is_litter
 from plant.errors import InputError
+from plant.files import absence
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 LABELS = "EURLEX57K.json"
@@ -68,7 +69,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
                 if content is not None:
                     yield member.name, content.read()
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        got = "nothing there" if not path.exists() else f"a damaged or other file ({error})"
+        got = absence(path) if not path.exists() else f"a damaged or other file ({error})"
         raise InputError(
             str(path),
             expected="the EURLEX57K folder or its .tar, .tar.gz, .tar.xz",
