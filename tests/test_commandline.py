@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from plant.commandline import job
+
 SCRIPT = """
+import os
+import signal
 from plant.commandline import job
 from plant.errors import InputError, Interrupted
 
@@ -16,6 +20,10 @@ def main(args):
     if args.settings.get("stop") and not args.out.exists():
         args.out.mkdir()
         raise Interrupted("the middle")
+    if args.settings.get("ctrl_c"):
+        os.kill(os.getpid(), signal.SIGINT)
+    if args.settings.get("raise"):
+        raise RuntimeError("words of a note")
     if args.settings.get("fail"):
         raise InputError("the place", expected="this", got="that", fix="Do something.")
     args.out.mkdir(exist_ok=True)
@@ -84,3 +92,36 @@ def test_of_several_processes_the_first_writes_the_sidecar_and_the_log(tmp_path)
     ended = run(tmp_path, {}, RANK="1")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert not (tmp_path / "provenance.json").exists()
+
+
+def test_ctrl_c_ends_a_job_in_one_line_without_a_traceback(tmp_path):
+    ended = run(tmp_path, {"ctrl_c": True})
+    assert ended.returncode == 130
+    assert "interrupted; the same command" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_private_section_hides_unexpected_messages_and_closes_the_log(tmp_path):
+    for private in (True, False):
+        settings, log = {"raise": True, "private": private}, tmp_path / f"{private}.log"
+        (tmp_path / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+        (tmp_path / "source").touch()
+        command = [sys.executable, "-c", SCRIPT, "--settings", tmp_path / "settings.json",
+                   "--source", tmp_path / "source", "--out", tmp_path / "out"]  # fmt: skip
+        with log.open("w") as stream:
+            assert subprocess.run(command, stdout=stream, stderr=stream).returncode == 1
+        assert ("words of a note" in log.read_text(encoding="utf-8")) != private
+        assert (log.stat().st_mode & 0o077 == 0) == private
+
+
+def test_an_input_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, caplog):
+    """Root may read everything, so the answer of the system is put in its place."""
+    (tmp_path / "settings.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "notes").touch()
+    monkeypatch.setattr(sys, "argv", ["job", "--settings", str(tmp_path / "settings.json"),
+                                      "--notes", str(tmp_path / "notes")])  # fmt: skip
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(SystemExit) as ended:
+        job(lambda args: None, inputs=("notes",))
+    assert ended.value.code == 2
+    assert f"{tmp_path / 'notes'}: expected to read it, got 'Permission denied'" in caplog.text

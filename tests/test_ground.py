@@ -1,9 +1,11 @@
 """The ground floor: errors, files, seeds and settings."""
 
 import copy
+import errno
 import hashlib
 import json
 import os
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -220,3 +222,42 @@ def test_a_stream_is_the_digest_of_its_names() -> None:
 @given(seed=st.integers(), purpose=st.lists(st.text(), max_size=3))
 def test_a_stream_fits_what_torch_takes_as_a_seed(seed: int, purpose: list[str]) -> None:
     assert 0 <= seeds.stream(seed, *purpose) < 2**63
+
+
+def test_no_character_that_a_terminal_obeys_is_in_an_error_or_a_page(tmp_path):
+    spoilt = "".join(map(chr, range(0x110))) + "\u202e"
+    said = str(InputError("a", expected="b", got=spoilt, fix="c"))
+    files.write_text(tmp_path / "page.md", spoilt)
+    for text in (said, (tmp_path / "page.md").read_bytes().decode("utf-8")):
+        assert {one for one in text if unicodedata.category(one) in ("Cc", "Cf")} <= {"\t", "\n", "\u00ad"}
+
+
+def test_what_cannot_be_read_is_told_from_what_cannot_be_written():
+    outputs = [Path("results/corpus/small/train.parquet"), Path("results/corpus/small/p.json")]
+    for place, verb in (
+        ("results/corpus", "to write"),  # made around the outputs
+        ("results/corpus/small/.train.parquet.1.partial", "to write"),
+        ("raw/notes.csv", "to read it"),
+        ("results/corpus/large/train.parquet", "to read it"),
+    ):
+        told = files.explain(PermissionError(errno.EACCES, "Permission denied", place), outputs)
+        assert (told.expected, place) == (verb, place)
+
+
+def test_a_link_that_leads_in_a_circle_is_said(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(InputError, match="a link that leads nowhere, or in a circle"):
+        files.require_file(tmp_path / "a")
+
+
+def test_what_takes_its_name_is_on_the_disk_before_and_its_folder_after(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(files.os, "fsync", lambda handle: seen.append(Path(f"/proc/self/fd/{handle}").readlink()))
+    files.write_text(tmp_path / "one", "text")
+    with files.atomic_path(tmp_path / "many") as partial:
+        partial.mkdir()
+        (partial / "inner").touch()
+    names = [path.relative_to(tmp_path).as_posix() for path in seen]
+    one, many = f".one.{os.getpid()}.partial", f".many.{os.getpid()}.partial"
+    assert names == [one, ".", many, f"{many}/inner", "."]

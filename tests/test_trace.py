@@ -195,3 +195,33 @@ def test_a_cut_keeps_what_all_systems_share_and_the_system_that_is_asked_for():
         path for path in ("results/a", "results/a/x", "results/ab/x", "results/shared") if cut.keeps(settings, path)
     ]
     assert kept == ["results/a", "results/a/x", "results/shared"]
+
+
+def test_verify_finds_a_flipped_byte_in_weights_and_says_how_to_make_them_anew(tree, capsys):
+    main(["verify", "results"])
+    assert capsys.readouterr().out == "6 files compared, 0 changed; 0 are no longer there\n"
+    weights = Path("results/finetuning/plant/seed3/head.safetensors")
+    content = bytearray(weights.read_bytes())
+    content[2] ^= 1
+    weights.write_bytes(content)
+    Path(METRICS.format("random_init")).unlink()
+    tracing._state.cache_clear()
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "results"])
+    assert ended.value.code == 1
+    line, summary = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"{weights} is not what its job wrote")
+    assert line.endswith(f"snakemake --cores 1 --force {weights}")
+    assert summary == "5 files compared, 1 changed; 1 are no longer there"
+
+
+def test_a_damaged_sidecar_is_one_clear_error(tree):
+    Path("results/evaluation/plant/metrics.provenance.json").write_text("{half", encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"metrics\.provenance\.json: expected JSON, got a damaged file"):
+        main(["verify", "results"])
+
+
+def test_a_cell_with_codes_of_a_terminal_is_printed_without_them(tree, said):
+    write(TABLE, "system,metric,value\nplant,\x1b[2Jp@5,0.5\n")
+    assert "\\x1b[2Jp@5: 0.5" in (shown := said(TABLE, "plant"))
+    assert "\x1b" not in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 import re
@@ -15,7 +16,7 @@ from plant.errors import InputError
 from plant.files import read_json, write_json
 from plant.paper import TABLE_FORMATS, TABLES
 from plant.paper.inputs import read_metrics, read_results, seed_of
-from plant.paper.render import Cell, Table, latex_escape, to_html, to_latex, to_markdown
+from plant.paper.render import Cell, Table, latex_escape, to_csv, to_html, to_latex, to_markdown
 from plant.paper.tables import build_tables, write_tables
 from plant.paper.wording import interval, percent, seconds
 from plant.statistics.significance import arrow
@@ -319,3 +320,11 @@ def test_truncated_parquet_is_one_clear_error(toy):
 def test_folder_without_a_seed_is_refused():
     with pytest.raises(InputError, match="a folder named seed0"):
         seed_of(Path("results/evaluation/final"))
+
+
+def test_a_spreadsheet_takes_no_text_of_a_table_for_a_formula_and_every_number_stays():
+    texts = ["=1+1", "+a", "-b", "@sum", "\tc", "plain", "-0.5", "+1e-3", None]
+    frame = pl.DataFrame({"text": texts, "number": [-float(i) for i in range(len(texts))]})
+    rows = [*csv.DictReader(io.StringIO(to_csv(frame), newline=""))]
+    assert [row["text"] for row in rows] == ["'=1+1", "'+a", "'-b", "'@sum", "'\tc", "plain", "-0.5", "+1e-3", ""]
+    assert [float(row["number"]) for row in rows] == frame["number"].to_list()

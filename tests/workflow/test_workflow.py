@@ -162,6 +162,12 @@ def test_every_file_under_results_can_be_traced(finished):
     assert run.stdout.strip() == "[]"
 
 
+def test_every_file_of_a_finished_run_is_what_its_job_wrote(finished):
+    run = subprocess.run([sys.executable, "-m", "plant.trace", "verify"], cwd=finished, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout
+    assert int(run.stdout.split()[0]) > 100
+
+
 def test_what_changed_after_it_was_read_is_said(finished):
     sidecar = finished / "results/corpus/small/words/provenance.json"
     known = json.loads(sidecar.read_text(encoding="utf-8"))
