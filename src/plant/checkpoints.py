@@ -68,7 +68,7 @@ def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[
         if state["digest"] != digest:
             return None
         source = folder / state["tensors"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (InputError, KeyError, TypeError) as error:
         raise damaged(folder / STATE, error) from error
     try:
         return state, load_file(source)
