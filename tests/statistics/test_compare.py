@@ -5,15 +5,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from plant.errors import InputError
+from plant.evaluation.groups import read_label_space
 from plant.evaluation.metrics import evaluate
+from plant.evaluation.runs import load_run
+from plant.evaluation.values import metric_values
 from plant.settings import Evaluation, Statistics
-from plant.statistics.compare import compare, write_intervals, write_randomization, write_wilcoxon
+from plant.statistics.compare import compare, write_contrasts, write_intervals, write_randomization, write_wilcoxon
 from plant.statistics.significance import arrow
 from plant.statistics.systems import mean_values, open_comparison
 
-SYSTEMS = {"weak": (0.5, (0, 1)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
+SYSTEMS = {"weak": (0.5, (0, 1, 2)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
 SETTINGS = Statistics(resamples=60, metrics=("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3"))
 
 
@@ -69,6 +73,45 @@ def test_intervals_hold_their_estimates_and_the_paper_s_are_the_percentiles(foun
     assert (others["paper_gain"] <= others["paper_high"]).all()
 
 
+def test_our_interval_is_over_seeds_and_documents_together(written, found) -> None:
+    folders, labels = written
+    space = read_label_space(labels, Evaluation())
+    each = {  # p@5 of every document alone: (seeds, documents)
+        name: np.array([metric_values(load_run(path, space), ["p@5"], np.eye(30))["p@5"] for path in folders[name]])
+        for name in folders
+    }
+    rows = {row["system"]: row for row in found[0].filter(metric="p@5").iter_rows(named=True)}
+    for name, by_document, column in [
+        ("weak", each["weak"], ""), ("plant", each["plant"], ""), ("base", each["base"], ""),
+        ("weak", each["weak"] - each["plant"], "diff_"), ("base", each["base"] - each["plant"], "diff_"),
+    ]:  # fmt: skip
+        seeds = len(by_document)
+        of_documents = stats.sem(by_document.mean(axis=0)) ** 2
+        of_seeds = stats.sem(by_document.mean(axis=1)) ** 2 if seeds > 1 else 0.0
+        degrees = (of_documents + of_seeds) ** 2 / (of_seeds**2 / (seeds - 1)) if of_seeds else np.inf
+        low, high = stats.t.interval(0.95, degrees, by_document.mean(), np.sqrt(of_documents + of_seeds))
+        width = rows[name][f"{column}high"] - rows[name][f"{column}low"]
+        assert width == pytest.approx(high - low, rel=0.25), (name, column)  # 60 halves: error of a width 9 %
+
+
+def test_one_seed_has_an_interval_over_documents_alone(tmp_path: Path, write_systems) -> None:
+    settings = SETTINGS.model_copy(update={"metrics": ("p@5",)})
+    intervals = tables(*write_systems(tmp_path, {"weak": (0.5, (0,)), "plant": (2.0, (10,))}), settings)[0]
+    folders, labels = {name: [tmp_path / name / f"seed{n}"] for name, n in (("weak", 0), ("plant", 10))}, tmp_path
+    contrasts = tmp_path / "contrasts.parquet"
+    write_contrasts(
+        contrasts, folders, pairs=[("weak", "plant")], labels_parquet=labels / "labels.parquet",
+        evaluation=Evaluation(), settings=settings,
+    )  # fmt: skip
+    row, error = intervals.row(0, named=True), pl.read_parquet(contrasts)["error_documents"][0]
+    assert row["diff_high"] - row["difference"] == pytest.approx(stats.norm.ppf(0.975) * error)
+
+
+def test_other_numbers_of_seeds_than_the_reference_are_refused(tmp_path: Path, write_systems) -> None:
+    with pytest.raises(InputError, match="as many seeds"):
+        tables(*write_systems(tmp_path, {"weak": (0.5, (0, 1)), "plant": (2.0, (10, 11, 12))}))
+
+
 def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written) -> None:
     folders, labels = written
     arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
@@ -96,7 +139,7 @@ def test_identical_systems_have_no_difference_no_significance_and_no_arrow(found
 
 
 def test_a_much_weaker_system_gets_a_down_arrow_by_both_procedures(tmp_path: Path, write_systems) -> None:
-    written = write_systems(tmp_path, {"weak": (-3.0, (0, 1)), "plant": (4.0, (10, 11))})
+    written = write_systems(tmp_path, {"weak": (-3.0, (0, 1, 2)), "plant": (4.0, (10, 11, 12))})
     intervals, wilcoxon, randomization = tables(*written)
     both = intervals.join(wilcoxon, on=["system", "metric"]).join(randomization, on=["system", "metric"], suffix="_ar")
     row = both.row(by_predicate=pl.col("metric") == "micro_f1", named=True)

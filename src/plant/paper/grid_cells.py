@@ -13,7 +13,7 @@ from typing import Literal
 
 from plant.paper.grid_results import Grid, Number
 from plant.paper.systems import list_systems
-from plant.paper.values import AVERAGE, BEST, OVER_ALL_LABELS, Block, Cell, Convention, Direction, Item, Row, Values
+from plant.paper.values import AVERAGE, BEST, Block, Cell, Convention, Direction, Item, Row, Values, metric_of
 from plant.paper.verdicts import judge
 from plant.settings import BASELINES
 
@@ -40,7 +40,7 @@ class GridCell:
     column: str
     kind: Kind
     metric: str = ""
-    """Name of our metric: says which macro-F1."""
+    """Name of our metric: says which macro-F1, and which threshold."""
     paper: Decimal | None = None
     paper_low: Decimal | None = None
     paper_high: Decimal | None = None
@@ -54,6 +54,8 @@ class GridCell:
     low: float | None = None
     high: float | None = None
     seeds: int | None = None
+    over: str = ""
+    """What the interval is over; empty without one."""
     verdict: str = ""
     why: str = ""
     experiment: str = ""
@@ -125,6 +127,7 @@ def with_number(cell: GridCell, number: Number) -> GridCell:
         low=number.low,
         high=number.high,
         seeds=number.seeds,
+        over=number.over,
         why=number.why,
         experiment=number.experiment,
     )
@@ -185,7 +188,8 @@ def average(gains: list[Number], *, names: list[str]) -> Number:
         sum(getattr(gain, part) or 0.0 for gain in gains) / len(gains) for part in ("value", "low", "high")
     )
     used = dict.fromkeys(gain.experiment for gain in gains)
-    return Number(value, low, high, min(gain.seeds or 0 for gain in gains), experiment=", ".join(used))
+    fewest = min(gains, key=lambda gain: gain.seeds or 0)
+    return Number(value, low, high, fewest.seeds, experiment=", ".join(used), over=fewest.over)
 
 
 def _measured(
@@ -230,15 +234,6 @@ def _numbers(grid: Grid, cell: GridCell, name: str, system: str) -> Iterator[Gri
         number = grid.difference(name, system, reference, cell.metric)
         if number.value is not None:
             yield replace(with_number(replace(cell, kind="difference"), number), why=f"minus {reference}")
-
-
-def metric_of(column: str) -> str:
-    """The metric of a column, in the paper's own convention (appendix E: over all labels).
-
-    >>> metric_of("macro_f1"), metric_of("p@15")
-    ('macro_f1_all', 'p@15')
-    """
-    return f"{column}_all" if column in {"macro_f1", *OVER_ALL_LABELS} else column
 
 
 def _systems_of_the_paper(grid: Grid, values: Values, place: str) -> set[tuple[str | None, str]]:

@@ -11,7 +11,7 @@ import polars as pl
 from plant.paper.grid_cells import GridCell, Kind, comparable
 from plant.paper.grid_corpus import STATISTIC_TITLES
 from plant.paper.render import Cell, Table
-from plant.paper.wording import MINUS, MISSING, metric_title
+from plant.paper.wording import MINUS, MISSING, ONE_SEED, metric_title
 
 MEASURED_HERE = "measured here, not in the paper"
 QUOTED, OTHER_CONVENTION = "†", "‡"
@@ -191,7 +191,7 @@ def _quoted(cell: GridCell | None) -> Cell:
 def _verdict(cell: GridCell | None, notes: Footnotes) -> Cell:
     if cell is None:
         return Cell("")
-    why = "" if cell.verdict != "not attempted" else notes.mark(cell.why)
+    why = notes.mark(cell.why) if cell.verdict == "not attempted" else "one seed" if cell.over == ONE_SEED else ""
     return Cell(cell.verdict, detail=why, bold=cell.verdict in LOUD)
 
 

@@ -6,13 +6,14 @@ Missing files are normal here: the grid is made from whatever has run, and says 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from plant.files import read_json
 from plant.paper.inputs import INTERVAL_COLUMNS, Inputs, read_table, seed_of
-from plant.settings import Experiment, Settings
+from plant.paper.wording import interval_over
+from plant.settings import BASELINES, Experiment, Settings
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,13 @@ class Number:
     why: str = ""
     """Why there is no number or no interval; empty where there is one."""
     experiment: str = ""
+    over: str = ""
+    """What the interval is over: `wording.interval_over`."""
 
     def turned(self) -> Number:
         """The number with the other sign."""
         value, low, high = (None if number is None else -number for number in (self.value, self.high, self.low))
-        return Number(value, low, high, self.seeds, self.why, self.experiment)
+        return replace(self, value=value, low=low, high=high)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,13 @@ class Grid:
         row = self.ran(name).intervals.get((system, metric))
         if row is not None and row["value"] is not None:
             why = "" if row["low"] is not None and row["high"] is not None else f"{metric} has no interval"
-            return _number(row, ("value", "low", "high"), why, name)
+            return _number(
+                row,
+                ("value", "low", "high"),
+                why,
+                name,
+                over=interval_over(row["n_seeds"], trained=system not in BASELINES),
+            )
         records = self.ran(name).metrics.get(system, {})
         if not records:
             return Number(why=f"not run yet: `{target(name)}`", experiment=name)
@@ -130,7 +139,9 @@ class Grid:
             value = self.value(name, first, metric)
             why = value.why or f"{metric} has no interval of differences"
             return Number(why=why, experiment=name)
-        number = _number(row, ("difference", "diff_low", "diff_high"), "", name)
+        seeds = max(row["n_seeds"], self.ran(name).intervals[row["reference"], metric]["n_seeds"])
+        over = interval_over(seeds, trained=not {first, second} <= set(BASELINES))
+        number = replace(_number(row, ("difference", "diff_low", "diff_high"), "", name, over=over), seeds=seeds)
         return number.turned() if turned else number
 
     def is_stand_in(self, dataset: str) -> bool:
@@ -178,9 +189,10 @@ def _read(inputs: Inputs) -> Ran:
     )
 
 
-def _number(row: Mapping[str, Any], columns: tuple[str, str, str], why: str, experiment: str) -> Number:
+def _number(row: Mapping[str, Any], columns: tuple[str, str, str], why: str, experiment: str, *, over: str) -> Number:
     value, low, high = (None if row[column] is None else 100 * row[column] for column in columns)
-    return Number(value, low, high, row["n_seeds"], why, experiment)
+    over = "" if low is None or high is None else over
+    return Number(value, low, high, row["n_seeds"], why, experiment, over)
 
 
 def _absence(

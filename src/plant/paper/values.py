@@ -26,6 +26,8 @@ Convention = Literal["all", "present", "caml", "unknown"]
 Rule = Literal["difference", "mean_difference", "ratio", "mean", "least", "greatest", "equal"]
 
 OVER_ALL_LABELS = ("macro_precision", "macro_recall")
+AT_MICRO = ("micro_f1", "micro_precision", "micro_recall")
+"""Judged at the threshold tuned for micro-F1 (choice C12)."""
 AVERAGE = "average_gain"
 """The system of a row that holds the mean of a column's gains."""
 BEST = "best"
@@ -151,9 +153,7 @@ class Cell:
     @property
     def metric(self) -> str | None:
         """The name of this pipeline's metric that the cell can be set beside; None where the convention is unknown."""
-        if self.column == "macro_f1":
-            return None if self.convention == "unknown" else f"macro_f1_{self.convention}"
-        return f"{self.column}_all" if self.column in OVER_ALL_LABELS else self.column
+        return None if self.convention == "unknown" else metric_of(self.column, self.convention or "all")
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,19 @@ class Values:
                 TRANSCRIPTION.name, expected="the address of a number", got=repr(address), fix="Correct the address."
             )
         return number
+
+
+def metric_of(column: str, convention: Convention = "all") -> str:
+    """The metric of a column; the paper's own macro-F1 is over all labels (appendix E).
+
+    >>> metric_of("macro_f1"), metric_of("macro_recall"), metric_of("micro_recall"), metric_of("p@15")
+    ('macro_f1_all', 'macro_recall_all', 'micro_recall@micro', 'p@15')
+    """
+    if column == "macro_f1":
+        return f"macro_f1_{convention}"
+    if column in AT_MICRO:
+        return f"{column}@micro"
+    return f"{column}_all" if column in OVER_ALL_LABELS else column
 
 
 def half_unit(decimals: int) -> Decimal:

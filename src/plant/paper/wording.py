@@ -11,6 +11,8 @@ from plant.statistics.significance import Arrow
 ARROWS: dict[Arrow, str] = {"up": "▲", "down": "▼", "": ""}
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
+ONE_SEED = "documents, one seed"
+"""What an interval of one training run is over: another run may lie outside of it."""
 
 _TITLES = {
     "map": "mAP",
@@ -82,6 +84,19 @@ def interval(low: float | None, high: float | None) -> str:
     if not (is_number(low) and is_number(high)):
         return ""
     return f"[{percent(low)}, {percent(high)}]"
+
+
+def interval_over(seeds: int, *, trained: bool = True) -> str:
+    """What our interval is over (plant.statistics.bootstrap).
+
+    Args:
+        seeds: training runs of the side that has more.
+        trained: whether a side has a network, which another seed would change.
+
+    >>> interval_over(3), interval_over(1), interval_over(1, trained=False)
+    ('seeds and documents', 'documents, one seed', 'documents')
+    """
+    return "seeds and documents" if seeds > 1 else ONE_SEED if trained else "documents"
 
 
 def p_value(p: float | None) -> str:

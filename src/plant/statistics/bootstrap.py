@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from plant import seeds
+from plant.statistics.crossed import crossed, require_paired
 from plant.statistics.resampling import (
+    Interval,
     bootstrap_error,
-    centred_interval,
     draw_bootstrap,
     draw_halves,
     half_sampling_error,
@@ -38,10 +39,14 @@ def bootstrap_weights(comparison: Comparison) -> np.ndarray:
 def intervals(comparison: Comparison) -> pa.Table:
     """Values, differences to the reference (row - reference) and both intervals of each system and metric.
 
-    `value` is the mean over the system's seeds, `seed_sd` their spread (not part of any interval).
-    `low`, `high`, `diff_low`, `diff_high`: value +- z * standard error, by `statistics.interval` (choice C11).
+    `value` is the mean over the system's seeds, `seed_sd` their spread.
+    `low`, `high`, `diff_low`, `diff_high`: over training seeds and test documents together (`crossed`), the error over
+    documents by `statistics.interval` (choice C11). Where both sides have one run they are over documents alone.
     `paper_gain`, `paper_low`, `paper_high`: mean and percentiles of the bootstrap differences (appendix F).
     Rows of the reference have no difference; what is not defined is null.
+
+    Raises:
+        InputError: a system has another number of seeds than the reference, both above one.
     """
     documents, settings = number_of_documents(comparison), comparison.settings
     halves = draw_halves(documents, settings.resamples, seeds.generator(settings.seed, "statistics", "halves"))
@@ -50,7 +55,8 @@ def intervals(comparison: Comparison) -> pa.Table:
         weights.append(halves)
     values = mean_values(comparison, weights, settings.metrics)
     rows = []
-    for name in comparison.systems:
+    for name, folders in comparison.systems.items():
+        require_paired({name: len(folders), comparison.reference: len(comparison.systems[comparison.reference])})
         for metric in settings.metrics:
             row: dict[str, Any] = {"system": name, "metric": metric, "reference": comparison.reference}
             row |= _own(values[name, metric], documents, comparison)
@@ -67,24 +73,27 @@ _Values = tuple[np.ndarray, list[np.ndarray]]
 
 def _own(values: _Values, documents: int, comparison: Comparison) -> dict[str, Any]:
     by_seed, resampled = values
-    value = float(by_seed.mean())
-    error = _error(resampled, documents)
-    low, high = centred_interval(value, error, comparison.settings.confidence, limits=(0, 1))
+    low, high = _interval(by_seed, _error(resampled, documents), comparison, limits=(0, 1))
     spread = float(by_seed.std(ddof=1)) if by_seed.size > 1 else float("nan")
-    return {"value": value, "seed_sd": spread, "n_seeds": by_seed.size, "low": low, "high": high}
+    return {"value": float(by_seed.mean()), "seed_sd": spread, "n_seeds": by_seed.size, "low": low, "high": high}
 
 
 def _difference(values: _Values, reference: _Values, documents: int, comparison: Comparison) -> dict[str, float]:
-    difference = float(values[0].mean() - reference[0].mean())
     resampled = [ours - theirs for ours, theirs in zip(values[1], reference[1], strict=True)]
     paper = percentile_interval(resampled[0], comparison.settings.confidence)
     defined = resampled[0][~np.isnan(resampled[0])]
-    error = _error(resampled, documents)
-    own = centred_interval(difference, error, comparison.settings.confidence, limits=(-1, 1))
+    own = _interval(values[0] - reference[0], _error(resampled, documents), comparison, limits=(-1, 1))
     return {
-        "difference": difference, "paper_gain": float(defined.mean()) if defined.size else float("nan"),
+        "difference": float(values[0].mean() - reference[0].mean()),
+        "paper_gain": float(defined.mean()) if defined.size else float("nan"),
         "paper_low": paper.low, "paper_high": paper.high, "diff_low": own.low, "diff_high": own.high,
     }  # fmt: skip
+
+
+def _interval(by_seed: np.ndarray, error: float, comparison: Comparison, *, limits: tuple[float, float]) -> Interval:
+    """Over seeds and documents, cut at the limits of what the metric can be."""
+    found = crossed(by_seed, error, comparison.settings.confidence, trained=False)
+    return Interval(*(float(bound) for bound in np.clip((found.low, found.high), *limits)))
 
 
 def _error(resampled: list[np.ndarray], documents: int) -> float:

@@ -17,8 +17,8 @@ from plant.seeds import generator
 from plant.settings import BASELINES, Settings, load
 
 METRICS = (
-    "macro_auc", "micro_auc", "macro_f1_all", "micro_f1", "p@1", "p@3", "p@5", "p@8", "p@15",
-    "macro_precision_all", "micro_precision", "macro_recall_all", "micro_recall",
+    "macro_auc", "micro_auc", "macro_f1_all", "micro_f1@micro", "p@1", "p@3", "p@5", "p@8", "p@15",
+    "macro_precision_all", "micro_precision@micro", "macro_recall_all", "micro_recall@micro",
 )  # fmt: skip
 ABLATIONS = (
     "single_stage_bce", "single_stage_focal", "plant_bce", "plant_no_smoothing", "plant_no_hnm",

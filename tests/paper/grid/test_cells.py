@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from plant.files import read_json, write_json
-from plant.paper.grid_cells import GridCell, average, block_cells
+from plant.paper.grid_cells import TABLES, GridCell, average, block_cells
 from plant.paper.grid_results import Grid, Number
 from plant.paper.values import load_values
 from plant.seeds import generator
+from plant.settings import load
 
+ROOT = Path(__file__).parents[3]
 VALUES = load_values()
 
 
@@ -147,6 +151,38 @@ def test_the_interval_of_an_average_is_never_too_narrow_however_gains_hang_toget
         mean = average(gains, names=list("abcd"))
         assert mean.high >= 1.96 * draws.mean(axis=1).std()
         assert mean.high <= 1.96 * np.max(errors)
+
+
+def test_every_micro_column_is_judged_at_the_threshold_tuned_for_micro_f1(complete):
+    micro = {"micro_f1", "micro_precision", "micro_recall"}
+    seen = set()
+    for item, block in VALUES.blocks():
+        if item.item in {"T2", "T3", "T4", "T9", "T10", "T11"}:
+            for cell in block_cells(complete.grid, VALUES, item, block):
+                if cell.kind != "quoted":
+                    assert (cell.column in micro) == cell.metric.endswith("@micro"), (cell.item, cell.row, cell.column)
+                    seen |= {cell.column} & micro
+    assert seen == micro
+
+
+def test_the_shipped_grid_has_intervals_of_every_metric_that_is_judged():
+    settings = load(yaml.safe_load((ROOT / "config" / "paper.yaml").read_text(encoding="utf-8")))
+    judged = {
+        cell.metric for cell in VALUES.cells.values() if cell.item in TABLES and cell.item not in {"T7", "T8"}
+        and cell.origin == "own"
+    }  # fmt: skip
+    assert judged <= set(settings.statistics.metrics)
+
+
+@pytest.mark.parametrize(("seeds", "over"), [([0], "documents, one seed"), ([0, 1], "seeds and documents")])
+def test_a_cell_says_what_its_interval_is_over(world, seeds, over):
+    world = world.change(experiments={"mimic4_full_phi3_mini": {"seeds": seeds, "baselines": ["tfidf_linear"]}})
+    world.run("mimic4_full_phi3_mini")
+    cells = [cell for cell in cells_of(world.grid, "T2", "mimic4_full") if cell.ours is not None]
+    assert {cell.over for cell in cells if cell.row in {"Phi-3", "Phi-3 + PLANT"}} == {over}
+    baseline = [cell for cell in cells if cell.row == "TF-IDF + linear"]
+    assert {cell.over for cell in baseline if cell.kind == "measured"} == {"documents"}
+    assert {(cell.over, cell.seeds) for cell in baseline if cell.kind == "difference"} == {(over, len(seeds))}
 
 
 def test_systems_that_the_paper_lacks_stand_apart_and_once(complete):

@@ -120,7 +120,7 @@ def test_a_small_table_equals_its_golden_file(world):
         "macro_auc": 0.968,
         "micro_auc": 0.994,
         "macro_f1_all": 0.2331,
-        "micro_f1": 0.58,
+        "micro_f1@micro": 0.58,
         "p@8": 0.721,
         "p@15": 0.57,
     }
@@ -133,6 +133,23 @@ def test_a_small_table_equals_its_golden_file(world):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(written, encoding="utf-8")
     assert written == golden.read_text(encoding="utf-8")
+
+
+def test_no_verdict_of_one_seed_stands_without_saying_so(world):
+    one = world.change(experiments={"mimic4_full_mistral_7b": {"seeds": [0]}})
+    one.run("mimic4_full_mistral_7b")
+    sheet = build_sheet("table_3", one.grid, VALUES)
+    stated = to_frame(sheet).filter(pl.col("verdict").is_in(["within", "above", "below"]))
+    assert stated.height == 6
+    assert stated["over"].unique().to_list() == ["documents, one seed"]
+    page = to_page(sheet)
+    assert len(re.findall(r"(within|above|below)\*{0,2} one seed", page)) == 6
+    assert "6 of the verdicts on one seed" in sheet.summary[0]
+    assert "the interval is over test documents alone" in page
+    world.run("mimic4_full_mistral_7b")
+    several = to_page(build_sheet("table_3", world.grid, VALUES))
+    assert "one seed" not in several
+    assert "training seeds and test documents together" in several
 
 
 @pytest.mark.parametrize("name", TABLES)
