@@ -55,10 +55,13 @@ def toy_config() -> dict[str, Any]:
     return {
         "datasets": {"toy": {"source": "mimic3", "generate": {}, "credentialed": False}},
         "backbones": {"tiny": {"kind": "random"}, "words": {"kind": "words"}},
-        "pretrainings": {"mig": {"epochs": 4, "k": 100}, "shuffled": {"epochs": 4, "k": 100, "measure": "shuffled"}},
+        "pretrainings": {
+            "mig": {"epochs": 4, "patience": None, "k": 100},
+            "shuffled": {"epochs": 4, "patience": None, "k": 100, "measure": "shuffled"},
+        },
         "finetunings": {
-            "bce": {"epochs": 12, "gamma": 0, "epsilon": 0, "hard_negatives": None},
-            "focal_long": {"epochs": 12}, "focal": {"epochs": 8},
+            "bce": {"epochs": 12, "patience": None, "gamma": 0, "epsilon": 0, "hard_negatives": None},
+            "focal_long": {"epochs": 12, "patience": None}, "focal": {"epochs": 8, "patience": None},
         },
         "variants": {
             "bce": {"finetuning": "bce", "title": "random init, BCE"},

@@ -135,9 +135,31 @@ def test_control_is_the_random_initialisation_with_the_same_loss_and_budget(toy)
 
 
 def test_unequal_budget_is_said(toy):
-    shorter = toy.with_config(finetunings={"focal_long": {"epochs": 8}})
+    shorter = toy.with_config(finetunings={"focal_long": {"epochs": 8, "patience": None}})
     assert find_roles(shorter.settings, shorter.experiment).equal_compute is False
     assert "Not an equal-compute comparison: PLANT has 12 epochs in all" in headline(shorter).certainty
+
+
+@pytest.mark.parametrize("section", ["pretrainings", "finetunings"])
+def test_early_stopping_on_one_side_is_no_equal_compute(toy, section):
+    name = {"pretrainings": "mig", "finetunings": "focal_long"}[section]
+    recipe = {**getattr(toy.settings, section)[name].model_dump(mode="json"), "patience": 2}
+    early = toy.with_config(**{section: {name: recipe}})
+    assert find_roles(early.settings, early.experiment).equal_compute is False
+    assert "early stopping may end one of them sooner" in headline(early).certainty
+
+
+def test_an_answer_from_one_seed_says_so_and_what_its_intervals_are_over(toy):
+    assert "one seed" not in headline(toy).answer
+    assert "95% intervals over training seeds and test documents together" in headline(toy).certainty
+    config = toy.settings.model_dump(mode="json")
+    config["experiments"]["toy"]["seeds"] = [0]
+    settings = load(config)
+    one = write_headline(
+        read_results(toy.inputs, alpha=0.05), settings=settings, experiment=settings.experiments["toy"]
+    )
+    assert one.answer.endswith("(by macro-F1 (present), one seed).")
+    assert "over test documents alone (one seed" in one.certainty
 
 
 def test_control_with_shuffled_relevance_is_never_the_planted_system(toy):

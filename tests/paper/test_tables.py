@@ -279,7 +279,26 @@ def test_durations_are_printed_in_the_unit_that_reads_best():
 def test_cost_table_gives_mean_time_and_largest_memory_a_stage(toy):
     table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("cost")]
     row = next(row for row in table.rows if row[0].main == "Stage 1: mig")  # 20, 21, 22 s; 700 to 702 MB
-    assert [cell.main for cell in row] == ["Stage 1: mig", "3", "21.0 s", "702 MB", *["–"] * 3, "cpu (a processor)"]
+    assert [cell.main for cell in row] == [
+        "Stage 1: mig",
+        "3",
+        "4",
+        "21.0 s",
+        "702 MB",
+        *["–"] * 3,
+        "cpu (a processor)",
+    ]
+
+
+def test_the_epochs_of_the_cost_table_are_those_that_ran(toy):
+    history = toy.inputs.finetunings["focal"][1] / "history.parquet"
+    pl.read_parquet(history).head(9).write_parquet(history)  # early stopping ended one of three runs of 12
+    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("cost")]
+    place = table.columns.index("Epochs run")
+    rows = {row[0].main: row[place].main for row in table.rows}
+    assert (rows["Stage 2: random init, focal + HNM"], rows["Stage 2: PLANT"]) == ("9 to 12", "12")
+    assert table.data.filter(stage="Stage 2", name="focal").get_column("epochs").to_list() == [12, 9, 12]
+    assert table.data.filter(stage="evaluation").get_column("epochs").null_count() > 0
 
 
 def test_corpus_table_has_one_column_a_split(toy):

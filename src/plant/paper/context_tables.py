@@ -9,15 +9,15 @@ from typing import Any
 import polars as pl
 
 from plant.files import read_json
-from plant.paper.inputs import STAGE1
+from plant.paper.inputs import STAGE1, STAGE2
 from plant.paper.render import Cell, Table
 from plant.paper.systems import System
 from plant.paper.wording import MISSING, energy, megabytes, metric_title, percent, seconds, weights
 
 SPLITS = ("train", "val", "test")
-TRAINING = (STAGE1, "Stage 2")
+TRAINING = (STAGE1, STAGE2)
 _COST_COLUMNS: dict[str, Any] = (
-    {"stage": pl.String, "name": pl.String, "seed": pl.Int64}
+    {"stage": pl.String, "name": pl.String, "seed": pl.Int64, "epochs": pl.Int64}
     | dict.fromkeys(("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64)
     | {"trained_parameters": pl.Int64, "energy_device_joules": pl.Float64, "energy_host_joules": pl.Float64}
     | {"device": pl.String}
@@ -97,6 +97,7 @@ def cost_table(
         (
             Cell(f"{stage}: {named.get(stage, titles).get(name, name)}" if name else stage),
             Cell(str(len(runs))),
+            Cell(_span([run["epochs"] for run in runs if run["epochs"] is not None])),
             Cell(seconds(_mean(runs, "wall_seconds"))),
             Cell(megabytes(_largest(runs, "peak_host_mb"))),
             Cell(megabytes(_largest(runs, "peak_device_mb"))),
@@ -110,8 +111,8 @@ def cost_table(
         name="cost",
         title="Cost of every stage",
         columns=(
-            "Stage", "Runs", "Wall time a run (mean)", "Peak memory", "Peak device memory", "Weights trained",
-            "Energy a run (mean)", "Device",
+            "Stage", "Runs", "Epochs run", "Wall time a run (mean)", "Peak memory", "Peak device memory",
+            "Weights trained", "Energy a run (mean)", "Device",
         ),
         rows=rows,
         data=pl.DataFrame(
@@ -119,10 +120,20 @@ def cost_table(
             schema=_COST_COLUMNS, orient="row", strict=False,
         ),
         notes=(
+            "Epochs run are those that training really ran; the best one on validation is kept (choice C16).",
             "Wall time is that of the job, without the start of Python. Peak memory is the largest of the runs.",
             "Energy is that of device and host together, of the parts that a run tells.",
         ),
     )  # fmt: skip
+
+
+def _span(epochs: Sequence[int]) -> str:
+    """The fewest and the most epochs of the runs.
+
+    >>> _span([12, 12]), _span([4, 9, 12]), _span([])
+    ('12', '4 to 12', '–')
+    """
+    return MISSING if not epochs else " to ".join(map(str, sorted({min(epochs), max(epochs)})))
 
 
 def _trained(stage: str, runs: Sequence[Mapping[str, Any]]) -> str:

@@ -206,7 +206,7 @@ def _measured(
         for system in list_systems(settings, settings.experiments[name]):
             baseline = system.name in BASELINES  # the same runs, whatever the backbone of the experiment
             key = system.name if baseline else f"{backbone}/{system.name}"
-            if key in seen or (backbone, system.name) in taken or _is_an_epoch(grid, system.name):
+            if key in seen or (backbone, system.name) in taken or is_an_epoch(grid, system.name):
                 continue
             if not grid.has_run(name, system.name):
                 continue
@@ -247,7 +247,7 @@ def _systems_of_the_paper(grid: Grid, values: Values, place: str) -> set[tuple[s
     }
 
 
-def _is_an_epoch(grid: Grid, system: str) -> bool:
+def is_an_epoch(grid: Grid, system: str) -> bool:
     """Variants that start from one epoch of Stage 1 are points of figures 3 and 4."""
     variant = grid.settings.variants.get(system)
     return variant is not None and variant.pretraining_epoch is not None

@@ -10,11 +10,12 @@ import polars as pl
 
 from plant.errors import InputError
 from plant.paper.audit import Finding, audit, load_explanations
-from plant.paper.grid_cells import JUDGED, SECOND_READING, GridCell, block_cells
+from plant.paper.grid_cells import JUDGED, SECOND_READING, GridCell, block_cells, is_an_epoch
 from plant.paper.grid_corpus import corpus_cells
 from plant.paper.grid_layout import OTHER_CONVENTION, QUOTED, Footnotes, result_table, statistics_table
 from plant.paper.grid_results import Grid
 from plant.paper.render import Cell, Table, latex_escape, to_markdown
+from plant.paper.systems import budget_notes, list_systems
 from plant.paper.values import AT_MICRO, TRANSCRIPTION, Block, Item, Values, load_values
 from plant.paper.verdicts import tally
 from plant.paper.wording import ARROWS, ONE_SEED, interval_over
@@ -257,6 +258,12 @@ def _sources(grid: Grid, parts: Sequence[Part]) -> list[str]:
         seeds = len(grid.settings.experiments[name].seeds)
         of = "" if rows.keys() == {"corpus"} else f", {seeds} seed{'s' if seeds > 1 else ''}: {'; '.join(rows)}"
         notes.append(f"Experiment {name}{of}.")
+    budgets: dict[str, None] = {}
+    for name in found:
+        experiment = grid.settings.experiments[name]
+        systems = [each for each in list_systems(grid.settings, experiment) if not is_an_epoch(grid, each.name)]
+        budgets |= dict.fromkeys(budget_notes(grid.settings, experiment, systems, experiment.reference))
+    notes += budgets
     others: dict[str, None] = {}
     for part in parts:
         for row in part.block.rows:

@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 
 from plant.paper.systems import Roles, System, find_roles, list_systems, total_epochs
-from plant.paper.wording import interval, metric_title, p_value, percent
+from plant.paper.wording import OVER, interval, metric_title, p_value, percent
 from plant.settings import Experiment, Mimic3, Settings
 
 Verdict = Literal["higher", "lower", "undecided"]
@@ -137,7 +137,7 @@ def write_headline(results: pl.DataFrame, *, settings: Settings, experiment: Exp
     compared = [_compared(results, roles.planted, roles, systems, metric) for metric in settings.paper.headline]
     details = tuple(one.sentence() for three in compared for one in dict.fromkeys(three) if one)
     network, bar, _ = compared[0] if compared else (None, None, None)
-    answer = _answer(network, bar, has_baselines=bool(roles.baselines))
+    answer = _answer(network, bar, has_baselines=bool(roles.baselines), one_seed=len(experiment.seeds) == 1)
     return Headline(answer, best, details or ("No interval between these systems was computed.",), certainty, warning)
 
 
@@ -167,7 +167,7 @@ def _best(results: pl.DataFrame, systems: Sequence[System], metrics: Sequence[st
     return f"Best of {len(systems)} systems: {', '.join(parts)}." if parts else ""
 
 
-def _answer(network: Comparison | None, bar: Comparison | None, *, has_baselines: bool) -> str:
+def _answer(network: Comparison | None, bar: Comparison | None, *, has_baselines: bool, one_seed: bool) -> str:
     first = _NETWORK[network.verdict if network else None]
     if bar is not None:
         same = network is not None and (network.verdict == "higher") == (bar.verdict == "higher")
@@ -175,29 +175,30 @@ def _answer(network: Comparison | None, bar: Comparison | None, *, has_baselines
     else:
         second = ", and there is no paired interval against the baselines without a network" if has_baselines else ""
     decided_by = network or bar
-    return f"{first}{second}" + (f" (by {metric_title(decided_by.metric)})." if decided_by else ".")
+    seeds = ", one seed" if one_seed else ""
+    return f"{first}{second}" + (f" (by {metric_title(decided_by.metric)}{seeds})." if decided_by else ".")
 
 
 def _certainty(settings: Settings, experiment: Experiment, roles: Roles) -> str:
     level = f"{100 * settings.statistics.confidence:g}%"
     seeds = len(experiment.seeds)
     parts = [
+        (f"{level} intervals {OVER[seeds > 1]}, for the mean of {seeds} training seed{'s' if seeds > 1 else ''}."),
         (
-            f"{level} intervals over test documents for the mean of {seeds} training seed{'s' if seeds > 1 else ''}; "
-            "they do not cover the noise of training itself (see the table of seeds)."
+            "Decided where the interval excludes 0 and the randomisation test over documents has "
+            f"p < {settings.statistics.alpha:g}."
         ),
-        f"Decided where the interval excludes 0 and the randomisation test has p < {settings.statistics.alpha:g}.",
         "The best system and the best baseline are chosen on the same test documents, which favours them.",
     ]
-    if seeds == 1:
-        parts.append("With one seed a difference between two networks may be training noise.")
     if roles.planted and roles.control:
-        ours, theirs = (total_epochs(settings, experiment, system) for system in (roles.planted, roles.control))
+        ours, theirs = (total_epochs(settings, experiment, system.name) for system in (roles.planted, roles.control))
         parts.append(
-            f"{roles.control.title} has the same loss and the same budget of {ours} epochs as both stages together."
+            f"{roles.control.title} has the same loss and the same budget of {ours} epochs as both stages together; "
+            "no early stopping."
             if roles.equal_compute
             else f"Not an equal-compute comparison: {roles.planted.title} has {ours} epochs in all, "
-            f"{roles.control.title} {theirs}, or their losses differ."
+            f"{roles.control.title} {theirs}, or their "
+            "losses differ, or early stopping may end one of them sooner."
         )
     return " ".join(parts)
 

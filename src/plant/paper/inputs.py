@@ -19,6 +19,7 @@ COMBINED = "combined"
 """Baseline whose weight, chosen on validation, can make it equal to one of its parts."""
 STAGE1 = "Stage 1"
 """Stage whose runs are named by recipe, not by system."""
+STAGE2 = "Stage 2"
 FIT = ("calibration_error", "log_loss")
 """What `metrics.json` says of scores as log-odds under `calibration`, which is null for scores without a scale."""
 INTERVAL_COLUMNS = (
@@ -221,20 +222,25 @@ def read_costs(inputs: Inputs) -> list[dict[str, Any]]:
 
     Returns:
         stage, name, seed, the resources (`wall_seconds`, `cpu_seconds`, `peak_host_mb`, `peak_device_mb`,
-        `energy_joules` where it is told), `device`, `trainable_parameters` (of a network, else None), `commit`,
-        `modified`, `platform`, `versions`.
+        `energy_joules` where it is told), `device`, `trainable_parameters` (of a network, else None), `epochs` that ran
+        (of a training, else None), `commit`, `modified`, `platform`, `versions`.
     """
     groups: list[tuple[str, str, Sequence[Path]]] = [(stage, "", paths) for stage, paths in inputs.stages.items()]
     groups += [(STAGE1, name, paths) for name, paths in inputs.pretrainings.items()]
-    groups += [("Stage 2", name, paths) for name, paths in inputs.finetunings.items()]
+    groups += [(STAGE2, name, paths) for name, paths in inputs.finetunings.items()]
     groups += [("evaluation", name, paths) for name, paths in inputs.evaluations.items()]
     return [
-        {"stage": stage, "name": name} | _cost(read_json(sidecar))
+        {"stage": stage, "name": name, "epochs": _epochs(Path(folder), stage)} | _cost(read_json(sidecar))
         for stage, name, folders in groups
         for folder in folders
         for sidecar in sorted(Path(folder).glob("*provenance.json"))
         if sidecar.name != NOT_COUNTED
     ]
+
+
+def _epochs(folder: Path, stage: str) -> int | None:
+    """Epochs that a training ran, early stopping or not."""
+    return read_table(folder / "history.parquet", ["epoch"]).height if stage in (STAGE1, STAGE2) else None
 
 
 def _cost(sidecar: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from fnmatch import fnmatch
 import polars as pl
 
 from plant.paper.inputs import COMBINED
-from plant.paper.systems import System
-from plant.paper.wording import MINUS, metric_title
-from plant.settings import Settings
+from plant.paper.systems import System, budget_notes
+from plant.paper.wording import MINUS, OVER, metric_title
+from plant.settings import Experiment, Settings
 
 _CONVENTIONS = {
     "macro_f1_present": "macro-F1 (present): mean F1 over the labels that occur in the test split.",
@@ -39,6 +39,7 @@ def ablation_notes(
     *,
     systems: tuple[System, ...],
     settings: Settings,
+    experiment: Experiment,
     lower_bounds: Sequence[str],
     combined_weight: float | None,
 ) -> tuple[str, ...]:
@@ -51,6 +52,7 @@ def ablation_notes(
         _procedure(systems[-1], settings),
         _seeds(metrics, systems),
         _combined(combined_weight, systems),
+        *budget_notes(settings, experiment, systems, systems[-1].name),
         _aggregate(results, columns),
         _threshold(metrics, settings) if any("f1" in metric for metric in columns) else "",
         *(text for metric, text in _CONVENTIONS.items() if metric in columns),
@@ -63,20 +65,26 @@ def ablation_notes(
     return tuple(note for note in notes if note)
 
 
-def interval_notes(*, reference: System, settings: Settings) -> tuple[str, ...]:
-    """Ours and the paper's procedure, side by side."""
+def interval_notes(*, reference: System, settings: Settings, seeds: int) -> tuple[str, ...]:
+    """Ours and the paper's procedure, side by side.
+
+    Args:
+        reference: that differences are to.
+        settings: section `statistics` is read.
+        seeds: training runs of a system with a network.
+    """
     statistics = settings.statistics
     return (
         (
             f"Differences are to {reference.title}. Ours: difference of the seed means, "
-            f"{100 * statistics.confidence:g}% interval that is right for label-macro metrics too (choice C11), and a "
-            f"two-sided approximate randomisation test that swaps whole documents ({statistics.resamples} times). "
-            f"Arrow: the interval excludes 0 and p < {statistics.alpha:g}."
+            f"{100 * statistics.confidence:g}% interval {OVER[seeds > 1]} that is right for label-macro metrics too "
+            "(choice C11), and a two-sided approximate randomisation test that swaps whole documents "
+            f"({statistics.resamples} times). Arrow: the interval excludes 0 and p < {statistics.alpha:g}."
         ),
         (
-            "Paper's: mean and percentile interval of the resampled differences, Wilcoxon signed-rank test and arrow "
-            "(appendix F). p marked * comes from the resamples of an aggregate metric and is anti-conservative (choice "
-            "C19)."
+            "Paper's: mean and percentile interval of the resampled differences over test documents alone, Wilcoxon "
+            "signed-rank test and arrow (appendix F). p marked * comes from the resamples of an aggregate metric and "
+            "is anti-conservative (choice C19)."
         ),
         "p-values are not corrected for the number of comparisons.",
     )
@@ -86,9 +94,9 @@ def _procedure(reference: System, settings: Settings) -> str:
     statistics = settings.statistics
     return (
         f"(gain, [low, high]) is the paper's procedure (appendix F): mean and {100 * statistics.confidence:g}% "
-        f"percentile interval of B = {statistics.resamples} paired bootstrap differences to {reference.title}. "
-        f"An arrow stands only where the Wilcoxon test (p < {statistics.alpha:g}) and the interval (excludes 0) "
-        "agree; both are decided on unrounded numbers. Bold: best in the column."
+        f"percentile interval of B = {statistics.resamples} paired bootstrap differences to {reference.title}, over "
+        f"test documents alone. An arrow stands only where the Wilcoxon test (p < {statistics.alpha:g}) and the "
+        "interval (excludes 0) agree; both are decided on unrounded numbers. Bold: best in the column."
     )
 
 

@@ -38,8 +38,8 @@ class Picture:
 PICTURES = (
     Picture(
         "differences", "Difference to the reference",
-        "Each mark is a system minus the reference, with our interval. Filled marks: the interval excludes 0 and the "
-        "randomisation test agrees.",
+        "Each mark is a system minus the reference, with our interval (over training seeds and test documents; with "
+        "one seed over documents alone). Filled marks: the interval excludes 0 and the randomisation test agrees.",
         "Forest plot, one panel a metric; the same numbers are in the table of intervals.",
     ),
     Picture(

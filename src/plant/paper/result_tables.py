@@ -17,7 +17,7 @@ from plant.paper.notes import PROBABILITY_NOTES, ablation_notes, interval_notes
 from plant.paper.render import Cell, Table
 from plant.paper.systems import System
 from plant.paper.wording import MISSING, interval, is_number, metric_title, p_value, percent, significant
-from plant.settings import Settings
+from plant.settings import Experiment, Settings
 
 Row = Mapping[str, Any]
 _SHARES = ("brier_skill", "micro_f1@natural", "micro_f1@micro")
@@ -29,6 +29,7 @@ def ablation_table(
     *,
     systems: tuple[System, ...],
     settings: Settings,
+    experiment: Experiment,
     lower_bounds: Sequence[str] = (),
     combined_weight: float | None = None,
 ) -> Table:
@@ -65,6 +66,7 @@ def ablation_table(
             metrics,
             systems=systems,
             settings=settings,
+            experiment=experiment,
             lower_bounds=lower_bounds,
             combined_weight=combined_weight,
         ),
@@ -94,7 +96,9 @@ def interval_table(results: pl.DataFrame, *, systems: tuple[System, ...], settin
                  "Gain, interval (paper's)", "p Wilcoxon (paper's)"),
         rows=tuple(body),
         data=_long(results, systems).select(ours),
-        notes=interval_notes(reference=systems[-1], settings=settings),
+        notes=interval_notes(
+            reference=systems[-1], settings=settings, seeds=max(results.get_column("n_seeds").to_list())
+        ),
         rules=tuple(rules[1:]),
         text_columns=2,
     )  # fmt: skip
@@ -122,8 +126,8 @@ def seed_table(metrics: pl.DataFrame, *, systems: tuple[System, ...], settings: 
         data=metrics.filter(pl.col("system").is_in([system.name for system in systems])),
         notes=(
             (
-                "The spread over seeds is training noise; the intervals of the other tables are sampling noise of the "
-                "test documents. Systems without a network have one fit and no spread."
+                "The spread over seeds is training noise. Our intervals hold it beside the sampling noise of the test "
+                "documents; the paper's hold the latter alone. Systems without a network have one fit and no spread."
             ),
         ),
     )

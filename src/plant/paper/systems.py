@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +52,7 @@ class Roles:
     control: System | None
     """The random initialisation nearest to `planted` in loss and budget."""
     equal_compute: bool
-    """True if `control` has the loss of `planted` and as many epochs as its two stages together."""
+    """True if `control` has the loss of `planted`, as many epochs as its two stages together, and all of them run."""
     baselines: tuple[System, ...]
 
 
@@ -74,7 +75,10 @@ def find_roles(settings: Settings, experiment: Experiment) -> Roles:
     return Roles(
         planted=planted,
         control=control,
-        equal_compute=control is not None and _unfairness(settings, experiment, planted, control) == (False, 0),
+        equal_compute=planted is not None
+        and control is not None
+        and _unfairness(settings, experiment, planted, control) == (False, 0)
+        and not any(may_stop_early(settings, experiment, system.name) for system in (planted, control)),
         baselines=tuple(s for s in systems if s.kind == "no network"),
     )
 
@@ -110,12 +114,34 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     )
 
 
-def total_epochs(settings: Settings, experiment: Experiment, system: System) -> int:
-    """Largest number of epochs of both stages together; 0 for a system without a network."""
-    if system.kind == "no network":
-        return 0
-    stage1 = settings.pretrainings[system.pretraining].epochs if system.pretraining else 0
-    return stage1 + settings.stage2_of(experiment, system.name).epochs
+def total_epochs(settings: Settings, experiment: Experiment, name: str) -> int:
+    """Epochs of both stages of a variant together: all of them run, unless a stage has `patience` (choice C16)."""
+    variant = settings.variants[name]
+    stage1 = settings.pretrainings.get(variant.pretraining)
+    before = variant.pretraining_epoch or (stage1.epochs if stage1 else 0)
+    return before + settings.stage2_of(experiment, name).epochs
+
+
+def may_stop_early(settings: Settings, experiment: Experiment, name: str) -> bool:
+    """Whether a stage of a variant has `patience`."""
+    stages = (settings.pretrainings.get(settings.variants[name].pretraining), settings.stage2_of(experiment, name))
+    return any(stage is not None and stage.patience is not None for stage in stages)
+
+
+def budget_notes(
+    settings: Settings, experiment: Experiment, systems: Sequence[System], reference: str
+) -> tuple[str, ...]:
+    """Which networks have other epochs than the reference, and which may stop early; empty where none does."""
+    networks = {system.name: system.title for system in systems if system.kind != "no network"}
+    epochs = {name: total_epochs(settings, experiment, name) for name in (reference, *networks)}
+    others = [f"{title} {epochs[name]}" for name, title in networks.items() if epochs[name] != epochs[reference]]
+    early = [title for name, title in networks.items() if may_stop_early(settings, experiment, name)]
+    title = networks.get(reference, reference)
+    return (
+        *([f"Not equal compute: {title} has {epochs[reference]} epochs in all; {', '.join(others)} (choice C16)."]
+          if others else []),
+        *([f"May stop before their last epoch (`patience`): {', '.join(early)} (choice C16)."] if early else []),
+    )  # fmt: skip
 
 
 def _system(settings: Settings, name: str) -> System:
@@ -141,4 +167,6 @@ def _unfairness(
     theirs = settings.finetunings[settings.variants[control.name].finetuning]
     other = any(getattr(ours, key) != getattr(theirs, key) for key in ("gamma", "epsilon", "hard_negatives"))
     other |= settings.evidence_of(planted.name) != settings.evidence_of(control.name)
-    return other, abs(total_epochs(settings, experiment, planted) - total_epochs(settings, experiment, control))
+    return other, abs(
+        total_epochs(settings, experiment, planted.name) - total_epochs(settings, experiment, control.name)
+    )

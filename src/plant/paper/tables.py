@@ -40,6 +40,7 @@ def build_tables(inputs: Inputs, *, settings: Settings, experiment: str) -> tupl
             metrics,
             systems=systems,
             settings=settings,
+            experiment=design,
             lower_bounds=read_lower_bounds(inputs),
             combined_weight=read_combined_weight(inputs),
         ),

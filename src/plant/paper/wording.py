@@ -86,6 +86,13 @@ def interval(low: float | None, high: float | None) -> str:
     return f"[{percent(low)}, {percent(high)}]"
 
 
+OVER = {
+    True: "over training seeds and test documents together",
+    False: "over test documents alone (one seed: another training run may lie outside)",
+}
+"""What our intervals of an experiment are over, by whether it has several seeds."""
+
+
 def interval_over(seeds: int, *, trained: bool = True) -> str:
     """What our interval is over (plant.statistics.bootstrap).
 

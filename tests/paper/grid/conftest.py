@@ -48,7 +48,7 @@ def world_config() -> dict[str, Any]:
         "plant": {**planted, "title": "PLANT"},
         "single_stage": {"finetuning": "focal", "title": "single stage"},
         **{name: planted if name.startswith("plant") else {"finetuning": "focal"} for name in ABLATIONS},
-        "equal_compute": {"finetuning": "focal", "title": "single stage, equal epochs"},
+        "equal_compute": {"finetuning": "focal_long", "title": "single stage, equal epochs"},
         **epochs,
     }
     return {
@@ -60,7 +60,7 @@ def world_config() -> dict[str, Any]:
         },
         "backbones": {"words": {"kind": "words"}} | {name: {"kind": "random"} for name in BACKBONES},
         "pretrainings": {"mig": {"epochs": 10, "keep_epochs": True, "patience": None}},
-        "finetunings": {"focal": {}},
+        "finetunings": {"focal": {"patience": None}, "focal_long": {"epochs": 20, "patience": None}},
         "variants": variants,
         "statistics": {"metrics": list(METRICS)},
         "paper": {"main_backbone": "mistral_7b"},

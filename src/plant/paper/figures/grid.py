@@ -33,7 +33,7 @@ _EPOCHS = (
 )
 _SIZES = (
     "Solid: PLANT, dashed: without Stage 1; circles: P@5, squares: P@15; small marks are seeds. Black and hollow: the "
-    "sizes at which the paper's PLANT (diamond) and its single stage (square) reach one precision."
+    "sizes at which the paper's PLANT (diamond) and its single stage (square, up to 5 epochs) reach one precision."
 )
 
 

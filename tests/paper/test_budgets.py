@@ -1,0 +1,121 @@
+"""Choice C16: both sides of every comparison that ships have the same epochs, and neither stops early."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from snakemake.utils import update_config
+
+from plant.paper.systems import budget_notes, list_systems, total_epochs
+from plant.paper.values import load_values
+from plant.settings import NO_PRETRAINING, Settings, forget_foreign_nulls, load
+
+ROOT = Path(__file__).parents[2]
+MARK = "paper's epochs"
+"""In the title of a row that keeps the paper's regimen: fewer epochs than PLANT in all."""
+
+
+STUDIED = {"codiesp_en_start"}
+"""No table and no figure: one of its variants is compared with another experiment, by a row of a study."""
+
+
+def shipped(*names: str) -> Settings:
+    config: dict = {}
+    for name in names:
+        update_config(config, yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8")))
+    forget_foreign_nulls(config)  # as the Snakefile does
+    return load(config)
+
+
+CONFIGS = {
+    file.name: shipped(*(("paper.yaml", "miniature.yaml") if file.name == "miniature.yaml" else (file.name,)))
+    for file in sorted((ROOT / "config").glob("*.yaml"))
+    if file.name != "schema.yaml"
+}
+every_config = pytest.mark.parametrize("settings", CONFIGS.values(), ids=CONFIGS)
+
+
+def epochs(settings: Settings, name: str) -> int:
+    """Counted from the recipes alone."""
+    variant = settings.variants[name]
+    first = 0 if variant.pretraining == NO_PRETRAINING else settings.pretrainings[variant.pretraining].epochs
+    return (variant.pretraining_epoch or first) + settings.finetunings[variant.finetuning].epochs
+
+
+def is_marked(settings: Settings, name: str) -> bool:
+    return MARK in (settings.variants[name].title or "")
+
+
+def test_all_shipped_configs_are_checked():
+    assert {"config.yaml", "miniature.yaml", "open.yaml", "paper.yaml", "when.yaml"} <= set(CONFIGS)
+
+
+@every_config
+def test_no_recipe_stops_early(settings):
+    recipes = {**settings.pretrainings, **{f"{name} ": each for name, each in settings.finetunings.items()}}
+    assert [name for name, recipe in recipes.items() if recipe.patience is not None] == []
+
+
+@every_config
+def test_every_row_of_a_table_has_the_epochs_of_its_reference_or_says_that_they_are_the_papers(settings):
+    for name, experiment in settings.experiments.items():
+        expected = epochs(settings, experiment.reference)
+        if name in STUDIED:
+            continue
+        for variant in experiment.variants:
+            if settings.variants[variant].pretraining_epoch is not None or not settings.reads_network(variant):
+                continue  # a point of the sweep over epochs; words alone
+            fewer = epochs(settings, variant) < expected
+            assert (epochs(settings, variant) == expected) != fewer, (name, variant)
+            assert fewer == is_marked(settings, variant), (name, variant, epochs(settings, variant), expected)
+
+
+def test_what_only_studies_compare_has_no_table():
+    experiments = {name: each for settings in CONFIGS.values() for name, each in settings.experiments.items()}
+    assert [experiments[name].report for name in STUDIED] == [False]
+
+
+@every_config
+def test_both_sides_of_a_row_of_a_study_have_the_same_epochs(settings):
+    for name, study in settings.studies.items():
+        for cell in study.cells:
+            sides = [system for _, system in cell.sides if system in settings.variants]
+            sides = [system for system in sides if settings.reads_network(system)]
+            assert len({epochs(settings, system) for system in sides}) <= 1, (name, cell.title, sides)
+
+
+def test_a_row_that_is_marked_as_the_papers_is_one_of_the_paper_and_has_an_equal_row_beside_it():
+    settings = CONFIGS["paper.yaml"]
+    rows = {row.system for _, block in load_values().blocks() for row in block.rows}
+    marked = {name for name in settings.variants if is_marked(settings, name)}
+    assert marked <= rows
+    assert marked == {"single_stage", "single_stage_bce", "single_stage_focal"}
+    for name, experiment in settings.experiments.items():
+        if marked & set(experiment.variants) and experiment.backbone != "deepseek_v3":  # which costs ten times as much
+            assert "single_stage_long" in experiment.variants, name
+
+
+def test_the_notes_of_a_table_name_the_rows_of_other_epochs_and_those_that_may_stop_early():
+    settings = CONFIGS["paper.yaml"]
+    experiment = settings.experiments["mimic4_full_mistral"]
+    assert budget_notes(settings, experiment, list_systems(settings, experiment), "plant") == (
+        "Not equal compute: PLANT has 20 epochs in all; single stage, paper's epochs 10 (choice C16).",
+    )
+    config = settings.model_dump(mode="json")
+    config["finetunings"]["focal_hnm_long"]["patience"] = 2
+    early = load(config)
+    notes = budget_notes(early, experiment, list_systems(early, experiment), "plant")
+    assert notes[1] == "May stop before their last epoch (`patience`): single stage, equal epochs (choice C16)."
+    demo = CONFIGS["config.yaml"]
+    experiment = demo.experiments["demo"]
+    assert budget_notes(demo, experiment, list_systems(demo, experiment), "plant") == ()
+
+
+@every_config
+def test_totals_are_those_of_the_recipes(settings):
+    for experiment in settings.experiments.values():
+        assert {name: total_epochs(settings, experiment, name) for name in experiment.variants} == {
+            name: epochs(settings, name) for name in experiment.variants
+        }
