@@ -40,8 +40,9 @@ class Statistics(Frozen):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Level of the Wilcoxon test behind the arrows (appendix F: .05)."""
     interval: Literal["half_sampling", "bootstrap"] = "half_sampling"
-    """Where the standard error of our own interval (value +- z * error) comes from: random halves of the documents,
-    or the bootstrap resamples (choice C11). The paper's percentile interval always stands beside it."""
+    """Where the error over documents of our own interval comes from: random halves of the documents, or the bootstrap
+    resamples (choice C11). With several seeds their spread is added. The paper's percentile interval stands beside
+    it."""
     metrics: Some[str] = ("macro_auc", "macro_f1_present", "rare_f1", "rare_ap", "map", "micro_f1", "p@5", "ndcg@5")
     """Metrics that get intervals and tests, by their names in metrics.json (at the tuned threshold)."""
     seed: Seed = 0
