@@ -51,7 +51,7 @@ def list_networks(settings: Settings, experiment: Experiment) -> dict[str, Syste
     first: dict[str, str] = {}
     alone: dict[str, System] = {}
     for name in filter(settings.reads_network, experiment.variants):
-        folder = network_of(settings.variants[name])
+        folder = settings.variants[name].network
         first.setdefault(folder, name)
         if settings.variants[name].evidence is None:
             alone.setdefault(folder, systems[name])
