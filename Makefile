@@ -49,19 +49,18 @@ $(STAMP): envs/dev.txt envs/cpu.txt pyproject.toml | $(BIN)/python
 	@touch $@
 
 demo: setup  ## run the default config from raw notes to tables, figures and a report
-	@snakemake --cores $(CORES) --quiet host rules reason -- all
+	@snakemake --cores $(CORES) all
 	@echo; cat $(DEMO)/tables/ablation.md; echo
 	@echo "Tables:  $(DEMO)/tables/ (csv, md, tex)"
 	@echo "Figures: $(DEMO)/figures/ (pdf, png)"
 	@echo "Report:  $(DEMO)/report.html"
 
 grid: setup  ## the paper's whole grid in miniature: every dataset, backbone, ablation, table and figure
-	@snakemake --cores $(CORES) --configfile config/paper.yaml config/miniature.yaml --scheduler greedy \
-	    --quiet host rules reason -- all
+	@snakemake --cores $(CORES) all --configfile config/paper.yaml config/miniature.yaml --scheduler greedy
 	@echo; cat $(GRID)/tables/table_6.md; echo
 	@echo "Tables:  $(GRID)/tables/ (csv, md, tex)"
 	@echo "Figures: $(GRID)/figures/ (pdf, png)"
-	@echo "Plan:    snakemake --cores 1 --configfile config/paper.yaml plan"
+	@echo "Plan:    snakemake --cores 1 plan --configfile config/paper.yaml"
 
 test: check  ## everything below `check`, then the tests
 	@pytest
@@ -87,7 +86,7 @@ bench-quick: setup  ## the same, small: that all ways agree
 STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows what_calibration_is_worth
 
 studies: setup  ## when does planting help? Half a day on two cores; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
-	@snakemake --cores 2 --configfile config/when.yaml $(LOCAL) --quiet host rules reason -- $(STUDIES:%=study_%)
+	@snakemake --cores 2 $(STUDIES:%=study_%) --configfile config/when.yaml $(LOCAL)
 	@for study in $(STUDIES); do ( cd results/paper/studies/$$study && \
 	    for file in page.md provenance.json figures/effects.png tables/effects.csv tables/factors.csv; do \
 	        mkdir -p $(CURDIR)/docs/studies/$$study/$$(dirname $$file) && \

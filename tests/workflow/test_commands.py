@@ -1,0 +1,85 @@
+"""Every command that README, docs, configs and Makefile print, as printed: parsed by Snakemake itself, and planned."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from snakemake.cli import get_argument_parser
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / name
+    for name in ("README.md", "Makefile", "Snakefile", "slurm/README.md", "slurm/profile.yaml", "envs/Containerfile")
+] + [path for kind in ("docs/*.md", "config/*.yaml") for path in sorted(ROOT.glob(kind)) if path.name != "log.md"]
+COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
+"""A command ends at a backtick, a bracket, or where its words stand further apart than one space."""
+MAKE = {"$(CORES)": "2", "$(STUDIES:%=study_%)": "study_when_planting_helps", " $(LOCAL)": "", "\\\n\t    ": ""}
+TAKES_A_VALUE = ("--cores", "--profile", "--scheduler", "--sdm")
+DATA = ("data/mimic3", "data/mimic4")  # what the paper's config needs and nobody may ship
+
+
+def printed() -> list[str]:
+    """The commands without repetitions, with the values of make's variables."""
+    found = {}
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        for variable, value in MAKE.items():
+            text = text.replace(variable, value)
+        found |= dict.fromkeys(words[1].strip() for words in COMMAND.finditer(text) if " -" in words[0])
+    return list(found)
+
+
+def meant(words: list[str]) -> tuple[list[str], list[str]]:
+    """(targets, config files) as a reader takes them: a config is a .yaml file, a target is any other free word."""
+    free = [word for before, word in zip(["", *words], words, strict=False)
+            if not word.startswith("-") and before not in TAKES_A_VALUE]  # fmt: skip
+    return ([word for word in free if not word.endswith(".yaml")], [word for word in free if word.endswith(".yaml")])
+
+
+def test_the_pages_print_commands():
+    assert len(printed()) >= 25
+    assert {"--profile slurm all", "--cores 1 plan --configfile config/paper.yaml"} <= set(printed())
+
+
+@pytest.mark.parametrize("command", printed())
+def test_every_printed_command_has_the_targets_and_the_configs_that_a_reader_sees(command):
+    words = shlex.split(command)
+    parsed = get_argument_parser().parse_args(words)
+    targets, configs = meant(words)
+    assert sorted(parsed.targets) == sorted(targets)
+    assert [str(path) for path in parsed.configfile or []] == configs
+    assert all((ROOT / path).is_file() for path in configs if path != "config/mine.yaml")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """The repository elsewhere, with a config of one's own and empty folders in the place of MIMIC."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for part in ("Snakefile", "docs", "envs", "profiles", "slurm", "src", "workflow"):
+        if (ROOT / part).exists():
+            (folder / part).symlink_to(ROOT / part)
+    shutil.copytree(ROOT / "config", folder / "config")
+    shutil.copy(folder / "config/config.yaml", folder / "config/mine.yaml")
+    for data in DATA:
+        (folder / data).mkdir(parents=True)
+    return folder
+
+
+def runnable() -> list[str]:
+    """Those that name real targets: no place for a name, and no other errand."""
+    return [command for command in printed() if not re.search(r"<|--unlock|--lint|--sdm", command)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", runnable())
+def test_every_printed_command_plans_its_jobs(checkout, command):
+    words = [*shlex.split(command), "--dry-run"] if "--dry-run" not in command else shlex.split(command)
+    env = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    run = subprocess.run(["snakemake", *words], cwd=checkout, env=env, capture_output=True, text=True)
+    assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
+    assert re.search(r"^total +\d+$", run.stdout + run.stderr, re.MULTILINE), run.stderr[-3000:]
