@@ -32,5 +32,5 @@ rule audit:
         settings=section(),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --values {input.values} --explanations {input.explanations}"
-        " --page {output.page} --table {output.table} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --values {input.values:q} --explanations {input.explanations:q}"
+        " --page {output.page:q} --table {output.table:q} --provenance {output.provenance:q} > {log:q} 2>&1"

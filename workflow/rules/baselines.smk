@@ -42,8 +42,9 @@ rule tfidf_linear:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation"),
     shell:
-        "{params.script} --settings {params.settings} --seed 0 --threads {threads} --corpus {params.corpus}"
-        " --documents {input.documents} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --seed 0 --threads {threads} --corpus {params.corpus:q}"
+        " --documents {input.documents:q} --out {params.out:q} --provenance {params.out:q}/provenance.json"
+        " > {log:q} 2>&1"
 
 
 rule mig_log_odds:
@@ -77,8 +78,9 @@ rule mig_log_odds:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "relevance/log_odds.py", "relevance/shortlist.py"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --tokens {input.tokens}"
-        " --relevance {input.relevance} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --tokens {input.tokens:q}"
+        " --relevance {input.relevance:q} --out {params.out:q} --provenance {params.out:q}/provenance.json"
+        " > {log:q} 2>&1"
 
 
 rule combined:
@@ -107,7 +109,8 @@ rule combined:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation"),
     shell:
-        "{params.script} --settings {params.settings} --linear {params.linear} --log-odds {params.log_odds} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --linear {params.linear:q} --log-odds {params.log_odds:q}"
+        " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
 
 
 rule tfidf_characters:
@@ -143,8 +146,9 @@ rule tfidf_characters:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation"),
     shell:
-        "{params.script} --settings {params.settings} --seed 0 --threads {threads} --corpus {params.corpus}"
-        " --documents {input.documents} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --seed 0 --threads {threads} --corpus {params.corpus:q}"
+        " --documents {input.documents:q} --out {params.out:q} --provenance {params.out:q}/provenance.json"
+        " > {log:q} 2>&1"
 
 
 rule category_log_odds:
@@ -181,8 +185,8 @@ rule category_log_odds:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "relevance"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
-        " --tokens {input.tokens} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
+        " --tokens {input.tokens:q} --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
 
 
 rule descriptions:
@@ -219,8 +223,8 @@ rule descriptions:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "corpus/descriptions.py"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
-        " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
+        " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
 
 
 rule mentions:
@@ -260,5 +264,5 @@ rule mentions:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "corpus/mentions.py"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
-        " --mentions {input.mentions} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
+        " --mentions {input.mentions:q} --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"

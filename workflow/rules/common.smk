@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import get_args
@@ -97,7 +98,7 @@ def section(*datasets, **parts):
 
 
 def script(name):
-    return f"python {SCRIPTS / name}.py"
+    return f"python {shlex.quote(f'{SCRIPTS / name}.py')}"
 
 
 def launch(name):
@@ -111,7 +112,7 @@ def launch(name):
         backbone = SETTINGS.backbones[wildcards.backbone]
         if backbone.devices == 1 or backbone.parallel == "layers":
             return f"exec {script(name)}"
-        return f"exec env {ACCELERATE} --num_processes {backbone.devices} {SCRIPTS / name}.py"
+        return f"exec env {ACCELERATE} --num_processes {backbone.devices} {shlex.quote(f'{SCRIPTS / name}.py')}"
 
     return command
 
@@ -338,7 +339,7 @@ def planted_files(wildcards):
 
 def planted_option(wildcards):
     found = planted_folder(wildcards)
-    return "" if found is None else "--planted " + " ".join(f"{found[1]}/{name}" for name in WEIGHTS)
+    return "" if found is None else "--planted " + shlex.join(f"{found[1]}/{name}" for name in WEIGHTS)
 
 
 def candidates(wildcards):
@@ -378,7 +379,7 @@ def start_without_stage_1(wildcards):
 
 def options(wildcards, input, *names):
     """`--name file` for those of the names that the job has as input."""
-    return " ".join(f"--{name} {input[name]}" for name in names if name in input.keys())
+    return " ".join(f"--{name} {shlex.quote(input[name])}" for name in names if name in input.keys())
 
 
 def experiment_labels(wildcards):

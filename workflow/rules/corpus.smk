@@ -27,7 +27,7 @@ rule fetch:
         script=script("fetch"),
         settings=lambda wildcards: section(download=DOWNLOADS[wildcards.place]),
     shell:
-        "{params.script} --settings {params.settings} --target {output} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --target {output:q} > {log:q} 2>&1"
 
 
 use rule fetch as fetch_archive with:
@@ -55,8 +55,8 @@ rule synthetic:
         settings=lambda wildcards: section(wildcards.dataset, dataset=SETTINGS.datasets[wildcards.dataset]),
         rooms=digest("corpus"),
     shell:
-        "{params.script} --settings {params.settings} --raw {output.raw} --provenance {output.provenance}"
-        " > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --raw {output.raw:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule corpus:
@@ -79,12 +79,12 @@ rule corpus:
     params:
         script=script("corpus"),
         settings=corpus_settings,
-        raw=lambda wildcards, input: f"--raw {input.raw}" if input.raw else "",
+        raw=lambda wildcards, input: f"--raw {shlex.quote(input.raw)}" if input.raw else "",
         out=subpath(output[0], parent=True),
         rooms=digest("corpus"),
     shell:
-        "{params.script} --settings {params.settings} {params.raw} --out {params.out}"
-        " --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} {params.raw} --out {params.out:q}"
+        " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
 
 
 rule subset:
@@ -111,8 +111,8 @@ rule subset:
         out=subpath(output[0], parent=True),
         rooms=digest("corpus"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
-        " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
+        " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
 
 
 rule marked:
@@ -135,8 +135,8 @@ rule marked:
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         rooms=digest("corpus"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --documents {input.documents}"
-        " --mentions {output.mentions} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
+        " --mentions {output.mentions:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule tokenizer:
@@ -159,8 +159,8 @@ rule tokenizer:
         ),
         rooms=digest("corpus"),
     shell:
-        "{params.script} --settings {params.settings} --train {input.train} --tokenizer {output.tokenizer}"
-        " --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --train {input.train:q} --tokenizer {output.tokenizer:q}"
+        " --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule tokens:
@@ -182,10 +182,10 @@ rule tokens:
     params:
         script=script("tokens"),
         settings=lambda wildcards: section(wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone]),
-        tokenizer=lambda wildcards, input: f"--tokenizer {input.tokenizer}" if input.tokenizer else "",
+        tokenizer=lambda wildcards, input: f"--tokenizer {shlex.quote(input.tokenizer)}" if input.tokenizer else "",
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output.tokens, parent=True),
         rooms=digest("corpus"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} {params.tokenizer}"
-        " --documents {input.documents} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} {params.tokenizer}"
+        " --documents {input.documents:q} --out {params.out:q} --provenance {output.provenance:q} > {log:q} 2>&1"

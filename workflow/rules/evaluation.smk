@@ -64,9 +64,9 @@ rule predict:
             "f1.py",
         ),
     shell:
-        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
-        " --tokens {input.tokens} --backbone {params.backbone} {params.options} --weights {params.weights}"
-        " --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
+        " --tokens {input.tokens:q} --backbone {params.backbone:q} {params.options} --weights {params.weights:q}"
+        " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
 
 
 rule evidence:
@@ -107,9 +107,9 @@ rule evidence:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "corpus/folds.py"),
     shell:
-        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
-        " --documents {input.corpus} {params.options} --out {params.out}"
-        " --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
+        " --documents {input.corpus:q} {params.options} --out {params.out:q}"
+        " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
 
 
 rule metrics:
@@ -140,8 +140,8 @@ rule metrics:
         out=subpath(output[0], parent=True),
         rooms=digest("evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
-        " --out {params.out} --provenance {params.out}/metrics.provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
+        " --out {params.out:q} --provenance {params.out:q}/metrics.provenance.json > {log:q} 2>&1"
 
 
 rule attention:
@@ -185,7 +185,7 @@ rule attention:
         weights=lambda wildcards, input: Path(input.weights[0]).parent,
         rooms=digest("model", "finetuning/kept_evidence.py", "evaluation/attention.py"),
     shell:
-        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
-        " --tokens {input.tokens} --vocabulary {input.vocabulary} --relevance {input.relevance}"
-        " --backbone {params.backbone} {params.options} --weights {params.weights}"
-        " --attention {output.attention} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
+        " --tokens {input.tokens:q} --vocabulary {input.vocabulary:q} --relevance {input.relevance:q}"
+        " --backbone {params.backbone:q} {params.options} --weights {params.weights:q}"
+        " --attention {output.attention:q} --provenance {output.provenance:q} > {log:q} 2>&1"

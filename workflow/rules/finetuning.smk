@@ -55,6 +55,6 @@ rule finetune:
         out=subpath(output[0], parent=True),
         rooms=digest("model", "finetuning", "pretraining/approx_ndcg.py", "pretraining/ndcg.py", "pretraining/lists.py"),
     shell:
-        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
-        " --labels {input.labels} --tokens {input.tokens} --backbone {params.backbone} {params.options}"
-        " {params.planted} --out {params.out} --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
+        " --labels {input.labels:q} --tokens {input.tokens:q} --backbone {params.backbone:q} {params.options}"
+        " {params.planted} --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"

@@ -28,8 +28,8 @@ rule random_backbone:
         settings=lambda wildcards: section(wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone]),
         rooms=digest("model"),
     shell:
-        "{params.script} --settings {params.settings} --tokenizer {input.tokenizer} --backbone {output.backbone}"
-        " --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --tokenizer {input.tokenizer:q} --backbone {output.backbone:q}"
+        " --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule features:
@@ -58,8 +58,9 @@ rule features:
         backbone=backbone_source,
         rooms=digest("model"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --tokens {input.tokens}"
-        " --backbone {params.backbone} --features {output.features} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --tokens {input.tokens:q}"
+        " --backbone {params.backbone:q} --features {output.features:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule label_embeddings:
@@ -90,5 +91,6 @@ rule label_embeddings:
         backbone=backbone_source,
         rooms=digest("model", "corpus/encoders.py"),
     shell:
-        "{params.script} --settings {params.settings} --corpus {params.corpus} --labels {input.labels}"
-        " --backbone {params.backbone} --embeddings {output.embeddings} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --labels {input.labels:q}"
+        " --backbone {params.backbone:q} --embeddings {output.embeddings:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"

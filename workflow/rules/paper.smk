@@ -30,7 +30,8 @@ rule write_tables:
         out=subpath(output[0], parent=True),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule write_figures:
@@ -52,7 +53,8 @@ rule write_figures:
         out=subpath(output[0], parent=True),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule write_report:
@@ -76,8 +78,8 @@ rule write_report:
         choices=HERE / "docs" / "choices",
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --figures {params.figures} --choices {params.choices}"
-        " --report {output.report} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --figures {params.figures:q} --choices {params.choices:q}"
+        " --report {output.report:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 for variant in SETTINGS.variants:
@@ -116,7 +118,8 @@ rule write_paper_table:
         out=subpath(output[0], ancestor=2),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule write_paper_figure:
@@ -140,7 +143,8 @@ rule write_paper_figure:
         out=subpath(output[0], ancestor=2),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule write_cost:
@@ -163,7 +167,8 @@ rule write_cost:
         out=subpath(output[0], ancestor=2),
         rooms=digest("paper"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule write_plan:
@@ -184,7 +189,8 @@ rule write_plan:
         out=subpath(output[0], parent=True),
         rooms=digest("paper", "settings"),
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule write_study:
@@ -206,8 +212,8 @@ rule write_study:
         out=subpath(output[0], ancestor=2),
         rooms=digest("paper", "statistics/factors.py"),
     shell:
-        "{params.script} --settings {params.settings} --contrasts {input} --out {params.out}"
-        " --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --contrasts {input:q} --out {params.out:q}"
+        " --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 for study in SETTINGS.studies:
@@ -238,8 +244,9 @@ for item in get_args(plant_settings.Item):
             out=f"{R}/paper",
             provenance=item_files(item)[0].rpartition(".")[0] + ".provenance.json",
         shell:
-            "{params.script} --settings {params.settings} --out {params.out} --provenance {params.provenance} 2>&1"
-            " | tee {log}"
+            "{params.script} --settings {params.settings:q} --out {params.out:q}"
+            " --provenance {params.provenance:q} 2>&1"
+            " | tee {log:q}"
 
 
 rule cost:
@@ -255,8 +262,8 @@ rule cost:
         out=f"{R}/paper",
         provenance=f"{R}/paper/cost.provenance.json",
     shell:
-        "{params.script} --settings {params.settings} --out {params.out} --provenance {params.provenance} 2>&1"
-        " | tee {log}"
+        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {params.provenance:q} 2>&1"
+        " | tee {log:q}"
 
 
 rule plan:

@@ -54,7 +54,7 @@ rule pretrain:
         out=subpath(output.epochs, parent=True),
         rooms=digest("model", "pretraining"),
     shell:
-        "{params.script} --settings {params.settings} --seed {wildcards.seed} --corpus {params.corpus}"
-        " --labels {input.labels} --tokens {input.tokens} --relevance {input.relevance}"
-        " --backbone {params.backbone} {params.options} --out {params.out}"
-        " --provenance {params.out}/provenance.json > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
+        " --labels {input.labels:q} --tokens {input.tokens:q} --relevance {input.relevance:q}"
+        " --backbone {params.backbone:q} {params.options} --out {params.out:q}"
+        " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"

@@ -35,9 +35,9 @@ rule relevance:
         options=lambda wildcards, input: options(wildcards, input, "tokenizer"),
         rooms=digest("relevance"),
     shell:
-        "{params.script} --settings {params.settings} --measure {wildcards.measure} --labels {input.labels}"
-        " --tokens {input.tokens} {params.options} --parquet {output.parquet} --arrays {output.arrays}"
-        " --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --measure {wildcards.measure} --labels {input.labels:q}"
+        " --tokens {input.tokens:q} {params.options} --parquet {output.parquet:q} --arrays {output.arrays:q}"
+        " --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule shortlist:
@@ -63,8 +63,9 @@ rule shortlist:
         settings=lambda wildcards: section(wildcards.dataset, size=int(wildcards.size)),
         rooms=digest("relevance", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --labels {input.labels} --tokens {input.tokens}"
-        " --relevance {input.relevance} --shortlist {output.shortlist} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --labels {input.labels:q} --tokens {input.tokens:q}"
+        " --relevance {input.relevance:q} --shortlist {output.shortlist:q} --provenance {output.provenance:q}"
+        " > {log:q} 2>&1"
 
 
 rule residual:
@@ -98,6 +99,6 @@ rule residual:
         ),
         rooms=digest("relevance", "corpus/folds.py"),
     shell:
-        "{params.script} --settings {params.settings} --measure {wildcards.measure} --labels {input.labels}"
-        " --tokens {input.tokens} --documents {input.documents} --residual {output.residual}"
-        " --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --measure {wildcards.measure} --labels {input.labels:q}"
+        " --tokens {input.tokens:q} --documents {input.documents:q} --residual {output.residual:q}"
+        " --provenance {output.provenance:q} > {log:q} 2>&1"

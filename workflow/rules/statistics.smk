@@ -29,8 +29,8 @@ rule bootstrap:
         settings=statistics_params,
         rooms=digest("statistics", "evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
-        " --out {output.intervals} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
+        " --out {output.intervals:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule wilcoxon:
@@ -54,8 +54,8 @@ rule wilcoxon:
         settings=statistics_params,
         rooms=digest("statistics", "evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
-        " --out {output.tests} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
+        " --out {output.tests:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule randomization:
@@ -79,8 +79,8 @@ rule randomization:
         settings=statistics_params,
         rooms=digest("statistics", "evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
-        " --out {output.tests} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
+        " --out {output.tests:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule contrasts:
@@ -115,5 +115,5 @@ rule contrasts:
         ),
         rooms=digest("statistics", "evaluation", "f1.py"),
     shell:
-        "{params.script} --settings {params.settings} --scores {input.scores} --labels {input.labels}"
-        " --out {output.contrasts} --provenance {output.provenance} > {log} 2>&1"
+        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
+        " --out {output.contrasts:q} --provenance {output.provenance:q} > {log:q} 2>&1"
