@@ -52,7 +52,7 @@ def test_the_conda_file_holds_the_pins_of_the_lock_in_its_order():
 
 def test_the_container_copies_what_exists_and_what_is_let_through():
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
-    needed = {"Snakefile", "config", "envs", "pyproject.toml", "slurm", "src", "workflow"}
+    needed = {"Snakefile", "config", "envs", "profiles", "pyproject.toml", "slurm", "src", "workflow"}
     assert needed <= allowed
     assert [name for name in allowed if not (ROOT / name).exists()] == []
     assert steps("COPY") == ["envs/ envs/", ". ."]

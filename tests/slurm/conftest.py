@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("Snakefile", "config", "docs", "envs", "slurm", "src", "workflow")
+PARTS = ("Snakefile", "config", "docs", "envs", "profiles", "slurm", "src", "workflow")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo", "scontrol")
 MAIN = 'if __name__ == "__main__":\n'
 STAGE = {"epochs": 1, "batch_size": 16, "accumulation": 1, "head_learning_rate": 0.005}
@@ -71,7 +71,9 @@ class Clone:
         )
 
     def write_config(self, config: dict[str, object]) -> None:
-        (self.folder / "config" / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        """As the default config and as the profile's."""
+        for name in ("config", "paper"):
+            (self.folder / "config" / f"{name}.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
 
     def config(self) -> dict[str, object]:
         return yaml.safe_load((self.folder / "config" / "config.yaml").read_text("utf-8"))

@@ -178,3 +178,35 @@ def test_what_changed_after_it_was_read_is_said(finished):
         sidecar.write_text(json.dumps(known), encoding="utf-8")
     assert said.count("CHANGED since then") == 3
     assert "3 are not what they were" in said
+
+
+def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_before_any_job(tmp_path, snakemake, config):
+    second = {
+        "source": "table",
+        "files": {"train": "mine/train.csv", "test": "fetched/test.csv"},
+        "mentions": "marks.csv",
+    }
+    config["datasets"] = {
+        "small": {"source": "mimic3", "path": "nowhere"},
+        "second": second,
+        "unused": {"source": "mimic3", "path": "elsewhere"},
+    }
+    config["downloads"] = {"public": {"url": "https://example.org/a.zip", "path": "fetched"}}
+    config["experiments"]["second"] = {**config["experiments"]["small"], "dataset": "second"}
+    for arguments in ([], ["--dry-run", "ablation_random_init"]):
+        run = snakemake(tmp_path, config, *arguments)
+        assert run.returncode != 0
+        assert re.findall(r"^  (datasets\S+): (\S+)$", run.stdout, re.MULTILINE) == [
+            ("datasets.small.path", "nowhere"),
+            ("datasets.second.mentions", "marks.csv"),
+            ("datasets.second.files.train", "mine/train.csv"),
+        ]
+        assert run.stdout.count("error: ") == 1 and "Traceback" not in run.stdout
+        assert not (tmp_path / "logs").exists()
+    assert planned(snakemake(tmp_path, config, "--dry-run", "plan")) == {"plan": 1, "write_plan": 1}
+
+
+def test_a_corpus_that_is_made_needs_its_raw_files_no_more(again, snakemake, config):
+    config["datasets"]["small"]["path"] = "gone"
+    run = snakemake(again, config, "--dry-run", "--rerun-triggers", "mtime")
+    assert planned(run) == {}

@@ -261,19 +261,25 @@ DOWNLOADS = {str(Path(download.path)): download for download in SETTINGS.downloa
 ARCHIVES = [path for path, download in DOWNLOADS.items() if download.unpack]
 
 
-def named_files(dataset):
-    """Every file and folder outside the pipeline's results that a dataset names."""
-    generated = getattr(dataset, "generate", None) is not None
-    paths = [None if generated else getattr(dataset, "path", None), *(getattr(dataset, "files", None) or {}).values()]
-    return [path for path in [*paths, *dataset.lists, getattr(dataset, "mentions", None)] if path]
-
-
 def downloads(wildcards):
-    """The declared downloads that a dataset reads: those at, above or below a path that it names."""
-    named = [Path(path) for path in named_files(SETTINGS.datasets[wildcards.dataset])]
-    return [
-        path for path in DOWNLOADS if any(one.is_relative_to(path) or Path(path).is_relative_to(one) for one in named)
-    ]
+    """The declared downloads that a dataset reads. Ends the run where the config names what is not there."""
+    if absent(wildcards.dataset):
+        used = [SETTINGS.experiments[name].dataset for name in asked()]  # all of `all` in one message
+        names = dict.fromkeys([*map(SETTINGS.whole, used), *used, wildcards.dataset])
+        places = "\n".join(f"  {key}: {path}" for name in names for key, path in absent(name).items())
+        # Snakemake would print an exception of an input function with a traceback
+        raise SystemExit(
+            f"error: config: expected data at the paths that it names, got nothing there:\n{places}\n"
+            "Put the data there, or set these keys to where it lies."
+        )
+    paths = SETTINGS.datasets[wildcards.dataset].sources.values()
+    return list(dict.fromkeys(file for path in paths for file in SETTINGS.downloads_of(path)))
+
+
+def absent(dataset):
+    """Key of the config -> path of what is not there, for a corpus that has yet to be made."""
+    made = Path(f"{R}/corpus/{dataset}/labels.parquet").exists()
+    return {} if made else SETTINGS.absent(dataset)
 
 
 def corpus_settings(wildcards):

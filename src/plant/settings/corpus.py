@@ -145,10 +145,24 @@ class _Dataset(Frozen):
     C30). None: labels have no categories."""
 
     @property
+    def sources(self) -> dict[str, str]:
+        """Key of this section -> the file or folder that it names."""
+        found = {
+            "path": getattr(self, "path", None),
+            "mentions": getattr(self, "mentions", None),
+            "descriptions": self.descriptions,
+            "split.table": self.split.table,
+            "labels.keep": self.labels.keep,
+        }
+        several = {"split.ids": self.split.ids, "files": getattr(self, "files", None)}
+        found |= {f"{key}.{name}": path for key, paths in several.items() for name, path in (paths or {}).items()}
+        return {key: path for key, path in found.items() if path is not None}
+
+    @property
     def lists(self) -> tuple[str, ...]:
         """The files that `split`, `labels` and `descriptions` name."""
-        paths = [*(self.split.ids or {}).values(), self.split.table, self.labels.keep, self.descriptions]
-        return tuple(path for path in paths if path is not None)
+        lists = ("split", "labels", "descriptions")
+        return tuple(path for key, path in self.sources.items() if key.startswith(lists))
 
     @property
     def has_mentions(self) -> bool:

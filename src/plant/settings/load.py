@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -45,6 +46,19 @@ class Settings(Frozen):
         """The dataset that is read from its source: itself, or what a subset is a part of."""
         settings = self.datasets[dataset]
         return settings.of if isinstance(settings, Subset) else dataset
+
+    def downloads_of(self, path: str) -> list[str]:
+        """Paths of the declared downloads at, above or below a path."""
+        places = [Path(download.path) for download in self.downloads.values()]
+        return [str(place) for place in places if place.is_relative_to(path) or Path(path).is_relative_to(place)]
+
+    def absent(self, dataset: str) -> dict[str, str]:
+        """Key of the config -> the file or folder that it names, where nothing is there and no download brings it."""
+        return {
+            f"datasets.{dataset}.{key}": path
+            for key, path in self.datasets[dataset].sources.items()
+            if not Path(path).exists() and not self.downloads_of(path)
+        }
 
     def is_credentialed(self, dataset: str) -> bool:
         """Of the dataset or of what it is a part of."""

@@ -1,0 +1,92 @@
+"""What a run shows on the screen: one line a finished job, how far it is, and the log of a job that failed.
+
+Snakemake finds this package by its name, and profiles/default asks for it. A dry run is shown as Snakemake shows it.
+Snakemake's own log under .snakemake/log keeps every detail.
+"""
+
+from logging import LogRecord
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from snakemake.logging import show_logs
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+QUIET = {
+    LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.JOB_STARTED, LogEvent.GROUP_INFO, LogEvent.PROGRESS,
+    LogEvent.RULEGRAPH,
+}  # fmt: skip
+ROUTINE = (
+    "Assuming unrestricted shared", "Building DAG", "Conda environments", "Execute ", "Group jobs", "Provided cores",
+    "Rules claiming more threads", "Select jobs", "Singularity containers", "Using shell", "host:", "None",
+)  # fmt: skip
+"""How the messages of every run begin, which tell nothing of this one."""
+
+
+class LogHandler(LogHandlerBase):
+    """The progress line is for terminals; a file gets the lines alone."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = False
+    has_formatter = False
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        self.console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self.progress = Progress(
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("left:"), TimeRemainingColumn(), console=self.console, transient=True,
+            speed_estimate_period=7 * 24 * 3600, disable=not self.console.is_terminal,
+        )  # fmt: skip
+        self.names: dict[int, str] = {}
+        self.done, self.total = 0, 0
+
+    def emit(self, record: LogRecord) -> None:
+        try:
+            event = None if self.common_settings.dryrun else getattr(record, "event", None)
+            match event:
+                case LogEvent.RUN_INFO:
+                    self.start(record.__dict__["stats"]["total"])
+                case LogEvent.JOB_INFO:
+                    self.begin(record.__dict__)
+                case LogEvent.JOB_FINISHED:
+                    self.finish(record.__dict__["job_id"])
+                case LogEvent.JOB_ERROR:
+                    self.fail(record.__dict__)
+                case LogEvent.ERROR if "CalledProcessError" in record.getMessage():
+                    pass  # the command of a job whose log is shown
+                case _ if event not in QUIET:
+                    self.tell(self.format(record))
+        except Exception:  # noqa: BLE001  # as every handler of `logging`: the run goes on, and the fault is shown
+            self.handleError(record)
+
+    def start(self, total: int) -> None:
+        self.total = total
+        self.tell(f"{total} jobs")
+        self.progress.start()
+        self.task = self.progress.add_task("", total=total)
+
+    def begin(self, job: dict[str, Any]) -> None:
+        names = ", ".join(map(str, job["wildcards"].values()))
+        self.names[job["jobid"]] = f"{job['rule_name']} ({names})" if names else job["rule_name"]
+        if self.total:
+            self.progress.update(self.task, description=self.names[job["jobid"]])
+
+    def finish(self, job: int) -> None:
+        self.done += 1
+        self.tell(f"[{self.done}/{self.total}] {self.names[job]}")
+        self.progress.advance(self.task)
+
+    def fail(self, job: dict[str, Any]) -> None:
+        logs = show_logs(job["log"]) if self.common_settings.show_failed_logs else job["log"]
+        self.tell("\n".join([f"FAILED: {self.names.get(job['jobid'], job['rule_name'])}", *logs]))
+
+    def tell(self, text: str) -> None:
+        if text and not text.startswith(ROUTINE):
+            self.console.print(text)
+
+    def close(self) -> None:
+        self.progress.stop()
+        super().close()
