@@ -70,10 +70,28 @@ def test_a_change_of_stage_1_leaves_the_variant_without_it_alone(finished, snake
     assert "relevance" not in jobs
 
 
-def test_an_ablation_target_plans_one_variant_only(tmp_path, snakemake, config):
-    jobs = planned(snakemake(tmp_path, config, "--dry-run", "ablation_random_init"))
-    assert (jobs["finetune"], jobs["predict"], jobs["metrics"]) == (1, 1, 1)
-    assert not {"pretrain", "write_tables", "tfidf_linear"} & set(jobs)
+@pytest.mark.parametrize("target", ["ablation_random_init", "ablation_random_init_in_small"])
+def test_an_ablation_target_plans_the_variant_the_reference_and_their_comparison_only(
+    tmp_path, snakemake, config, target
+):
+    jobs = planned(snakemake(tmp_path, config, "--dry-run", target))
+    assert (jobs["finetune"], jobs["predict"], jobs["metrics"], jobs["compare"], jobs[target]) == (2, 2, 1, 1, 1)
+    assert not {"write_tables", "tfidf_linear", "bootstrap", "evidence"} & set(jobs)
+
+
+def test_an_ablation_ends_with_its_difference_to_the_reference(again, snakemake, config):
+    run = snakemake(again, config, "ablation_random_init")
+    assert run.returncode == 0, run.stdout[-3000:]
+    said = (again / "logs/paper/ablation_random_init.log").read_text(encoding="utf-8")
+    runs = again / "results/evaluation/small/tiny"
+    ours, theirs = (
+        100 * json.loads((runs / f"{name}/seed0/metrics.json").read_text(encoding="utf-8"))["p@5"]
+        for name in ("none+focal_long", "plant+focal")
+    )
+    row = next(line for line in said.splitlines() if "| P@5 |" in line)
+    found = [float(number.replace("\N{MINUS SIGN}", "-")) for number in re.findall(r"[+\N{MINUS SIGN}-]?\d+\.\d+", row)]
+    assert found == pytest.approx([ours, theirs, ours - theirs], abs=0.051)
+    assert row in run.stdout
 
 
 def test_two_runs_have_the_same_bits_whatever_the_number_of_cores(finished, tmp_path, snakemake, config):

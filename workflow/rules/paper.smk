@@ -82,19 +82,59 @@ rule write_report:
         " --report {output.report:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
-for variant in SETTINGS.variants:
+rule compare:
+    """A variant against the reference of an experiment, over seeds and documents."""
+    input:
+        scores=lambda wildcards: [f"{folder}/{file}" for folder in pair_folders(wildcards) for file in SCORES],
+        labels=experiment_labels,
+    output:
+        contrasts="<results>/statistics/{experiment}/ablation/{variant}.parquet",
+        provenance="<results>/statistics/{experiment}/ablation/{variant}.provenance.json",
+    log:
+        "logs/statistics/{experiment}/ablation/{variant}.log",
+    benchmark:
+        "benchmarks/statistics/{experiment}/ablation/{variant}.tsv"
+    wildcard_constraints:
+        variant=one_of(SETTINGS.variants),
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        script=script("contrasts"),
+        settings=pair_settings,
+        rooms=digest("statistics", "evaluation", "f1.py"),
+    shell:
+        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
+        " --out {output.contrasts:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+
+
+# `ablation_<variant>` in all experiments that hold it, `ablation_<variant>_in_<experiment>` in one: the runs of the
+# variant and of the reference, and how the two differ.
+for target, (variant, experiments) in ablations().items():
 
     rule:
         name:
-            f"ablation_{variant}"
+            target
         input:
-            [
-                f"{folder}/metrics.json"
-                for experiment, settings in SETTINGS.experiments.items()
-                if variant in settings.variants
-                for folder in score_folders(experiment, variant)
+            metrics=[
+                f"{folder}/metrics.json" for experiment in experiments for folder in score_folders(experiment, variant)
             ],
+            contrasts=[
+                f"{R}/statistics/{experiment}/ablation/{variant}.parquet"
+                for experiment in experiments
+                if SETTINGS.experiments[experiment].reference != variant
+            ],
+        log:
+            f"logs/paper/{target}.log",
         localrule: True
+        conda:
+            "../../envs/plant.yaml"
+        params:
+            script=script("ablation"),
+            settings=section(),
+        shell:
+            "{params.script} --settings {params.settings:q} --contrasts {input.contrasts:q} 2>&1 | tee {log:q}"
 
 
 rule write_paper_table:
@@ -226,27 +266,33 @@ for study in SETTINGS.studies:
         localrule: True
 
 
-# `snakemake table_6` writes the table from whatever has run, at once, and says what is missing; `all` writes it when
-# everything has run. Both write the same file.
+# `table_6` writes the table from whatever has run, at once, and says what is missing; `reproduce_table_6` runs first what
+# it needs; `all` writes it when everything has run. All write the same file.
 for item in get_args(plant_settings.Item):
+    item_settings = grid_settings(item=item)
+    for target, sources in (
+        (item, []),
+        (f"reproduce_{item}", partial(lambda name, wildcards: item_sources(name), item)),
+    ):
 
-    rule:
-        name:
-            item
-        log:
-            f"logs/paper/so_far/{item}.log",
-        localrule: True
-        conda:
-            "../../envs/plant.yaml"
-        params:
-            script=script("paper_item"),
-            settings=grid_settings(item=item),
-            out=f"{R}/paper",
-            provenance=item_files(item)[0].rpartition(".")[0] + ".provenance.json",
-        shell:
-            "{params.script} --settings {params.settings:q} --out {params.out:q}"
-            " --provenance {params.provenance:q} 2>&1"
-            " | tee {log:q}"
+        rule:
+            name:
+                target
+            input:
+                sources,
+            log:
+                f"logs/paper/so_far/{target}.log",
+            localrule: True
+            conda:
+                "../../envs/plant.yaml"
+            params:
+                script=script("paper_item"),
+                settings=item_settings,
+                out=f"{R}/paper",
+                provenance=item_files(item)[0].rpartition(".")[0] + ".provenance.json",
+            shell:
+                "{params.script} --settings {params.settings:q} --out {params.out:q}"
+                " --provenance {params.provenance:q} 2>&1 | tee {log:q}"
 
 
 rule cost:

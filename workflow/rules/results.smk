@@ -57,6 +57,18 @@ def grid_item(item):
     return item_files(item)
 
 
+def item_sources(item):
+    """What one of the paper's items reads, and nothing else: for `reproduce_table_6`, which runs it."""
+    from plant.paper.grid import needs  # loads matplotlib
+
+    experiments, datasets = needs(item, SETTINGS)
+    return [
+        *(f"{R}/corpus/{dataset}/statistics.json" for dataset in datasets),
+        *(f"{R}/statistics/{name}/intervals.parquet" for name in experiments if SETTINGS.experiments[name].report),
+        *(file for name in experiments for file in score_files(name, "metrics.json", "per_label.parquet")),
+    ]
+
+
 def grid_files(wildcards):
     """What the paper's items wait for: the tables of every experiment that `all` runs, which stand for all that they are
     made from, and the metrics of those without tables. (All files of all experiments would be thousands an item.)"""
@@ -153,6 +165,33 @@ def paper_settings(wildcards):
     """The config cut down to one experiment, and the paths of its results."""
     name = wildcards.experiment
     return section(*datasets_of([name]), config=cut_settings(SETTINGS, name), paths=paper_paths(name), experiment=name)
+
+
+def ablations():
+    """Target -> (variant, experiments that hold it)."""
+    found = {}
+    for name, settings in SETTINGS.experiments.items():
+        for variant in settings.variants:
+            found.setdefault(f"ablation_{variant}", (variant, []))[1].append(name)
+            found[f"ablation_{variant}_in_{name}"] = (variant, [name])
+    return found
+
+
+def pair(wildcards):
+    """System -> its score folders: a variant, and the reference of the experiment."""
+    names = (wildcards.variant, SETTINGS.experiments[wildcards.experiment].reference)
+    return {name: score_folders(wildcards.experiment, name) for name in names}
+
+
+def pair_folders(wildcards):
+    return [folder for folders in pair(wildcards).values() for folder in folders]
+
+
+def pair_settings(wildcards):
+    systems = pair(wildcards)
+    return section(
+        evaluation=SETTINGS.evaluation, statistics=SETTINGS.statistics, systems=systems, pairs=[list(systems)]
+    )
 
 
 def study_pairs(experiment):

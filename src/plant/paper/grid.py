@@ -17,6 +17,17 @@ from plant.paper.values import load_values
 from plant.settings import Item, Settings
 
 
+def needs(item: Item, settings: Settings) -> tuple[list[str], list[str]]:
+    """(experiments, datasets) that an item is made from: what it asks of a grid in which nothing has run."""
+    grid = Grid(settings, {})
+    if item.startswith("figure_"):
+        with look():
+            grid_figure(item, grid, load_values())
+    else:
+        build_sheet(item, grid, load_values())
+    return list(grid.experiments), list(grid.datasets)
+
+
 def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], folder: Path) -> None:
     """Write a table or a figure of the paper.
 

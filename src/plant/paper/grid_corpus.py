@@ -92,6 +92,7 @@ def _statistics(grid: Grid, dataset: str) -> tuple[Record, str] | str:
     names = [name for name, each in grid.settings.experiments.items() if each.dataset == dataset]
     if not names:
         return f"no experiment of this config is on {dataset}"
+    grid.datasets[dataset] = None
     for name in names:
         if name in grid.paths:
             path = Path(grid.paths[name].corpus) / "statistics.json"

@@ -135,6 +135,7 @@ def size_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points:
         for name in [*sweep, *([whole[system]] if whole[system] is not None else [])]:
             if name is None or system not in settings.experiments[name].variants:
                 continue
+            grid.experiments[name] = None
             found = list(_sizes(grid, name, system, metric))
             if not found:
                 to_run[name] = None

@@ -63,6 +63,10 @@ class Grid:
 
     settings: Settings
     paths: Mapping[str, Inputs]
+    experiments: dict[str, None] = field(default_factory=dict)
+    """Those whose numbers were asked for, in that order."""
+    datasets: dict[str, None] = field(default_factory=dict)
+    """Those whose statistics were asked for."""
     _read: dict[str, Ran] = field(default_factory=dict, repr=False)
 
     def ran(self, name: str) -> Ran:
@@ -105,6 +109,7 @@ class Grid:
         if not fit:
             return Found(None, _absence(dataset, backbone, systems, on_dataset, here, holding))
         first, *others = sorted(fit, key=lambda name: self._rank(name, systems))
+        self.experiments[first] = None
         return Found(first, others=tuple(others))
 
     def value(self, name: str, system: str, metric: str) -> Number:

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from plant.errors import InputError
-from plant.paper.grid import write_item
+from plant.paper.grid import needs, write_item
 from plant.paper.grid_cells import JUDGED
+from plant.paper.grid_results import Grid
 from plant.paper.grid_tables import BANNER, build_sheet, to_frame, to_page, to_tex
 from plant.paper.values import load_values
 
@@ -190,3 +191,25 @@ def test_an_item_that_the_paper_lacks_is_refused(world, tmp_path):
         write_item("table_13", world.settings, world.paths, tmp_path)
     with pytest.raises(InputError, match="figure_9"):
         write_item("figure_9", world.settings, world.paths, tmp_path)
+
+
+@pytest.mark.parametrize("item", TABLES)
+def test_an_item_needs_the_experiments_that_its_empty_cells_name_and_no_other(world, item):
+    """The cells of a grid in which nothing ran say which experiments would fill them."""
+    experiments, datasets = needs(item, world.settings)
+    frame = to_frame(build_sheet(item, Grid(world.settings, {}), VALUES))
+    if item in RESULTS:
+        named = set(re.findall(r"experiment_(\w+)", " ".join(frame["why"].drop_nulls())))
+        assert (set(experiments), datasets) == (named, [])
+    else:  # of corpora
+        assert experiments == []
+        assert set(datasets) == set(frame["dataset"].drop_nulls()) & set(world.settings.datasets)
+
+
+@pytest.mark.parametrize(
+    ("item", "whole"), [("figure_2", "mimic3"), ("figure_3", "mimic4"), ("figure_4", "mimic"), ("figure_5", "mimic")]
+)
+def test_a_figure_needs_experiments_of_its_datasets_only(item, whole, world):
+    experiments, datasets = needs(item, world.settings)
+    assert experiments and datasets == []
+    assert all(world.settings.experiments[name].dataset.startswith(whole) for name in experiments)
