@@ -2,15 +2,17 @@
 
     snakemake --cores 2                      everything that the config names
     snakemake --cores 2 tables               the tables (or: figures, report)
-    snakemake --cores 2 ablation_<variant>   one variant and what it needs, nothing else
+    snakemake --cores 2 ablation_<variant>   one variant, the reference, and their difference; nothing else
     snakemake --cores 2 experiment_<name>    one experiment
     snakemake --cores 1 table_6              a table (or figure) of the paper from whatever has run, beside the paper's
+    snakemake --cores 2 reproduce_table_6    the same after all that it needs has run, and nothing else
     snakemake --cores 2 study_<name>         a designed experiment: its differences, factors, figure and page
     snakemake --cores 2 tune                 learning rates of Stage 2 chosen on validation (or: tune_<name>)
     snakemake --cores 1 plan                 jobs and GPU hours of the config, before anything runs
-    snakemake --profile slurm all            the same on a cluster (slurm/README.md)
+    snakemake --profile slurm all            the paper's grid on a cluster (slurm/README.md)
 
-Another config takes the place of the default: `--configfile config/open.yaml`.
+Another config takes the place of the default: `--configfile config/open.yaml`, after the target. What a run shows is
+set in profiles/default.
 """
 
 from snakemake.utils import min_version, validate
