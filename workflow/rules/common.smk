@@ -346,7 +346,7 @@ def planted_files(wildcards):
 
 def planted_option(wildcards):
     found = planted_folder(wildcards)
-    return "" if found is None else "--planted " + shlex.join(f"{found[1]}/{name}" for name in WEIGHTS)
+    return "" if found is None else shlex.join(["--planted", *(f"{found[1]}/{name}" for name in WEIGHTS)])
 
 
 def candidates(wildcards):
