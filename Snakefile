@@ -28,7 +28,8 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/results.smk"
 
 
-validate(config, "config/schema.yaml", set_default=False)
+# as it was understood: YAML takes 2e-3 for a word, the settings for a number
+validate(SETTINGS.model_dump(mode="json"), "config/schema.yaml", set_default=False)
 
 
 localrules:

@@ -24,7 +24,8 @@ SMALL: dict[str, Any] = {
             "variants": ["plant", "random_init"],
             "baselines": ["tfidf_linear", "mig_log_odds", "combined"],
             "reference": "plant",
-        }
+        },
+        "own": {"dataset": "mine", "backbone": "tiny", "variants": ["plant"], "reference": "plant"},
     },
 }
 
@@ -220,9 +221,11 @@ def test_a_subset_of_credentialed_notes_is_credentialed_and_one_of_a_subset_is_r
         "few": {"source": "subset", "of": "notes"},
         "fewer": {"source": "subset", "of": "few"},
     }
+    for name in ("notes", "few", "fewer"):
+        config["experiments"][name] = config["experiments"]["demo"] | {"dataset": name}
     with pytest.raises(InputError, match=r"datasets\.fewer\.of: unknown name .few."):
         load(config)
-    del config["datasets"]["fewer"]
+    del config["datasets"]["fewer"], config["experiments"]["fewer"]
     settings = load(config)
     assert [settings.is_credentialed(name) for name in ("notes", "few", "synthetic_mimic3")] == [True, True, False]
     assert [settings.is_stand_in(name) for name in ("notes", "few", "synthetic_mimic3")] == [False, False, True]

@@ -248,7 +248,11 @@ def xmc(folder: Path, form: str, **files: str) -> settings.Xmc:
         ("pecos", {"X__trn__txt": "a\n", "Y__trn__npz": "no matrix"}, "sparse matrix"),
         ("xmc_json", {"lbl__json": "{broken\n"}, "one JSON object a line"),
         ("xmc_json", {"lbl__json": '{"uid": "1"}\n', "trn__json": '{"uid": "1"}\n'}, "target_ind"),
-        ("xmc_json", {"lbl__json": '{"uid": "1"}\n', "trn__json": '{"uid": "7", "target_ind": [3]}\n'}, "uid: 7"),
+        (
+            "xmc_json",
+            {"lbl__json": '{"uid": "1"}\n', "trn__json": '{"uid": "7", "target_ind": [3]}\n'},
+            "line 1.* below 1",
+        ),
     ],
 )
 def test_damaged_xmc_files_are_one_clear_error(tmp_path: Path, form: str, files: dict[str, str], says: str) -> None:

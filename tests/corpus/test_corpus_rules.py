@@ -24,7 +24,7 @@ def config(home: Path) -> dict[str, Any]:
     generate = {"admissions": 120, "codes": 40, "words": 300, "words_per_note": 20}
     lists = {split: f"data/lists/ids/{split}.txt" for split in ("train", "val", "test")}
     own = {split: f"data/own/{split}.csv" for split in ("train", "val", "test")}
-    return {
+    found: dict[str, Any] = {
         "downloads": {
             "lists": {"url": (home / "lists.zip").as_uri(), "path": "data/lists", "unpack": True},
             "keep": {"url": (home / "keep.txt").as_uri(), "path": "data/keep.txt", "sha256": "0" * 64},
@@ -43,16 +43,11 @@ def config(home: Path) -> dict[str, Any]:
         "backbones": {"words": {"kind": "words"}},
         "finetunings": {},
         "variants": {},
-        "experiments": {
-            "e": {
-                "dataset": "whole",
-                "backbone": "words",
-                "variants": [],
-                "baselines": ["tfidf_linear"],
-                "reference": "tfidf_linear",
-            }
-        },
+        "experiments": {},
     }
+    system = {"backbone": "words", "variants": [], "baselines": ["tfidf_linear"], "reference": "tfidf_linear"}
+    found["experiments"] = {name: {"dataset": name, **system} for name in found["datasets"]}
+    return found
 
 
 def snakemake(folder: Path, settings: dict[str, Any], *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -176,7 +176,9 @@ def test_sizes_that_are_not_the_published_ones_are_said(
         build_subset(subset_of(expected={"train": 7, "test": 75, "labels": 60, "tokens": 5}), whole, tmp_path)
     train = statistics(whole)["splits"]["train"]["documents"]
     assert statistics(tmp_path)["expected"] == {"train": [7, train], "test": [75, 75], "labels": [60, 60]}
-    assert [record.getMessage() for record in caplog.records] == [f"train documents: 7 published, {train} found"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"warning: train documents: 7 published, {train} found"
+    ]
 
 
 @pytest.mark.parametrize(("credentialed", "mode"), [(False, 0o600), (True, 0o644)])

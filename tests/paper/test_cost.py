@@ -121,8 +121,9 @@ def rows_of(grid: tuple[Settings, dict[str, Inputs], Path]) -> dict[tuple[str, s
 
 def test_stage_3_is_a_stage_of_its_own_beside_the_prediction_of_the_network_that_it_reads(tmp_path):
     both = {"both": {"channels": ["network", "linear"]}, "words": {"channels": ["linear"]}}
+    rest = make_settings().model_dump(mode="json", exclude_unset=True)
     settings = load({
-        **make_settings().model_dump(mode="json", exclude_unset=True), "evidences": both,
+        **rest, "evidences": both, "datasets": {"toy": rest["datasets"]["toy"]},
         "variants": {name: {"finetuning": "focal", "evidence": name} for name in both},
         "experiments": {"main": {"dataset": "toy", "backbone": "tiny", "variants": list(both), "reference": "both",
                                  "seeds": [0]}},

@@ -200,7 +200,8 @@ def test_a_subset_is_bounded_by_what_it_is_a_part_of():
         "mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES},
         "part": {"source": "subset", "of": "mimic3_full", "labels": {"top": 50}, "train_size": 136},
     }
-    sizes = find_sizes(make_settings(datasets=datasets), "part", "mistral_7b")
+    experiment = {"dataset": "part", "backbone": "mistral_7b", "variants": ["plant"], "reference": "plant"}
+    sizes = find_sizes(make_settings(datasets=datasets, experiments={"part": experiment}), "part", "mistral_7b")
     assert sizes is not None
     assert (sizes.train, sizes.test, sizes.labels, sizes.tokens) == (136, 3_372, 50, 2_100)
     assert sizes.sources == ("upper bound",)

@@ -189,6 +189,7 @@ def test_settings_of_other_experiments_do_not_reach_the_report(toy):
     config = toy.settings.model_dump(mode="json")
     config["datasets"]["other"] = {"source": "eurlex57k", "path": "elsewhere"}
     config["finetunings"]["other"] = {}
+    config["experiments"]["other"] = config["experiments"]["toy"] | {"dataset": "other"}
     cut = cut_settings(load(config), "toy")
     assert cut == cut_settings(toy.settings, "toy")
     assert set(cut.datasets) == {"toy"}

@@ -85,6 +85,7 @@ rule corpus:
     shell:
         "{params.script} --settings {params.settings:q} {params.raw} --out {params.out:q}"
         " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
+        " && awk '$2 == \"warning:\"' {log:q} >&2"
 
 
 rule subset:

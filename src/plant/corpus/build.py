@@ -96,6 +96,12 @@ def _check_ids(frame: pl.DataFrame) -> None:
             got=f"{len(twice)} repeated: {some(twice)}",
             fix="Make the ids unique (over all files).",
         )
+    alone = int((frame["group_id"].fill_null("").str.strip_chars() == "").sum())
+    if alone:
+        raise InputError(
+            "corpus", expected="a group (a patient) for every document", got=f"{alone} without one",
+            fix="Fill the column of groups; in a table of your own, or leave `group_column` out.",
+        )  # fmt: skip
 
 
 def _prepare(documents: Documents, dataset: settings.Dataset, counts: Counter[str]) -> Documents:

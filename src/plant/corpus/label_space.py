@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from plant.corpus.codes import check_label_list
+from plant.corpus.sources.lines import read_list
 from plant.errors import InputError
-from plant.files import require_file
 from plant.settings import LabelSpace
 
 
@@ -73,8 +73,7 @@ def restrict_after_split(frame: pl.DataFrame, space: LabelSpace, counts: Counter
 
 def _wanted(path: Path, present: pl.Series, counts: Counter[str]) -> list[str]:
     """The labels of the file `keep`."""
-    lines = require_file(path).read_text(encoding="utf-8").splitlines()
-    wanted = {line.strip() for line in lines if line.strip()}
+    wanted = set(read_list(path))
     check_label_list(wanted, present, where=str(path))
     absent = wanted.difference(present)
     counts["labels_asked_for_but_absent"] = len(absent)

@@ -102,7 +102,7 @@ def expected(sizes: Expected, frame: pl.DataFrame, labels: pl.Series) -> dict[st
     for name, (published, size) in pairs.items():
         if published != size:
             what = "labels" if name == "labels" else f"{name} documents"
-            logging.getLogger("plant").warning("%s: %d published, %d found", what, published, size)
+            logging.getLogger("plant").warning("warning: %s: %d published, %d found", what, published, size)
     return pairs
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.documents import SPLITS, some
+from plant.corpus.sources.lines import read_list
 from plant.corpus.stratification import stratify
 from plant.errors import InputError, nearest
 from plant.files import require_file
@@ -53,7 +54,7 @@ def published(split: Split) -> dict[str, str] | None:
 
 
 def _read_ids(path: Path) -> list[str]:
-    lines = [line.strip() for line in require_file(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = read_list(path)
     several = sum(len(line.split()) > 1 for line in lines)
     if not lines or several:  # a file of texts must not come to be quoted as ids
         got = f"several words in {several} of {len(lines)} lines" if lines else "an empty file"

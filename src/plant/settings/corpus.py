@@ -207,7 +207,7 @@ class Table(_Dataset):
     """Column that names the split of a document."""
     group_column: str | None = None
     """Documents of one group (a patient) stay in one split. None: each document is its own group."""
-    label_separator: str = ";"
+    label_separator: Annotated[str, StringConstraints(min_length=1)] = ";"
     """Used where labels are one string."""
     mentions: str | None = None
     """File with what people marked in the texts as the reason of a label: a table with the columns document, label and

@@ -217,6 +217,7 @@ def _dangling(settings: Settings) -> Iterator[str]:
         if name in BASELINES:
             yield f"variants.{name}: this name belongs to a baseline"
         yield from _epoch_of(settings, name)
+    yield from _unused(settings)
     for name, dataset in settings.datasets.items():
         if isinstance(dataset, Subset):
             whole = {key: value for key, value in settings.datasets.items() if not isinstance(value, Subset)}
@@ -257,6 +258,18 @@ def _dangling(settings: Settings) -> Iterator[str]:
     for name in settings.studies:
         yield from _study(settings, name)
     yield from tuning_faults(settings)
+
+
+def _unused(settings: Settings) -> Iterator[str]:
+    """Datasets that would be left aside in silence."""
+    used = {experiment.dataset for experiment in settings.experiments.values()}
+    used |= {settings.whole(name) for name in used & set(settings.datasets)}
+    for name in settings.datasets:
+        if name not in used:
+            yield (
+                f"datasets.{name}: no experiment uses it. Name it in one (`dataset: {name}`; with `on_request: true` "
+                "it is no part of `all`), or leave it out"
+            )
 
 
 def _study(settings: Settings, name: str) -> Iterator[str]:

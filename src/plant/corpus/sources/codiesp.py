@@ -48,7 +48,7 @@ def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:
             raise InputError(
                 str(path), expected=name, got="an archive without it", fix="Take the archive as published."
             )
-        rows = [line.split("\t") for line in files[name]().decode("utf-8").splitlines() if line.strip()]
+        rows = [line.split("\t") for line in _decoded(files[name](), name, path).splitlines() if line.strip()]
     if any(len(row) < 4 for row in rows):
         raise InputError(
             str(path), expected=f"document, kind, code, mention in every line of {name}", got="shorter lines",
@@ -91,6 +91,16 @@ def _tail(name: str) -> str:
     return "/".join(parts[start:])
 
 
+def _decoded(content: bytes, name: str, path: Path) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(
+            str(path), expected=f"{name} in UTF-8", got="bytes of another encoding (Latin-1?)",
+            fix="Take the archive as published.",
+        ) from None  # fmt: skip
+
+
 def _read(dataset: CodiEsp, files: dict[str, Callable[[], bytes]], path: Path) -> Documents:
     kinds = ["D", "P"] if dataset.code_types == "both" else [dataset.code_types]
     return Documents(pl.concat([_read_split(dataset, files, folder, kinds, path) for folder in FOLDERS]))
@@ -113,7 +123,7 @@ def _read_split(
                 got=f"{len(texts)} texts there",
                 fix="Take the archive as published.",
             )
-        rows = [line.split("\t") for line in files[name]().decode("utf-8").splitlines() if line.strip()]
+        rows = [line.split("\t") for line in _decoded(files[name](), name, path).splitlines() if line.strip()]
         unknown = sorted({row[0] for row in rows}.difference(texts))
         if unknown or any(len(row) < 2 for row in rows):
             raise InputError(
@@ -124,7 +134,7 @@ def _read_split(
             )
         for document, code, *_ in rows:
             labels[document].append(code.strip().upper())
-    contents = [files[name]().decode("utf-8-sig") for name in texts.values()]
+    contents = [_decoded(files[name](), f"{prefix}*.txt", path) for name in texts.values()]
     return canonical(
         pl.DataFrame(
             {

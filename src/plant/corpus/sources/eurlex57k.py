@@ -40,10 +40,7 @@ def read(path: Path) -> Documents:
         if is_litter(name):
             continue
         if parts[-1] == LABELS:
-            descriptions = {
-                one: SEPARATOR.join([entry["label"], *(entry.get("alt_labels") or [])])
-                for one, entry in json.loads(content).items()
-            }
+            descriptions = _descriptions(name, content)
         elif len(parts) > 1 and parts[-2] in FOLDERS:
             rows.append(_row(name, content, FOLDERS[parts[-2]]))
     missing = [folder for folder, split in FOLDERS.items() if not any(row["split"] == split for row in rows)]
@@ -78,17 +75,40 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
         ) from error
 
 
+def _descriptions(name: str, content: bytes) -> dict[str, str]:
+    """Concept id -> its label, then its synonyms."""
+    try:
+        entries = json.loads(content).items()
+        return {
+            one: SEPARATOR.join([entry["label"], *_strings(entry.get("alt_labels") or [])]) for one, entry in entries
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            name,
+            expected="JSON with label and alt_labels of every concept",
+            got=f"another form ({type(error).__name__})",
+            fix="Take the file as published, or leave it out.",
+        ) from None
+
+
 def _row(name: str, content: bytes, split: str) -> dict[str, Any]:
     try:
         law = json.loads(content)
-        sections = [law[section] or "" for section in SECTIONS]
-        identity, labels = law["celex_id"], [str(concept) for concept in law["concepts"]]
+        parts = [law[section] or "" for section in SECTIONS]
+        text = "\n".join(part if isinstance(part, str) else "\n".join(_strings(part)) for part in parts)
+        [identity], labels = _strings([law["celex_id"]]), _strings(law["concepts"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             name,
-            expected=f"JSON with celex_id, concepts, {', '.join(SECTIONS)}",
-            got=f"{type(error).__name__}: {error}"[:80],
+            expected=f"JSON with celex_id (text), concepts (a list of texts), {', '.join(SECTIONS)} (texts or lists)",
+            got=f"another form ({type(error).__name__})",
             fix="Take the archive as published.",
-        ) from error
-    text = "\n".join(part if isinstance(part, str) else "\n".join(part) for part in sections)
+        ) from None
     return {"document_id": identity, "group_id": identity, "text": text, "labels": labels, "split": split}
+
+
+def _strings(values: Any) -> list[str]:
+    """A list of strings as it is; a string is none, though Python would take it for a list of characters."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("expected a list of strings")
+    return values

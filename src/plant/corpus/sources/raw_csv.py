@@ -87,13 +87,14 @@ def _edition(columns: set[str]) -> str:
 
 
 def collect(table: pl.LazyFrame, path: Path) -> pl.DataFrame:
-    """Run a lazy query in bounded memory.
+    """Run a lazy query in bounded memory. All columns are read: else the reader drops what is too much in a row, and
+    with it the row that a lost line end has put there.
 
     Raises:
         InputError: the file ends early (a cut download) or is not a well-formed table.
     """
     try:
-        return table.collect(engine="streaming")
+        return table.collect(engine="streaming", optimizations=pl.QueryOptFlags(projection_pushdown=False))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, error) from None
 
@@ -108,4 +109,6 @@ def _unreadable(path: Path, error: Exception) -> InputError:
         if cut and path.suffix == ".gz"
         else ("an empty file" if empty else f"a file that cannot be read as CSV ({type(error).__name__})")
     )
+    if "more fields" in text:
+        got = "a row with more cells than the header (a line end was lost)"
     return InputError(str(path), expected="a complete table", got=got, fix=AGAIN)

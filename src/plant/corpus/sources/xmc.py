@@ -5,20 +5,26 @@ None publishes a validation split: val is held out of train by the split section
 
 from __future__ import annotations
 
-import gzip
-import json
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
-from plant.corpus.documents import Documents, canonical, some
+from plant.corpus.documents import Documents, canonical
+from plant.corpus.sources.lines import json_objects, lines
 from plant.errors import InputError
 from plant.settings import Xmc
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
+"""What numpy and scipy raise on a damaged file."""
 Rows = list[tuple[str, str, list[str]]]  # id, text, labels
 
 
@@ -61,18 +67,9 @@ def _find(folder: Path, names: Sequence[str]) -> Path:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines of a text file, plain or gzipped, cut at newlines only (texts may hold other line separators)."""
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for line in file:
-                yield line.decode("utf-8", errors="replace").rstrip("\r\n")
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            str(path),
-            expected="a complete text file",
-            got=f"a damaged one ({type(error).__name__})",
-            fix="Download it again.",
-        ) from error
+    """Lines without their ends; bytes that are not UTF-8 are replaced."""
+    for line in lines(path):
+        yield line.decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
 def _pair(split: str, texts: Sequence[str], labels: Sequence[list[str]], *, path: Path) -> Rows:
@@ -88,20 +85,13 @@ def _pair(split: str, texts: Sequence[str], labels: Sequence[list[str]], *, path
 
 def _pecos(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
     """X.{trn,tst}.txt, Y.{trn,tst}.npz (scipy CSR) and, optionally, output-items.txt (a label a line)."""
-    from scipy.sparse import csr_matrix, load_npz
-
     items = folder / "output-items.txt"
     titles = list(_lines(items)) if items.is_file() else []
     named = len(set(titles)) == len(titles)
     splits = {}
     for split, short in (("train", "trn"), ("test", "tst")):
         texts, path = _find(folder, [f"X.{short}.txt"]), _find(folder, [f"Y.{short}.npz"])
-        try:
-            matrix = csr_matrix(load_npz(path))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise InputError(
-                str(path), expected="a scipy sparse matrix", got=f"{type(error).__name__}", fix="Download it again."
-            ) from error
+        matrix = _matrix(path)
         if titles and len(titles) != matrix.shape[1]:
             raise InputError(
                 str(items),
@@ -116,6 +106,25 @@ def _pecos(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
     return splits, {str(i): title for i, title in enumerate(titles)} if not named else {}
 
 
+def _matrix(path: Path) -> csr_matrix:
+    """The matrix of a .npz file, every index checked: scipy itself reads beyond the memory of a damaged one."""
+    from scipy.sparse import csr_matrix, load_npz
+
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            kinds = {name: array.dtype.kind for name, array in arrays.items()}
+            if kinds["data"] not in "biuf" or not {kinds["indices"], kinds["indptr"], kinds["shape"]} <= {"i", "u"}:
+                raise ValueError("data must be numbers, indices and shape whole ones")
+        matrix = load_npz(path)
+        matrix.check_format(full_check=True)
+        return csr_matrix(matrix)
+    except UNREADABLE as error:
+        raise InputError(
+            str(path), expected="a scipy sparse matrix in CSR format, documents by labels",
+            got=f"another or a damaged file ({error})"[:200], fix="Download it again.",
+        ) from error  # fmt: skip
+
+
 def _attentionxml(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
     """{train,test}_raw_texts.txt or {train,test}_texts.txt, and {train,test}_labels.txt (separated by spaces)."""
     splits = {}
@@ -128,47 +137,31 @@ def _attentionxml(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
 
 def _xmc_json(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
     """{trn,tst}.json[.gz] with uid, title, content, target_ind, and lbl.json[.gz] with uid, title."""
-    titles = [str(entry.get("title", "")) for entry in _json_lines(_find(folder, ["lbl.json"]), ("uid",))]
+    path = _find(folder, ["lbl.json"])
+    titles = [str(entry.get("title", "")) for entry in json_objects(enumerate(_lines(path), 1), path, ("uid",))]
     named = len(set(titles)) == len(titles) and all(titles)
     names = titles if named else [str(i) for i in range(len(titles))]
     splits = {}
     for split, short in (("train", "trn"), ("test", "tst")):
         path = _find(folder, [f"{short}.json"])
         rows: Rows = []
-        for entry in _json_lines(path, ("uid", "target_ind")):
-            if any(not 0 <= i < len(names) for i in entry["target_ind"]):
+        for number, entry in enumerate(json_objects(enumerate(_lines(path), 1), path, ("uid", "target_ind")), 1):
+            numbers, parts = entry["target_ind"], [entry[part] for part in ("title", "content") if entry.get(part)]
+            if not isinstance(numbers, list) or any(type(i) is not int or not 0 <= i < len(names) for i in numbers):
                 raise InputError(
-                    str(path),
-                    expected=f"label numbers below {len(names)}",
-                    got=f"a larger one; uid: {some([entry['uid']])}",
+                    f"{path}, line {number}",
+                    expected=f"target_ind as a list of label numbers below {len(names)}",
+                    got="other values",
                     fix="Check that lbl.json belongs to it.",
                 )
-            text = "\n".join(str(entry[part]) for part in ("title", "content") if entry.get(part))
-            rows.append((str(entry["uid"]), text, [names[i] for i in entry["target_ind"]]))
+            if not isinstance(entry["uid"], str | int) or not all(isinstance(part, str) for part in parts):
+                raise InputError(
+                    f"{path}, line {number}", expected="uid, title and content as text", got="other values",
+                    fix="Check `format` of the dataset.",
+                )  # fmt: skip
+            rows.append((str(entry["uid"]), "\n".join(parts), [names[i] for i in numbers]))
         splits[split] = rows
     return splits, {} if named else {str(i): title for i, title in enumerate(titles)}
-
-
-def _json_lines(path: Path, keys: Sequence[str]) -> Iterator[dict]:
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            entry = json.loads(line)
-            missing = [key for key in keys if key not in entry]
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"{path}, line {number}",
-                expected="one JSON object a line",
-                got=type(error).__name__,
-                fix="Download it again.",
-            ) from error
-        if missing:
-            raise InputError(
-                f"{path}, line {number}",
-                expected=f"the keys {', '.join(keys)}",
-                got=f"none called {', '.join(missing)}",
-                fix="Check `format` of the dataset.",
-            )
-        yield entry
 
 
 def _libmultilabel(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:

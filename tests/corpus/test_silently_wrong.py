@@ -1,0 +1,320 @@
+"""Raw data that used to become a wrong corpus, or to end the process, without a word: now refused, or said aloud."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from pydantic import ValidationError
+from scipy.sparse import csr_matrix, save_npz
+
+from plant import settings
+from plant.corpus.build import build_corpus, read
+from plant.errors import InputError
+
+SECRET = "xylophonist"
+
+
+def own(path: Path, **config: Any) -> settings.Table:
+    return settings.Table(source="table", path=str(path), **config)
+
+
+def json_lines(folder: Path, *rows: dict[str, Any]) -> Path:
+    """Rows of id, text and labels; what a row leaves out is usual."""
+    path = folder / "own.jsonl"
+    usual = ({"id": f"d{i}", "text": f"word {SECRET}", "labels": ["a"]} for i in range(len(rows)))
+    path.write_text("".join(json.dumps(one | row) + "\n" for one, row in zip(usual, rows, strict=True)))
+    return path
+
+
+def refusal(dataset: settings.Dataset, out: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        build_corpus(dataset, out / "corpus")
+    assert not (out / "corpus").exists()
+    assert SECRET not in str(caught.value)
+    return str(caught.value)
+
+
+def warnings(caplog: pytest.LogCaptureFixture, dataset: settings.Dataset) -> list[str]:
+    with caplog.at_level(logging.WARNING, logger="plant"):
+        read(dataset)
+    said = [record.getMessage() for record in caplog.records]
+    assert all(one.startswith("warning: ") and SECRET not in one for one in said)
+    return said
+
+
+# --- own tables: types ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (({"labels": ["L0", "L1"]}, {"labels": "L2"}), "list of str (1 documents), str (1 documents)"),
+        (({"labels": [{"code": "L0"}]}, {}), "list of dict (1 documents), list of str (1 documents)"),
+        (({"labels": [{"code": "L0"}]},) * 2, "list of dict (2 documents)"),
+        (({"labels": {"code": "L0"}},) * 2, "dict (2 documents)"),
+        (({"labels": ["L0"]}, {"labels": [7]}), "list of int (1 documents)"),
+        (({"labels": [["L0"]]},) * 2, "list of list (2 documents)"),
+        (({"text": {"body": SECRET}},) * 2, "text in the column 'text', got dict (2 documents)"),
+        (({"text": [SECRET]},) * 2, "text in the column 'text', got List of String"),
+        (({"text": 5},) * 2, "text in the column 'text', got Int64"),
+        (({"id": ["d0"]}, {"id": ["d1"]}), "one name a document in the column 'id'"),
+    ],
+)
+def test_json_values_of_another_type_are_refused_not_written_out(
+    tmp_path: Path, rows: tuple[dict[str, Any], ...], says: str
+) -> None:
+    assert says in refusal(own(json_lines(tmp_path, *rows)), tmp_path)
+
+
+def test_columns_that_are_not_read_may_hold_anything(tmp_path: Path) -> None:
+    path = json_lines(tmp_path, {"meta": ["x"]}, {"meta": {"a": 1}}, {"meta": {"a": "b"}}, {"meta": 5}, {"extra": 1})
+    assert read(own(path)).frame["labels"].to_list() == [["a"]] * 5
+
+
+@pytest.mark.parametrize("values", [[["word"]] * 2, [b"word"] * 2, [{"a": "word"}] * 2])
+def test_parquet_texts_that_are_lists_bytes_or_objects_are_refused(tmp_path: Path, values: list[Any]) -> None:
+    pl.DataFrame({"id": ["a", "b"], "text": values, "labels": [["x"]] * 2}).write_parquet(tmp_path / "own.parquet")
+    assert "text in the column 'text'" in refusal(own(tmp_path / "own.parquet"), tmp_path)
+
+
+@pytest.mark.parametrize("cell", ["['L0', 'L1']", '["L0", "L1"]', '["L0"]'])
+def test_lists_that_were_printed_into_a_csv_are_refused(tmp_path: Path, cell: str) -> None:
+    pl.DataFrame({"id": ["a", "b"], "text": ["word"] * 2, "labels": [cell, "L2"]}).write_csv(tmp_path / "own.csv")
+    assert "lists printed as text, with brackets and quotes, in 1 documents" in refusal(
+        own(tmp_path / "own.csv"), tmp_path
+    )
+
+
+def test_an_empty_label_separator_is_refused() -> None:
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        own(Path("own.csv"), label_separator="")
+
+
+# --- own tables: ids and groups ------------------------------------------------------------------
+
+
+def test_ids_that_differ_in_white_space_only_are_one_document(tmp_path: Path) -> None:
+    path = json_lines(tmp_path, {"id": "d6"}, {"id": "d6 "})
+    assert "every document id once" in refusal(own(path), tmp_path)
+
+
+def test_groups_that_differ_in_white_space_only_stay_in_one_split(tmp_path: Path) -> None:
+    path = json_lines(tmp_path, {"patient": "p", "split": "train"}, {"patient": "p ", "split": "test"})
+    assert "1 group(s) in more than one" in refusal(own(path, group_column="patient", split_column="split"), tmp_path)
+
+
+@pytest.mark.parametrize("group", [None, float("nan"), "", "  "])
+def test_a_document_without_a_group_is_one_clear_error(tmp_path: Path, group: Any) -> None:
+    """It ended the process: a null became the group of the smallest integer."""
+    numbers = isinstance(group, float)
+    patients = [group, *(float(i) if numbers else f"p{i}" for i in range(11))]
+    table = pl.DataFrame({"id": [f"d{i}" for i in range(12)], "text": ["word"] * 12, "labels": [["a"]] * 12})
+    table.with_columns(patient=pl.Series(patients)).write_parquet(tmp_path / "own.parquet")
+    said = refusal(own(tmp_path / "own.parquet", group_column="patient"), tmp_path)
+    assert "a group (a patient) for every document, got 1 without one" in said
+
+
+# --- own tables: what is said --------------------------------------------------------------------
+
+
+def test_labels_with_another_separator_between_them_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    random = np.random.default_rng(0)
+    lists = [", ".join(sorted(random.choice(list("abcdefghij"), 3, replace=False))) for _ in range(300)]
+    path = tmp_path / "own.csv"
+    pl.DataFrame({"id": map(str, range(300)), "text": ["word"] * 300, "labels": lists}).write_csv(path)
+    [said] = warnings(caplog, own(path))
+    assert f"300 of 300 labels hold ',', and cut there {len(set(lists))} different labels become 10" in said
+    caplog.clear()
+    assert warnings(caplog, own(path, label_separator=",")) == []
+
+
+def test_titles_with_commas_are_not_taken_for_lists(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    titles = ["Diabetes, type 2", "Fracture, closed", "Asthma"]
+    pl.DataFrame({"id": list("abc"), "text": ["word"] * 3, "labels": titles}).write_csv(tmp_path / "own.csv")
+    assert warnings(caplog, own(tmp_path / "own.csv")) == []
+
+
+def test_a_split_column_that_is_not_read_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = json_lines(tmp_path, {"split": "train"}, {"split": "test"})
+    [said] = warnings(caplog, own(path))
+    assert "the column split is not read" in said
+    caplog.clear()
+    assert warnings(caplog, own(path, split_column="split")) == []
+
+
+# --- own tables: files that are damaged or of another encoding -------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"id,text,labels\nd0,word,a\nd1,caf\xe9,b\n", "line 3: expected text in UTF-8"),
+        (b'id,text,labels\nd0,"two\nlines",a\nd1,"word,b\nd2,word,c\n', "line 4: expected a table with closed quotes"),
+        (b'id,text,labels\nd0,"word,a\nd1,"word",b\n', "line 2: expected a table with closed quotes"),
+        (b"id,text,labels\nd0,word,a\nd1,word\n", "line 3: expected 3 cells, as in the header, got 2"),
+        (b"id,text,labels\nd0,word, and more,a\n", "line 2: expected 3 cells, as in the header, got 4"),
+        (b"id,text,text,labels\nd0,word,word,a\n", "every column once"),
+        (b"", "an empty file"),
+    ],
+)
+def test_a_damaged_csv_is_refused_with_the_line(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "own.csv").write_bytes(content)
+    assert says in refusal(own(tmp_path / "own.csv"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'{"id": "d0"}\n{"id": "d1", "text": "caf\xe9"}\n', "line 2: expected text in UTF-8"),
+        (b'{"id": "d0"}\n{"id": "d1", "te\n', "line 2: expected one JSON object a line"),
+        (b'[{"id": "d0"},\n', "line 1: expected one JSON object a line"),
+        (b'{"id": "d0"}\n{"id": "\\ud800"}\n', "line 2: expected one JSON object a line"),
+    ],
+)
+def test_damaged_json_lines_are_refused_with_the_line(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "own.jsonl").write_bytes(content)
+    assert says in refusal(own(tmp_path / "own.jsonl"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("own.csv", 'id,text,labels\nd0,"a ""quoted"" word\n\nand, more",x;y\n\n'),
+        ("own.jsonl", '{"id": "d0", "text": "a \\"quoted\\" word\\n\\nand, more", "labels": "x;y"}\n\n'),
+    ],
+)
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path, name: str, content: str) -> None:
+    for encoding in ("utf-8", "utf-8-sig"):
+        (tmp_path / name).write_text(content, encoding=encoding)
+        row = read(own(tmp_path / name)).frame.row(0)
+        assert row[:4] == ("d0", "d0", 'a "quoted" word\n\nand, more', ["x", "y"])
+
+
+@pytest.mark.parametrize("which", ["ids", "keep"])
+def test_a_list_that_is_not_utf8_is_refused_with_the_line(tmp_path: Path, which: str) -> None:
+    path = json_lines(tmp_path, {}, {})
+    (tmp_path / "list").write_bytes(b"d0\ncaf\xe9\n")
+    ids = {"split": {"ids": dict.fromkeys(("train", "val", "test"), str(tmp_path / "list"))}}
+    config = ids if which == "ids" else {"labels": {"keep": str(tmp_path / "list")}}
+    assert "list, line 2: expected text in UTF-8" in refusal(own(path, **config), tmp_path)
+
+
+# --- published sources ---------------------------------------------------------------------------
+
+
+def fuse(path: Path) -> None:
+    """Loses the line end between the second row and the third."""
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*rows[:2], rows[2].rstrip(), *rows[3:]]))
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_mimic_rows_that_a_lost_line_end_fused_are_refused(mimic3: Path, tmp_path: Path, quote: str) -> None:
+    """Without quotes the reader took what it knew of the first row, and the second was gone."""
+    codes = mimic3 / "DIAGNOSES_ICD.csv"
+    codes.write_text(codes.read_text().replace('"', quote))
+    dataset = settings.Mimic3(source="mimic3", path=str(mimic3))
+    assert len(read(dataset).frame) == 8
+    fuse(codes)
+    assert "DIAGNOSES_ICD.csv" in refusal(dataset, tmp_path)
+
+
+def test_mimic_notes_without_a_patient_are_one_clear_error(mimic3: Path, tmp_path: Path) -> None:
+    notes = mimic3 / "NOTEEVENTS.csv"
+    notes.write_text(notes.read_text().replace(",1,101,", ",,101,"))
+    assert "a group (a patient) for every document" in refusal(
+        settings.Mimic3(source="mimic3", path=str(mimic3)), tmp_path
+    )
+
+
+LAW = {"celex_id": "x", "concepts": ["1234"], "title": "T", "header": None, "recitals": "R", "main_body": ["A"]}
+LAW |= {"attachments": ""}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"concepts": "1234"}, {"concepts": [["1234"]]}, {"title": 5}, {"main_body": {"a": "b"}}, {"main_body": [1]},
+     {"celex_id": 5}],
+)  # fmt: skip
+def test_a_law_with_parts_of_another_type_is_refused(eurlex: Path, tmp_path: Path, changed: dict[str, Any]) -> None:
+    """`concepts: "1234"` became the four labels 1, 2, 3 and 4."""
+    law = eurlex / "EURLEX57K/train/train0.json"
+    law.write_text(json.dumps(LAW))
+    dataset = settings.Eurlex57k(source="eurlex57k", path=str(eurlex))
+    assert "1234" in read(dataset).frame["labels"].explode()
+    law.write_text(json.dumps(LAW | changed))
+    assert "train0.json: expected JSON with celex_id" in refusal(dataset, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", ["{broken", "[]", '{"20": "rice"}', '{"20": {}}', '{"20": {"label": "rice", "alt_labels": "paddy"}}']
+)
+def test_a_bad_file_of_concepts_is_one_clear_error(eurlex: Path, tmp_path: Path, content: str) -> None:
+    (eurlex / "EURLEX57K/EURLEX57K.json").write_text(content)
+    assert "EURLEX57K.json" in refusal(settings.Eurlex57k(source="eurlex57k", path=str(eurlex)), tmp_path)
+
+
+@pytest.mark.parametrize("file", ["train/text_files_en/S-train-0.txt", "dev/devD.tsv"])
+def test_codiesp_in_latin_1_is_one_clear_error(codiesp: Path, tmp_path: Path, file: str) -> None:
+    path = codiesp / "final_dataset_v4_to_publish" / file
+    path.write_bytes(path.read_bytes() + b"S-dev-0\tcaf\xe9\n")
+    said = refusal(settings.CodiEsp(source="codiesp", path=str(codiesp)), tmp_path)
+    assert "in UTF-8" in said
+    assert "S-train-0" not in said
+
+
+def pecos(folder: Path, change: Callable[[csr_matrix], object]) -> settings.Xmc:
+    for short in ("trn", "tst"):
+        (folder / f"X.{short}.txt").write_text("one\ntwo\n")
+        matrix = csr_matrix(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
+        if short == "trn":
+            change(matrix)
+        save_npz(folder / f"Y.{short}.npz", matrix)
+    return settings.Xmc(source="xmc", path=str(folder), format="pecos")
+
+
+def with_array(name: str, *values: float, dtype: str = "int32") -> Callable[[csr_matrix], None]:
+    return lambda matrix: setattr(matrix, name, np.array(values, dtype=dtype))
+
+
+DAMAGE = {
+    "an index below 0": with_array("indices", 0, -1, 1),
+    "an index beyond the labels": with_array("indices", 0, 2, 3),
+    "an index far beyond the labels": with_array("indices", 0, 2, 2**30),
+    "row ends that fall": with_array("indptr", 0, 3, 2),
+    "row ends beyond the indices": with_array("indptr", 0, 2, 10**6),
+    "fewer row ends than documents": with_array("indptr", 0, 3),
+    "indices that are fractions": with_array("indices", 0, 1.5, 1, dtype="float64"),
+    "data that is no number": with_array("data", 1, 1, 1, dtype="complex128"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_pecos_matrix_is_checked_before_it_is_read(tmp_path: Path, damage: str) -> None:
+    """Indices out of range ended the process, or counted from the last label."""
+    assert "a scipy sparse matrix" in refusal(pecos(tmp_path, DAMAGE[damage]), tmp_path)
+
+
+def test_a_sound_pecos_matrix_is_read(tmp_path: Path) -> None:
+    assert read(pecos(tmp_path, lambda matrix: None)).frame["labels"].to_list() == [["0", "2"], ["1"]] * 2
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{"target_ind": "0"}, {"target_ind": ["0"]}, {"target_ind": [0.0]}, {"target_ind": [True]}, {"target_ind": 0},
+     {"target_ind": [-1]}, {"title": ["x"]}, {"uid": {}}],
+)  # fmt: skip
+def test_xmc_json_values_of_another_type_are_refused_with_the_line(tmp_path: Path, entry: dict[str, Any]) -> None:
+    usual = {"uid": "u", "title": "t", "content": "c", "target_ind": [0]}
+    (tmp_path / "lbl.json").write_text('{"uid": "0", "title": "label"}\n{"uid": "1", "title": "other"}\n')
+    for short in ("trn", "tst"):
+        (tmp_path / f"{short}.json").write_text(json.dumps(usual) + "\n" + json.dumps(usual | {"uid": "v"} | entry))
+    dataset = settings.Xmc(source="xmc", path=str(tmp_path), format="xmc_json")
+    assert "trn.json, line 2" in refusal(dataset, tmp_path)
