@@ -171,6 +171,15 @@ def test_a_name_that_nothing_declares_is_refused(path: str, value: Any, message:
     assert message in str(caught.value)
 
 
+def test_a_dataset_that_no_experiment_uses_is_refused_unless_a_used_one_is_cut_from_it() -> None:
+    config = changed("datasets.theirs", {"source": "table", "path": "b.csv"})
+    with pytest.raises(InputError, match=r"datasets\.theirs: no experiment uses it"):
+        load(config)
+    config["datasets"]["part"] = {"source": "subset", "of": "theirs"}
+    config["experiments"]["more"] = config["experiments"]["own"] | {"dataset": "part"}
+    assert load(config).whole("part") == "theirs"
+
+
 def test_all_faults_come_in_one_error() -> None:
     config = changed("relevance.k", 0)
     config["finetunings"]["focal"] |= {"gama": 1, "epochs": 0}

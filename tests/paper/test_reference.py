@@ -51,7 +51,7 @@ def test_schema_accepts_the_shipped_configs_and_refuses_a_misspelt_key():
         for path in CONFIG.glob("*.yaml")
         if path.stem != "schema"
     }
-    assert shipped.keys() == {"config", "miniature", "open", "paper", "when"}
+    assert shipped.keys() == {"config", "miniature", "open", "own", "paper", "when"}
     overlay = shipped.pop("miniature")
     shipped["miniature"] = copy.deepcopy(shipped["paper"])
     update_config(shipped["miniature"], overlay)  # as Snakemake lays one config file over another

@@ -1,0 +1,99 @@
+"""A table of one's own: what README.md says works as it stands, and what looks wrong is said on the screen."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "config" / "own.yaml"
+
+
+def printed_commands() -> list[str]:
+    """The Snakemake commands of the README's section on own labels."""
+    section = (ROOT / "README.md").read_text("utf-8").split("## Your own labels")[1].split("\n## ")[0]
+    return re.findall(r"^ {7}\.venv/bin/(snakemake .*)$", section, re.MULTILINE)
+
+
+def follow(command: str, folder: Path, *more: str) -> str:
+    """Run a printed command, from the root of the repository, with its files in `folder`; what it says."""
+    _, *arguments = shlex.split(command)
+    places = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
+    run = subprocess.run(
+        [sys.executable, "-m", "snakemake", *places, *more, *arguments], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout[-3000:]
+    return run.stdout
+
+
+def write_table(folder: Path, **columns: list[str]) -> None:
+    """160 documents with one to three of twelve labels, each announced by a word."""
+    random = np.random.default_rng(0)
+    own = [random.choice(12, random.integers(1, 4), replace=False) for _ in range(160)]
+    texts = [" ".join([*(f"sign{label}" for label in labels), *(f"word{i}" for i in random.integers(0, 200, 25))])
+             for labels in own]  # fmt: skip
+    table = pl.DataFrame({"id": [f"d{i}" for i in range(160)], "text": texts, **columns})
+    labels = pl.Series("labels", [";".join(f"L{label}" for label in labels) for labels in own])
+    (folder / "data").mkdir()
+    table.with_columns(labels).write_csv(folder / "data" / "mine.csv")
+
+
+def test_the_readme_plans_jobs_on_the_own_table_and_on_nothing_else(tmp_path):
+    write_table(tmp_path)
+    plan, everything = printed_commands()
+    follow(plan, tmp_path)
+    assert "| mine |" in (tmp_path / "results/paper/plan.md").read_text("utf-8")
+    said = follow(everything, tmp_path, "--dry-run")
+    assert set(re.findall(r"results/corpus/(\w+)", said)) == {"mine"}
+    assert "synthetic" not in said
+
+
+@pytest.mark.slow
+def test_the_readme_ends_with_a_report_of_the_own_table(tmp_path):
+    write_table(tmp_path)
+    follow(printed_commands()[1], tmp_path)
+    table = pl.read_csv(tmp_path / "results/paper/mine/tables/ablation.csv")
+    assert len(table) >= 5
+    assert (tmp_path / "results/paper/mine/report.html").is_file()
+
+
+def test_the_job_of_a_corpus_says_its_warnings_on_the_screen(tmp_path):
+    write_table(tmp_path, split=["train"] * 100 + ["val"] * 20 + ["test"] * 40)
+    said = follow("snakemake --cores 1 results/corpus/mine/statistics.json --configfile config/own.yaml", tmp_path)
+    assert re.search(r"^\S+ warning: data/mine\.csv: the column split is not read", said, re.MULTILINE)
+
+
+def test_2e_3_is_a_number_for_every_check_of_a_config(tmp_path):
+    """YAML takes it for a word, as there is no dot."""
+    write_table(tmp_path)
+    text = SHIPPED.read_text("utf-8").replace("2.0e-3", "2e-3")
+    assert yaml.safe_load(text)["finetunings"]["focal"]["learning_rate"] == "2e-3"
+    (tmp_path / "own.yaml").write_text(text, encoding="utf-8")
+    both = {}
+    for name, config in {"word": tmp_path / "own.yaml", "number": SHIPPED}.items():
+        shutil.rmtree(tmp_path / "results", ignore_errors=True)
+        follow(f"snakemake --cores 1 --dry-run --configfile {config}", tmp_path)
+        both[name] = {file.name for file in (tmp_path / "results/settings").iterdir()}
+    assert both["word"] == both["number"]
+
+
+def test_no_printed_command_has_a_target_behind_its_config():
+    """`--configfile` takes every word after it for a file."""
+    files = [ROOT / "Makefile", ROOT / "Snakefile", *ROOT.glob("*.md")]
+    files += [*ROOT.glob("docs/*.md"), *ROOT.glob("slurm/*"), *ROOT.glob("config/*.yaml")]
+    wrong = [
+        f"{file.name}: {found}"
+        for file in files
+        if file.is_file()
+        for found in re.findall(r"--configfile (?:\S+\.yaml )+[a-z]\w*\b(?!\.yaml|/).*", file.read_text("utf-8"))
+        if not re.match(r"--configfile (\S+\.yaml )+ ", found)
+    ]
+    assert wrong == []
