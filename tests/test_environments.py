@@ -1,19 +1,32 @@
 """The ways to get the environment onto a machine: one Python, one set of pins, and a job that needs no activation."""
 
+import ast
 import json
 import platform
 import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 RECIPE = (ROOT / "envs" / "Containerfile").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PACKAGE = PROJECT["project"]
+EXTRAS_OF_MODULES = {
+    "paper/": {"paper"},
+    "model/experts.py": {"quantisation"},
+    "evaluation/baselines_linear.py": {"baselines"},
+}
+"""What may import the packages of which extra, by how its path starts."""
+OWNERS = packages_distributions()
 STEPS = re.findall(r"^(FROM|ARG|WORKDIR|RUN|COPY|CMD) (.*)$", RECIPE, re.MULTILINE)
 
 
@@ -27,8 +40,63 @@ def lock(name: str) -> list[str]:
     return [line for line in lines if line]
 
 
+def names(requirements: list[str]) -> set[str]:
+    return {canonicalize_name(Requirement(line).name) for line in requirements} - {PACKAGE["name"]}
+
+
+def imported(file: Path) -> set[str]:
+    """The distributions that a file imports, inside functions too; none for what comes with Python."""
+    modules: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules.add(node.module)
+    others = {module.split(".")[0] for module in modules} - {*sys.stdlib_module_names, "plant"}
+    return {canonicalize_name(OWNERS.get(module, [module])[0]) for module in others}
+
+
+def test_every_pin_is_in_the_range_of_the_package_and_no_range_is_a_pin():
+    pins = {canonicalize_name(name): pin for name, pin in (line.split("==") for line in lock("cpu.txt"))}
+    extras = [line for group in PACKAGE["optional-dependencies"].values() for line in group]
+    ranges = list(map(Requirement, [*PACKAGE["dependencies"], *extras, *PROJECT["build-system"]["requires"]]))
+    own = [wanted for wanted in ranges if wanted.name == PACKAGE["name"]]
+    assert {extra for wanted in own for extra in wanted.extras} <= PACKAGE["optional-dependencies"].keys()
+    foreign = [wanted for wanted in ranges if wanted not in own]
+    assert [str(wanted) for wanted in foreign if pins[canonicalize_name(wanted.name)] not in wanted.specifier] == []
+    bounds = {str(wanted): {bound.operator for bound in wanted.specifier} for wanted in foreign}
+    open_above = {wanted for wanted, operators in bounds.items() if operators != {">=", "<"}}
+    assert open_above == set(PROJECT["build-system"]["requires"])
+
+
+def test_every_import_of_the_library_is_declared_where_it_is_needed():
+    """The dependencies are enough for every module but those of `EXTRAS_OF_MODULES`."""
+    extras = {name: names(group) for name, group in PACKAGE["optional-dependencies"].items()}
+    missing = {}
+    for file in sorted((ROOT / "src" / "plant").rglob("*.py")):
+        place = file.relative_to(ROOT / "src" / "plant").as_posix()
+        of = [extras[extra] for start, group in EXTRAS_OF_MODULES.items() if place.startswith(start) for extra in group]
+        if more := imported(file) - names(PACKAGE["dependencies"]).union(*of):
+            missing[place] = more
+    assert missing == {"pretraining/pairwise_triton.py": {"triton"}}, "Triton comes with torch, where there is CUDA"
+    assert re.search(r"^triton==.*# via torch$", (ROOT / "envs" / "cuda.txt").read_text("utf-8"), re.MULTILINE)
+
+
+def test_nothing_is_declared_that_nobody_uses():
+    """Used is what the library imports; of the extras of the pipeline what its files import or start."""
+    library = set().union(*(imported(file) for file in (ROOT / "src").rglob("*.py")))
+    extras = {name: names(group) for name, group in PACKAGE["optional-dependencies"].items()}
+    started = {"workflow": {"accelerate", "snakemake"}, "slurm": {"snakemake-executor-plugin-slurm"}}
+    assert {name: found for name, found in extras.items() if name in started} == started
+    declared = names(PACKAGE["dependencies"]).union(*(extras[name] for name in extras.keys() - started.keys()))
+    assert declared - library == set()
+    assert "from snakemake" in (ROOT / "Snakefile").read_text("utf-8")
+    assert "accelerate launch" in (ROOT / "workflow" / "rules" / "common.smk").read_text("utf-8")
+    assert re.search("^executor: slurm$", (ROOT / "slurm" / "profile.yaml").read_text("utf-8"), re.MULTILINE)
+
+
 def test_conda_and_container_have_a_python_that_the_package_accepts():
-    accepted = SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["requires-python"])
+    accepted = SpecifierSet(PACKAGE["requires-python"])
     conda = yaml.safe_load((ROOT / "envs" / "plant.yaml").read_text("utf-8"))["dependencies"]
     (python,) = (entry.removeprefix("python=") for entry in conda if str(entry).startswith("python="))
     (image,) = steps("FROM")
