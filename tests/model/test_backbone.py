@@ -67,6 +67,26 @@ def test_lora_adapts_every_projection_of_the_list_and_nothing_else_trains(backbo
     assert all(p.grad is not None for n, p in backbone.named_parameters() if "lora_B" in n)
 
 
+@pytest.mark.parametrize(("rank", "alpha", "factor"), [(16, 32.0, 2.0), (16, 512.0, 32.0), (4, 32.0, 8.0)])
+def test_the_update_of_lora_is_alpha_over_rank_times_its_product(backbone_folder, tiny, rank, alpha, factor):
+    settings = tiny(adapter="lora", lora={"rank": rank, "alpha": alpha, "dropout": 0})
+    layer = load_backbone(settings, backbone_folder(settings)).eval().model.base_model.layers[0].self_attn.q_proj
+    down, up = layer.lora_A["default"].weight, torch.nn.init.normal_(layer.lora_B["default"].weight)
+    states = torch.randn(3, layer.in_features)
+    expected = layer.base_layer(states) + factor * states @ down.T @ up.T
+    torch.testing.assert_close(layer(states), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("precision", "kind"), [("bf16", torch.bfloat16), ("fp16", torch.float16)])
+def test_precision_is_the_type_of_products_and_states_stay_single(backbone_folder, tiny, precision, kind):
+    settings = tiny(precision=precision)
+    backbone = load_backbone(settings, backbone_folder(settings)).eval()
+    seen = []
+    backbone.model.layers[0].self_attn.q_proj.register_forward_hook(lambda *call: seen.append(call[2].dtype))
+    assert backbone(*documents()).dtype == torch.float32
+    assert seen == [kind]
+
+
 def test_lora_targets_that_match_nothing_are_refused(backbone_folder, tiny):
     settings = tiny(adapter="lora", lora={"targets": ["q_proj", "qury_proj"]})
     with pytest.raises(InputError, match="qury_proj"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -49,6 +50,13 @@ def test_every_explanation_has_something_to_explain() -> None:
 
 def test_every_finding_names_its_cells() -> None:
     assert all(finding.cells and finding.text and finding.severity in SEVERITIES for finding in RESULT.findings)
+
+
+def test_the_finding_on_few_documents_cites_the_choice_with_the_key_for_both_readings() -> None:
+    (text,) = (entry.text for entry in ENTRIES if entry.id == "A25")
+    (number,) = re.findall(r"choice (C\d\d)", text)
+    (page,) = (ROOT / "docs" / "choices").glob(f"{number}-*.md")
+    assert "`datasets.<name>.unlabelled`" in page.read_text(encoding="utf-8")
 
 
 def test_the_page_counts_what_was_checked_and_what_holds() -> None:

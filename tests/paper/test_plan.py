@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,29 @@ def test_tokens_are_cut_at_max_tokens():
     datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "tokens": 9_000}}}
     rows = build_plan(make_settings(datasets=datasets, backbones={"mistral_7b": {**MISTRAL, "max_tokens": 4096}})).rows
     assert {row.tokens for row in rows if row.rule == "pretrain"} == {4096}
+
+
+@cache
+def grid() -> Settings:
+    return load(yaml.safe_load((ROOT / "config" / "paper.yaml").read_text(encoding="utf-8")))
+
+
+def test_all_backbones_of_the_grid_read_the_same_text_but_the_one_that_does_not_fit():
+    used = {experiment.backbone for experiment in grid().experiments.values()}
+    read = {name: (grid().backbones[name].max_tokens, grid().backbones[name].chunk_tokens) for name in used}
+    assert read.pop("deepseek_v3") == (3000, 3000)
+    assert len(read) == 3
+    assert set(read.values()) == {(4000, 4000)}
+
+
+def test_the_grid_ablates_the_labels_of_stage_1_and_goes_beyond_its_ten_epochs():
+    variants = [grid().variants[name] for name in grid().experiments["mimic4_full_llama3"].variants]
+    recipes = {variant.pretraining: grid().pretrainings.get(variant.pretraining) for variant in variants}
+    assert {name for name, recipe in recipes.items() if recipe is not None and recipe.negatives is None} == {
+        "all_labels"
+    }
+    after = {(variant.pretraining, variant.pretraining_epoch) for variant in variants if variant.pretraining_epoch}
+    assert after == {("plant", epoch) for epoch in range(1, 11)} | {("plant_20_epochs", 15), ("plant_20_epochs", 20)}
 
 
 def test_parameters_of_the_config_take_the_place_of_the_derived_ones():

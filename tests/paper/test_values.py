@@ -51,6 +51,14 @@ def test_every_number_of_a_table_is_transcribed(item: str) -> None:
     assert sum(cell.low is not None for cell in cells) == GAINS[item] - without
 
 
+def test_the_drops_of_ablation_8_are_transcribed_as_negative_numbers_of_one_epoch() -> None:
+    """Section 4 (8): nDCG@k -0.24, macro-F1 -2.4, P@15 -2.6 of 1 epoch against 10."""
+    drops = VALUES.within("F4/mimic3_full_and_mimic4_full/1 epoch")
+    assert {name: str(cell.value) for name, cell in drops.items()} == {
+        "ndcg@k_drop": "-0.24", "macro_f1_drop": "-2.4", "p@15_drop": "-2.6",
+    }  # fmt: skip
+
+
 def test_every_cell_says_where_it_comes_from() -> None:
     for cell in VALUES.cells.values():
         assert cell.item and cell.row and cell.column and cell.dataset and cell.system

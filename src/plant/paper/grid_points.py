@@ -20,7 +20,14 @@ LABEL_SCHEMA = pl.Schema(
     {"system": pl.String(), "label": pl.String(), "n_train": pl.Int64(), "f1": pl.Float64()}
 )  # fmt: skip
 EPOCH_SCHEMA = pl.Schema(
-    {"variant": pl.String(), "epoch": pl.Int64(), "seed": pl.Int64(), "ndcg": pl.Float64(), "value": pl.Float64()}
+    {
+        "variant": pl.String(),
+        "recipe": pl.String(),
+        "epoch": pl.Int64(),
+        "seed": pl.Int64(),
+        "ndcg": pl.Float64(),
+        "value": pl.Float64(),
+    }
 )
 SIZE_SCHEMA = pl.Schema(
     {
@@ -79,11 +86,11 @@ def epoch_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points
     """Stage 1 nDCG@k after each epoch against a metric after Stage 2 (figures 3 left and 4), a row a variant and seed.
 
     Variants are those with `pretraining_epoch`; nDCG@k is that of the validation split (column ndcg_val of the history
-    of the Stage 1 run), a fraction; the metric is in percent.
+    of the Stage 1 run), a fraction; the metric is in percent. Epochs of one recipe are those of one run.
     """
     settings = grid.settings
     names = [name for name, recipe in settings.variants.items() if recipe.pretraining_epoch is not None]
-    rows: list[tuple[str, int, int, float, float]] = []
+    rows: list[tuple[str, str, int, int, float, float]] = []
     missing: dict[str, None] = {} if names else {"no variant of this config has `pretraining_epoch`": None}
     to_run: dict[str, None] = {}
     for name in names:
@@ -102,7 +109,7 @@ def epoch_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points
         both = sorted(values.keys() & reached.keys())
         if not both:
             to_run[found.name] = None
-        rows += [(name, epoch, seed, reached[seed], 100 * values[seed]) for seed in both]
+        rows += [(name, recipe.pretraining, epoch, seed, reached[seed], 100 * values[seed]) for seed in both]
     data = pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row").sort("epoch", "seed")
     return Points(data, tuple(missing), tuple(to_run), grid.is_stand_in(dataset))
 

@@ -58,7 +58,7 @@ class Cleaning(Frozen):
 
     style: Literal["edin", "caml", "raw"] = "raw"
     """edin: lower case, non-alphanumerics to spaces, free-standing numbers dropped; caml: word tokens, lower
-    case, purely numeric tokens dropped (what the paper describes, appendix C); raw: as it is."""
+    case, purely numeric tokens dropped (what appendix C describes, choice C31); raw: as it is."""
     max_words: Positive | None = None
     """Words kept from the start of a document (edin 4000, caml 2500)."""
 

@@ -15,7 +15,7 @@ class Lora(Frozen):
     rank: Positive = 16
     """r of the low-rank update (appendix A)."""
     alpha: Rate = 32.0
-    """Scaling factor of the update (appendix A)."""
+    """The update is multiplied by alpha / rank (appendix A, choice C32)."""
     dropout: Fraction = 0.05
     """On the update's input (appendix A)."""
     targets: Some[str] | None = None
@@ -47,7 +47,7 @@ class _Network(_Tokens):
     quantization: Literal["none", "nf4"] = "none"
     """nf4: 4-bit NormalFloat with double quantisation (appendix A). Runs on CPU too."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Autocast type of the forward pass; states and losses stay fp32."""
+    """Autocast type of the forward pass; states and losses stay fp32 (choice C33)."""
     gradient_checkpointing: bool = False
     """Activations are computed again in the backward pass: less memory, more time (appendix A: on)."""
     cache_features: bool = False

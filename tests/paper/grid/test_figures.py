@@ -12,9 +12,10 @@ from PIL import Image
 
 from plant.files import read_json
 from plant.paper.figures.grid import BANNER, grid_figure
+from plant.paper.figures.grid_curves import draw_epochs
 from plant.paper.figures.grid_rare import frequency_groups
 from plant.paper.figures.style import look, save
-from plant.paper.grid_points import epoch_points, label_points, size_points
+from plant.paper.grid_points import EPOCH_SCHEMA, Points, epoch_points, label_points, size_points
 from plant.paper.values import load_values
 
 VALUES = load_values()
@@ -46,6 +47,18 @@ def test_epoch_points_pair_ndcg_of_that_epoch_with_the_score_of_that_variant(wor
         assert row["ndcg"] == history.get_column("ndcg_val")[row["epoch"] - 1]
         folder = inputs.evaluations[f"plant_{row['epoch']}_epochs"][row["seed"]]
         assert row["value"] == 100 * read_json(folder / "metrics.json")["macro_f1_all"]
+
+
+def test_epochs_of_different_runs_of_stage_1_are_not_joined_by_a_line():
+    runs = {"ten": ([1, 2], [0.6, 0.7], [20.0, 21.0]), "twenty": ([15, 20], [0.9, 0.8], [23.0, 22.0])}
+    rows = [("plant", name, epoch, 0, x, y) for name, run in runs.items() for epoch, x, y in zip(*run, strict=True)]
+    points = Points(pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row"))
+    axes = mpl.figure.Figure().add_subplot()
+    draw_epochs(axes, points, VALUES, ("mimic4_full", "no such backbone"), "macro_f1_all")
+    joined = [line for line in axes.get_lines() if line.get_linestyle() == "-" and line.get_marker() == "o"]
+    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in joined] == [
+        (x, y) for _, x, y in runs.values()
+    ]
 
 
 def test_size_points_are_the_sweep_and_the_whole_dataset(complete):

@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 
 def draw_epochs(axes: Axes, points: Points, values: Values, pair: Pair, metric: str) -> None:
-    """Stage 1 nDCG@k against a metric after Stage 2: small points are seeds, the line joins the means of the epochs.
+    """Stage 1 nDCG@k against a metric after Stage 2: points are seeds, a line joins the means of one recipe.
 
     Args:
         axes: to draw on.
@@ -44,11 +44,12 @@ def draw_epochs(axes: Axes, points: Points, values: Values, pair: Pair, metric: 
     colour = KIND_COLOURS["planted"]
     data = points.data
     axes.plot(data.get_column("ndcg"), data.get_column("value"), "o", color=colour, markersize=3, alpha=0.4, mew=0)
-    means = data.group_by("epoch").agg(pl.col("ndcg", "value").mean()).sort("epoch")
-    axes.plot(means.get_column("ndcg"), means.get_column("value"), "o", linestyle="solid", color=colour, mec="white")
     axes.margins(x=0.1, y=0.18)
-    for epoch, x, y in means.iter_rows():
-        axes.annotate(str(epoch), (x, y), (0, 4), textcoords="offset points", ha="center", fontsize=6, color=colour)
+    for _, run in data.group_by("recipe", maintain_order=True):
+        means = run.group_by("epoch").agg(pl.col("ndcg", "value").mean()).sort("epoch")
+        axes.plot(means.get_column("ndcg"), means.get_column("value"), "o-", color=colour, mec="white")
+        for epoch, x, y in means.iter_rows():
+            axes.annotate(str(epoch), (x, y), (0, 4), textcoords="offset points", ha="center", fontsize=6, color=colour)
     _paper_epochs(axes, values, pair, metric)
     axes.set_xlabel("nDCG@k after Stage 1 (validation)")
     axes.set_ylabel(f"{metric_title(metric)}, test, ×100")
