@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from math import comb
 from pathlib import Path
 
 import polars as pl
@@ -57,6 +58,50 @@ def test_the_finding_on_few_documents_cites_the_choice_with_the_key_for_both_rea
     (number,) = re.findall(r"choice (C\d\d)", text)
     (page,) = (ROOT / "docs" / "choices").glob(f"{number}-*.md")
     assert "`datasets.<name>.unlabelled`" in page.read_text(encoding="utf-8")
+
+
+def test_last_digits_are_counted_and_judged_as_a_plain_sum_over_the_printed_text_says() -> None:
+    """Groups by place instead of by property, digits from the text, tails of the binomial added up term by term."""
+    few = [f"T11/{part}/{row}" for part in ("mimic3_few", "mimic3_rare50")
+           for row in ("Tr-EHR", "CoRelation", "PLM-CA", "GKI-ICD")]  # fmt: skip
+    groups = {
+        "ablations of Table 12": [f"T12/{part}" for part in ("mimic3_full", "mimic4_full")],
+        "four rows added to Table 11": few,
+        "quoted rows of Table 10": [f"T10/{part}" for part in ("mimic3_full", "mimic3_top50")],
+        "Table 2 of the earlier version": ["awd-T2/mimic3_full"],
+    }
+    (text,) = (entry.text for entry in ENTRIES if entry.id == "A38")
+    checks = {check.key: check for check in RESULT.checks}
+    for name, places in groups.items():
+        cells = [cell for place in places for cell in VALUES.within(place).values()]
+        left_out = {"T12": "PLANT (full setup)", "T10": "PLANT (Ours)"}
+        printed = [str(cell.value) for cell in cells if cell.row != left_out.get(cell.item)]
+        many, n = sum(number[-1] in "05" for number in printed), len(printed)
+        tail = sum(comb(n, k) * 4 ** (n - k) for k in range(many, n + 1)) / 5**n
+        check = checks[f"last-digit:{name}"]
+        assert check.found == f"{many} of {n} (p = {tail:.2g})"
+        assert check.holds == (tail >= 0.001)
+        assert f"{many} of {n}" in " ".join(text.split())
+
+
+def test_every_count_of_last_digits_in_the_words_is_the_one_of_the_checks() -> None:
+    (text,) = (" ".join(entry.text.split()) for entry in ENTRIES if entry.id == "A38")
+    found = [check for check in RESULT.checks if check.relation == "last-digit"]
+    counts = [check.found.partition(" (")[0] for check in found]
+    assert sorted(re.findall(r"\d+ of \d+", text)) == sorted(counts)
+    assert all(check.found.replace(" (", ", ").rstrip(")").split(", ")[1] in text for check in found if check.holds)
+
+
+def test_one_pair_of_a_quoted_row_and_a_backbone_shares_both_aucs() -> None:
+    def aucs(place: str) -> set[tuple[str, str, str]]:
+        cells = VALUES.within(place).values()
+        rows = {cell.row for cell in cells if "PLANT" not in cell.row and cell.system != "average_gain"}
+        return {(row, *(str(VALUES.number(f"{place}/{row}/{m}")) for m in ("macro_auc", "micro_auc"))) for row in rows}
+
+    pairs = [(first, second) for first in aucs("T3/mimic4_full") for second in aucs("T2/mimic4_full")]
+    assert len(pairs) == 16
+    equal = [(first[0], second[0]) for first, second in pairs if first[1:] == second[1:]]
+    assert equal == [("GPT-4 Zero-Shot", "LLaMA3-8B")]
 
 
 def test_the_page_counts_what_was_checked_and_what_holds() -> None:

@@ -22,13 +22,14 @@ from plant.settings.base import Frozen
 
 EXPLANATIONS = Path(__file__).with_name("audit.yaml")
 
-Severity = Literal["contradiction", "unsupported", "convention", "rounding"]
+Severity = Literal["contradiction", "unsupported", "convention", "pattern", "rounding"]
 Basis = Literal["paper", "versions", "published", "code"]
 
 SEVERITIES: dict[Severity, str] = {
     "contradiction": "Printed numbers or statements that exclude one another",
     "unsupported": "Claims that nothing printed bears out",
     "convention": "Numbers of different definitions side by side",
+    "pattern": "Digits that chance alone seldom gives",
     "rounding": "Differences of the last digit",
 }
 BASES: dict[Basis, str] = {
@@ -189,8 +190,9 @@ calling two numbers a contradiction says nothing about how it came about.
 {cells} numbers are transcribed ({llm} of the LLM version, {awd} of the earlier one). **{checked} relations were
 checked, {held} hold.** The {failed} that fail, and what reading alone turns up, make {findings} findings:
 {by_severity}.
-A relation holds if unrounded numbers exist that satisfy it and are printed as in the paper. A cell is written
-item/dataset/row/column: T9 is Table 9, F2 Figure 2, S4 section 4, AC appendix C, awd-T2 Table 2 of the earlier version.
+A relation holds if unrounded numbers exist that satisfy it and are printed as in the paper; that of last digits holds
+if chance explains their count. A cell is written item/dataset/row/column: T9 is Table 9, F2 Figure 2, S4 section 4,
+AC appendix C, awd-T2 Table 2 of the earlier version.
 
 ## What was checked
 """

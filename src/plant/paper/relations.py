@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
+from scipy.stats import binomtest
+
 from plant.paper import identities
 from plant.paper.identities import Check, check
 from plant.paper.values import AVERAGE, BEST, Cell, Claim, Pair, Values, half_unit
@@ -149,6 +151,36 @@ def claims(values: Values) -> Iterator[Check]:
         yield Check("claim", f"claim:{claim.id}", claim.of, f"{float(expected):.5g}", says, holds)
 
 
+ADDED_TO_FEW = ("Tr-EHR", "CoRelation", "PLM-CA", "GKI-ICD")
+"""Systems of Table 11 that the earlier version's tables of rare labels do not have."""
+LEAST_CHANCE = 0.001
+"""Below it a count of last digits is reported."""
+DIGITS: Mapping[str, Callable[[Cell], bool]] = {
+    "ablations of Table 12": lambda cell: cell.item == "T12" and cell.gain is not None,
+    "four rows added to Table 11": lambda cell: cell.item == "T11" and cell.row in ADDED_TO_FEW,
+    "other quoted rows of Table 11": lambda cell: (
+        cell.item == "T11" and cell.origin == "quoted" and cell.row not in ADDED_TO_FEW
+    ),
+    "backbones alone in Table 9": lambda cell: cell.item == "T9" and cell.system == "single_stage",
+    "backbones with PLANT in Table 9": lambda cell: cell.item == "T9" and cell.system == "plant",
+    "quoted rows of Table 10": lambda cell: cell.item == "T10" and cell.origin == "quoted",
+    "Table 2 of the earlier version": lambda cell: cell.item == "awd-T2",
+}
+"""Groups of measured values, all with one decimal: which cells belong to one."""
+
+
+def last_digits(values: Values) -> Iterator[Check]:
+    """The last digit is 0 or 5 in a fifth of a group's values (one-sided exact binomial test, p of .001 or more)."""
+    for name, belongs in DIGITS.items():
+        cells = [cell for cell in values.cells.values() if belongs(cell)]
+        round_ones = sum(cell.value.as_tuple().digits[-1] in {0, 5} for cell in cells)
+        chance = binomtest(round_ones, len(cells), 0.2, alternative="greater").pvalue
+        found = f"{round_ones} of {len(cells)} (p = {chance:.2g})"
+        keys = tuple(cell.key for cell in cells)
+        expected = f"{len(cells) / 5:.1f} of {len(cells)}"
+        yield check("last-digit", name, keys, expected, found, holds=chance >= LEAST_CHANCE)
+
+
 RELATIONS: Mapping[str, Callable[[Values], Iterator[Check]]] = {
     "gain": gains,
     "interval": intervals,
@@ -168,6 +200,7 @@ RELATIONS: Mapping[str, Callable[[Values], Iterator[Check]]] = {
     "split": identities.splits,
     "words": identities.words_per_document,
     "per-label": identities.documents_per_label,
+    "last-digit": last_digits,
 }
 """Kind of relation -> function that checks it wherever it applies."""
 
