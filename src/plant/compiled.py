@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -14,6 +16,9 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     numba looks for a place to write in this order: `NUMBA_CACHE_DIR`, `__pycache__` beside the source, the user's
     cache folder. In an installation that is read only (a container, say) and without a home it finds none, and its own
     `cache=True` fails at import; here each process then compiles anew, which takes a few seconds.
+
+    What is kept is pickled, and reading a pickle runs what its writer put there. So a folder is used only if it belongs
+    to the user and not everybody may write to it; else the loop is compiled in memory.
 
     Args:
         options: of `numba.njit`, such as fastmath or inline.
@@ -27,10 +32,17 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
-            return numba.njit(cache=True, **options)(function)
+            compiled = numba.njit(cache=True, **options)(function)
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
             return numba.njit(**options)(function)
+        return compiled if is_own(Path(compiled.stats.cache_path)) else numba.njit(**options)(function)
 
     return decorate
+
+
+def is_own(folder: Path) -> bool:
+    """Whether a folder belongs to the user and is not open to everybody's writing; the group is the user's affair."""
+    kept = folder.stat()
+    return kept.st_uid == os.getuid() and not kept.st_mode & 0o002

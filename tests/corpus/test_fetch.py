@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import tarfile
 import threading
 import zipfile
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from pydantic import ValidationError
 
 from plant.corpus.fetch import fetch
 from plant.errors import InputError
@@ -57,7 +59,8 @@ def home() -> Iterator[str]:
 
 
 def download(url: str, **more: object) -> Download:
-    return Download.model_validate({"url": url, "path": "unused"} | more)
+    known = {"sha256": hashlib.sha256(CONTENT).hexdigest()} if url.startswith("http://") else {}
+    return Download.model_validate({"url": url, "path": "unused"} | known | more)
 
 
 def nothing_left(folder: Path) -> bool:
@@ -76,11 +79,36 @@ def test_a_file_comes_whole_and_is_noted_with_its_source(home: str, tmp_path: Pa
     assert {file.name for file in target.parent.iterdir()} == {"file.bin", "file.bin.source.json"}
 
 
-def test_without_a_known_checksum_the_one_that_came_is_noted(tmp_path: Path) -> None:
+def test_without_a_known_checksum_the_one_that_came_is_noted_and_asked_to_be_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "home").write_bytes(CONTENT)
     fetch(download((tmp_path / "home").as_uri()), tmp_path / "out" / "file")
     note = json.loads((tmp_path / "out/file.source.json").read_text())
-    assert (note["sha256"], note["checked"]) == (hashlib.sha256(CONTENT).hexdigest(), False)
+    sha256 = hashlib.sha256(CONTENT).hexdigest()
+    assert (note["sha256"], note["checked"]) == (sha256, False)
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert f"Record what came in the config, under `downloads`: sha256: {sha256}" in warning
+    caplog.clear()
+    fetch(download((tmp_path / "home").as_uri(), sha256=sha256), tmp_path / "out" / "again")
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+def test_an_address_that_can_be_changed_on_the_way_needs_a_checksum(scheme: str) -> None:
+    entry = {"url": f"{scheme}://example.org/file", "path": "unused"}
+    with pytest.raises(ValidationError, match="https://, or a sha256"):
+        Download.model_validate(entry)
+    assert Download.model_validate(entry | {"sha256": "0" * 64}).url == entry["url"]
+
+
+@pytest.mark.parametrize("config", ["config", "open", "paper", "when"])
+def test_every_shipped_download_is_https_and_says_where_its_checksum_is_missing(config: str) -> None:
+    text = (Path(__file__).parents[2] / "config" / f"{config}.yaml").read_text(encoding="utf-8")
+    entries = re.findall(r"^( *#.*\n)?  (\w+):.*\n((?:    .*\n)+)", text.partition("datasets:\n")[0], re.MULTILINE)
+    bare = {name: body for _, name, body in entries if "url:" in body and "sha256: " not in body}
+    assert all("url: https://" in body for _, _, body in entries if "url:" in body)
+    assert {name for name, body in bare.items() if "# sha256 is not known" not in body} == set()
 
 
 @pytest.mark.parametrize("unpack", [False, True])

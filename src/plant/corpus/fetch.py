@@ -31,7 +31,8 @@ def fetch(download: Download, target: Path) -> None:
 
     What is already there is left alone, whatever it is: nothing is fetched twice. A file is written in one step,
     after its checksum was found right; an archive's folder likewise, after all of it was unpacked. The note is
-    `<target>.source.json`: url, sha256 of what came, its size, the date, the licence.
+    `<target>.source.json`: url, sha256 of what came, its size, the date, the licence. Where the config has no checksum,
+    a warning names the one that came.
 
     Args:
         download: an entry of the config's `downloads`.
@@ -58,6 +59,10 @@ def fetch(download: Download, target: Path) -> None:
                 archive.unlink(missing_ok=True)
         else:
             size, sha256 = _transfer(download, partial, target)
+    if download.sha256 is None:
+        log.warning(
+            "%s: unchecked. Record what came in the config, under `downloads`: sha256: %s", download.url, sha256
+        )
     note = {"url": download.url, "sha256": sha256, "bytes": size, "licence": download.licence}
     date = datetime.now(UTC).isoformat(timespec="seconds")
     write_json(target.with_name(f"{target.name}.source.json"), note | {"checked": bool(download.sha256), "date": date})

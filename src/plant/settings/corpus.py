@@ -13,15 +13,22 @@ class Download(Frozen):
     """A public file that a rule fetches where it is missing. Nothing under credentials is ever fetched."""
 
     url: str
-    """Where it lies (https://, http://, ftp:// or file://)."""
+    """Where it lies: https:// or file://; http:// or ftp:// only with `sha256`, as anybody on the way can change it."""
     path: str
     """Where it is put; a dataset that names this path, or one above or below it, waits for it."""
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
-    """Of the file as it is downloaded. None: not known to this project; what came is recorded beside the file."""
+    """Of the file as it is downloaded. None: not known to this project; what came is recorded beside the file, and
+    a warning asks to record it here."""
     unpack: bool = False
     """The file is an archive (zip, tar) and `path` the folder that it is unpacked into."""
     licence: str | None = None
     """As the source names it; printed when it is fetched."""
+
+    @model_validator(mode="after")
+    def _cannot_be_changed_on_the_way(self) -> Download:
+        if self.url.startswith(("http://", "ftp://")) and self.sha256 is None:
+            raise ValueError("url: expected https://, or a sha256 beside an address that anybody on the way can change")
+        return self
 
 
 class Split(Frozen):
