@@ -387,17 +387,3 @@ def start_without_stage_1(wildcards):
 def options(wildcards, input, *names):
     """`--name file` for those of the names that the job has as input."""
     return " ".join(f"--{name} {shlex.quote(input[name])}" for name in names if name in input.keys())
-
-
-def experiment_labels(wildcards):
-    return f"{R}/corpus/{SETTINGS.experiments[wildcards.experiment].dataset}/labels.parquet"
-
-
-def statistics_params(wildcards):
-    return section(
-        SETTINGS.experiments[wildcards.experiment].dataset,
-        evaluation=SETTINGS.evaluation,
-        statistics=SETTINGS.statistics,
-        systems=system_map(wildcards.experiment),
-        reference=SETTINGS.experiments[wildcards.experiment].reference,
-    )

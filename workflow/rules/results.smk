@@ -259,3 +259,17 @@ def tuning_settings(wildcards):
         runs=plant_settings.runs_of_arms(SETTINGS, wildcards.tuning),
         also=plant_settings.further_runs(SETTINGS, wildcards.tuning),
     )
+
+
+def experiment_labels(wildcards):
+    return f"{R}/corpus/{SETTINGS.experiments[wildcards.experiment].dataset}/labels.parquet"
+
+
+def statistics_params(wildcards):
+    return section(
+        SETTINGS.experiments[wildcards.experiment].dataset,
+        evaluation=SETTINGS.evaluation,
+        statistics=SETTINGS.statistics,
+        systems=system_map(wildcards.experiment),
+        reference=SETTINGS.experiments[wildcards.experiment].reference,
+    )
