@@ -100,9 +100,9 @@ check: setup  ## lint, format, types, import direction, and that generated files
 	snakemake --lint
 	mypy
 	lint-imports --no-logo
-	@generated=$$(mktemp -d); trap 'rm -r $$generated' EXIT; python -m plant.reference $$generated; \
+	@generated=$$(mktemp -d); trap 'rm -r $$generated' EXIT; python -m plant.ground.reference $$generated; \
 	for file in README.md schema.yaml; do cmp -s $$generated/$$file config/$$file || { \
-	    echo "make: config/$$file is not what src/plant/settings/ says; run make schema" >&2; exit 1; \
+	    echo "make: config/$$file is not what src/plant/ground/settings/ says; run make schema" >&2; exit 1; \
 	}; done
 
 format: setup  ## put the code in the house's format
@@ -110,14 +110,14 @@ format: setup  ## put the code in the house's format
 	ruff format .
 	snakefmt Snakefile workflow
 
-schema: setup  ## write config/schema.yaml and config/README.md from src/plant/settings/
-	python -m plant.reference
+schema: setup  ## write config/schema.yaml and config/README.md from src/plant/ground/settings/
+	python -m plant.ground.reference
 
 picture: setup  ## write docs/picture.png, the picture of README.md, from the tables under docs/studies/
-	python -m plant.paper.picture
+	python -m plant.paper.studies.picture
 
 audit: setup  ## write docs/audit.md: the paper checked against itself
-	python -m plant.paper.audit
+	python -m plant.paper.audit.findings
 
 lock: setup  ## write the locks of envs/ from envs/*.in (UPGRADE=1: newest versions)
 	python envs/lock.py

@@ -20,11 +20,7 @@ ROOT = Path(__file__).parents[1]
 RECIPE = (ROOT / "envs" / "Containerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PACKAGE = PROJECT["project"]
-EXTRAS_OF_MODULES = {
-    "paper/": {"paper"},
-    "model/experts.py": {"quantisation"},
-    "evaluation/baselines_linear.py": {"baselines"},
-}
+EXTRAS_OF_MODULES = {"paper/": {"paper"}, "model/experts.py": {"quantisation"}, "baselines/linear.py": {"baselines"}}
 """What may import the packages of which extra, by how its path starts."""
 OWNERS = packages_distributions()
 STEPS = re.findall(r"^(FROM|ARG|WORKDIR|RUN|COPY|CMD) (.*)$", RECIPE, re.MULTILINE)
@@ -78,7 +74,7 @@ def test_every_import_of_the_library_is_declared_where_it_is_needed():
         of = [extras[extra] for start, group in EXTRAS_OF_MODULES.items() if place.startswith(start) for extra in group]
         if more := imported(file) - names(PACKAGE["dependencies"]).union(*of):
             missing[place] = more
-    assert missing == {"pretraining/pairwise_triton.py": {"triton"}}, "Triton comes with torch, where there is CUDA"
+    assert missing == {"kernels/pairwise_triton.py": {"triton"}}, "Triton comes with torch, where there is CUDA"
     assert re.search(r"^triton==.*# via torch$", (ROOT / "envs" / "cuda.txt").read_text("utf-8"), re.MULTILINE)
 
 

@@ -25,16 +25,16 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from common import Row, fresh, row
 
-from plant.evaluation import resamples
-from plant.evaluation.groups import LabelSpace
 from plant.evaluation.metrics import write_metrics
 from plant.evaluation.runs import Run
-from plant.evaluation.scores import Scores, write_scores
-from plant.evaluation.thresholds import Thresholds, Tuned
 from plant.evaluation.values import metric_values
-from plant.f1 import best_threshold, best_threshold_of_entries
-from plant.files import read_json
-from plant.settings import Evaluation, Statistics
+from plant.ground.files import read_json
+from plant.ground.settings import Evaluation, Statistics
+from plant.metrics import resamples
+from plant.metrics.f1 import best_threshold, best_threshold_of_entries
+from plant.metrics.groups import LabelSpace
+from plant.metrics.scores import Scores, write_scores
+from plant.metrics.thresholds import Thresholds, Tuned
 from plant.statistics.randomization import draw_swaps, swapped_differences
 from plant.statistics.resampling import draw_bootstrap, draw_halves
 

@@ -3,7 +3,7 @@
     nn.MultiheadAttention   the paper's form: attention module, boost, adaptive pooling, linear map; the module is told
                             not to return S, or returns it as by default ("with S", at one size)
     folded                  the head folded into a vector a label, attention by scaled_dot_product_attention
-    by hand                 plant.model.attention_kernel
+    by hand                 plant.kernels.attention
     floor                   the matrix products of `by hand` alone, at the speed of a large fp32 product
 
 A training step is logits, hard negative mining with m negatives, focal loss and gradients of all parameters; hidden
@@ -23,11 +23,11 @@ from torch.nn import functional as F
 from plant.finetuning.finetune import ONE_PASS, batch_loss, parameter_groups
 from plant.finetuning.focal_loss import focal_loss
 from plant.finetuning.hard_negatives import hard_labels
-from plant.model.attention_kernel import product
+from plant.ground.seeds import generator
+from plant.ground.settings import Finetuning
+from plant.kernels.attention import product
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
-from plant.seeds import generator
-from plant.settings import Finetuning
 
 POSITIVES = 10  # a document
 MHA, WITH_S = "nn.MultiheadAttention", "nn.MultiheadAttention with S"

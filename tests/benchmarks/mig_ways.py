@@ -36,8 +36,8 @@ def polars_twin(folder: str, k: int) -> Callable[[], None]:
 
 
 def _rule(folder: Path, k: int, *, compiled: bool) -> Callable[[], None]:
+    from plant.ground.settings import Relevance
     from plant.relevance.table import write_relevance
-    from plant.settings import Relevance
 
     def work(corpus: Path, tokens_kept: int) -> None:
         files = {"parquet": corpus / "out.parquet", "arrays": corpus / "out.safetensors"}
@@ -50,10 +50,10 @@ def _rule(folder: Path, k: int, *, compiled: bool) -> Callable[[], None]:
 
 def joined(folder: str, k: int, way: str, every: int = 1) -> Callable[[], None]:
     """Counts from pairs by another library, of the labels of `part(labels, every)`."""
+    from plant.ground.settings import Relevance
     from plant.relevance.choice import Training
     from plant.relevance.contingency import spans
     from plant.relevance.table import load_training, write_choice
-    from plant.settings import Relevance
 
     base = Path(folder)
     training: Training = load_training(base, base / "tokens", "mig", Relevance(k=k))

@@ -165,10 +165,10 @@ def _train(folder: Path, epochs: int) -> None:
     import torch
 
     from plant.finetuning.finetune import finetune
+    from plant.ground.settings import Finetuning
     from plant.model.assemble import save_weights
     from plant.model.batches import Corpus
     from plant.model.classifier import LabelClassifier
-    from plant.settings import Finetuning
 
     random, labels, documents, carried = np.random.default_rng(0), 1767, 750, 11
     lengths = random.normal(461, 150, documents).clip(60, 900).astype(np.int64)

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars
 import pytest
 
-from plant import settings
+from plant.ground import settings
 
 SECRET = "xylophonist"
 """Stands in every text: no error may repeat it."""

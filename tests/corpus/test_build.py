@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant import settings
 from plant.corpus import build, report
 from plant.corpus.reader import load_labels
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
 
 
 def table_of(path: Path, **more: object) -> settings.Table:

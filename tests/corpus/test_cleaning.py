@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plant.corpus import cleaning
 from plant.corpus.cleaning import clean
-from plant.settings import Cleaning
+from plant.ground.settings import Cleaning
 
 TEXTS = st.text(st.sampled_from(list("abzAZ09 \n\t.,:_-/\"'[]*éÑ²")), max_size=60)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant.corpus.codes import CodeKind, check_label_list, check_leading_zeros, with_dots
-from plant.errors import InputError
+from plant.ground.errors import InputError
 
 PUBLISHED = [
     ("icd9_diagnosis", "V3001", "V30.01"),

@@ -12,10 +12,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant import settings
 from plant.corpus.build import build_corpus
 from plant.corpus.tokens import tokenize_corpus
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
 
 SECRET = "xylophonist"
 

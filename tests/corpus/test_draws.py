@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plant import seeds
 from plant.corpus.documents import canonical
 from plant.corpus.draws import cut, stratified
-from plant.errors import InputError
+from plant.ground import seeds
+from plant.ground.errors import InputError
 
 CORPORA = st.lists(
     st.lists(st.sampled_from("abcdef"), unique=True, max_size=4), min_size=1, max_size=24

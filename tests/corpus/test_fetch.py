@@ -20,8 +20,8 @@ import pytest
 from pydantic import ValidationError
 
 from plant.corpus.fetch import fetch
-from plant.errors import InputError
-from plant.settings import Download
+from plant.ground.errors import InputError
+from plant.ground.settings import Download
 
 CONTENT = bytes(range(256)) * 8000
 """Two blocks' worth."""

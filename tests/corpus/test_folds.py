@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plant.corpus.folds import deal_folds
-from plant.errors import InputError
+from plant.ground.errors import InputError
 
 deal = partial(deal_folds, purpose="test", key="folds")
 

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from plant.corpus.build import build_corpus
 from plant.corpus.descriptions import read_descriptions
-from plant.errors import InputError
-from plant.settings import Subset, Table
+from plant.ground.errors import InputError
+from plant.ground.settings import Subset, Table
 
 LIST = """<?xml version="1.0"?>
 <ICD10CM.tabular><chapter><desc>no code</desc><section><diag><name>M80</name><desc>Osteoporosis</desc>

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plant.corpus.label_space import restrict, restrict_after_split
-from plant.errors import InputError
-from plant.settings import LabelSpace
+from plant.ground.errors import InputError
+from plant.ground.settings import LabelSpace
 
 ROWS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=4).map(sorted), min_size=1, max_size=20)
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

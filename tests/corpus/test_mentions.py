@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant import settings
 from plant.corpus.build import build_corpus
 from plant.corpus.mentions import read_mentions, write_mentions
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
 
 LINES = [
     "{train}\tDIAGNOSTICO\tq00.0\tdolor de\t0 5;9 11",

@@ -12,7 +12,7 @@ import pytest
 
 from plant.corpus.codes import check_label_list
 from plant.corpus.splits import published
-from plant.settings import Split
+from plant.ground.settings import Split
 
 ROOT = Path(__file__).parents[2]
 LISTS = ROOT / "config" / "lists"

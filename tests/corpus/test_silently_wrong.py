@@ -14,9 +14,9 @@ import pytest
 from pydantic import ValidationError
 from scipy.sparse import csr_matrix, save_npz
 
-from plant import settings
 from plant.corpus.build import build_corpus, read
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
 
 SECRET = "xylophonist"
 

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from plant import settings
 from plant.corpus import build
 from plant.corpus.documents import SCHEMA
+from plant.ground import settings
 
 
 def read(**dataset: object) -> tuple[pl.DataFrame, dict[str, str]]:
@@ -311,7 +311,7 @@ def test_eurlex57k_has_its_published_counts(open_data: Path, tmp_path: Path) -> 
 MEASURE = """
 import resource, sys
 from pathlib import Path
-from plant import settings
+from plant.ground import settings
 from plant.corpus.build import build_corpus
 build_corpus(settings.Mimic3(source="mimic3", path=sys.argv[1], code_types="diagnoses"), Path(sys.argv[2]))
 status = Path("/proc/self/status")  # since the program began; ru_maxrss counts what its parent had at the fork, too

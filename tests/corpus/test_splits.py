@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plant import seeds
 from plant.corpus.documents import canonical
 from plant.corpus.splits import assign, published
 from plant.corpus.stratification import stratify
-from plant.settings import Split
+from plant.ground import seeds
+from plant.ground.settings import Split
 
 CORPORA = st.lists(
     st.tuples(st.integers(0, 12), st.lists(st.sampled_from("abcdef"), unique=True, max_size=4)), min_size=1, max_size=25

@@ -13,13 +13,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from plant import settings
 from plant.corpus import build
 from plant.corpus.documents import Documents
 from plant.corpus.simulation import OTHER_WORD, Simulation, simulate
 from plant.corpus.synthetic import raw_path, write_raw
 from plant.corpus.synthetic.icd10 import icd10_codes
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
 
 GENERATE = settings.Generate(admissions=80, codes=40, words=300, words_per_note=40, seed=3)
 FORMS: dict[str, dict[str, Any]] = {

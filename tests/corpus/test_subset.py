@@ -10,12 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant import settings
 from plant.corpus import build
-from plant.corpus.identity import digest, read_names
 from plant.corpus.reader import load_labels
 from plant.corpus.subset import build_subset
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
+from plant.ground.identity import digest, read_names
 
 SPLITS = ("train", "val", "test")
 FEW = {"name": "few", "train_at_least": 1, "train_at_most": 5, "test_at_least": 1}

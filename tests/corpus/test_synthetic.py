@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant import settings
 from plant.corpus.simulation import NEGATION, OTHER_WORD, Simulation, simulate
 from plant.corpus.synthetic.mimic3 import CODE_COLUMNS, NOTE_COLUMNS, write
+from plant.ground import settings
 
 FILES = [
     f"{name}.csv.gz"

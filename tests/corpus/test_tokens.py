@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant import settings
 from plant.corpus.reader import Tokens, load_labels, load_tokens
 from plant.corpus.tokens import tokenize_corpus, train_tokenizer
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
 
 WORDS = settings.Words(kind="words")
 RANDOM = settings.Random(kind="random", vocabulary=600)

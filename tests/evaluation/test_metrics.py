@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, f1_score, log_loss, roc_auc_score
 
-from plant.errors import InputError
-from plant.evaluation.groups import read_label_space
 from plant.evaluation.metrics import evaluate, write_metrics
-from plant.evaluation.names import find, metrics
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
-from plant.files import read_json, write_arrays
-from plant.settings import Evaluation, Paper, Statistics
+from plant.ground.errors import InputError
+from plant.ground.files import read_json, write_arrays
+from plant.ground.settings import Evaluation, Paper, Statistics
+from plant.metrics.groups import read_label_space
+from plant.metrics.names import find, metrics
 
 SETTINGS = Evaluation(rare_below=10, at=(1, 3, 5))
 

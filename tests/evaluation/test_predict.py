@@ -12,15 +12,15 @@ from plant.evaluation import predict
 from plant.evaluation.attention import write_attention
 from plant.evaluation.metrics import evaluate
 from plant.evaluation.predict import predict_split
-from plant.evaluation.scores import read_scores
-from plant.files import read_arrays, write_arrays
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.scoring import predict_logits
+from plant.ground.files import read_arrays, write_arrays
+from plant.ground.settings import Evaluation
+from plant.metrics.scores import read_scores
 from plant.model.assemble import load_training_data, load_weights, save_weights
 from plant.model.classifier import LabelClassifier
 from plant.model.features import read_features, write_features
 from plant.pretraining.lists import TopTokens
-from plant.settings import Evaluation
 
 NAMES = ("a", "b", "never", "z")  # "never" has no training document
 DOCUMENTS = {

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 import yaml
 
-from plant.errors import InputError
 from plant.evaluation.tuning import choose, find_doubts, read_grid, write_choice
-from plant.files import write_json, write_table
-from plant.settings import Settings, Tuning, further_runs, load, runs_of_arms, tuning_points
+from plant.ground.errors import InputError
+from plant.ground.files import write_json, write_table
+from plant.ground.settings import Settings, Tuning, further_runs, load, runs_of_arms, tuning_points
 
 HEADS, RATES = (0.00002, 0.0002, 0.002), (0.001, 0.01, 0.1)
 CONFIG: dict[str, Any] = {

@@ -13,13 +13,13 @@ from torch import nn
 
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import finetune
+from plant.ground.settings import Finetuning, Pretraining
 from plant.model import fitting
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import processes
 from plant.pretraining import pretrain as stage_1
 from plant.pretraining.lists import TopTokens
-from plant.settings import Finetuning, Pretraining
 
 LABELS, DOCUMENTS = 6, 23
 RECIPE = {"epochs": 2, "patience": None, "batch_size": 3, "accumulation": 2, "learning_rate": 0.02,

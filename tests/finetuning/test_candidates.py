@@ -7,18 +7,18 @@ import pytest
 import torch
 from torch import nn
 
-from plant.errors import InputError
-from plant.f1 import best_threshold
-from plant.files import write_arrays
 from plant.finetuning import scoring
 from plant.finetuning.candidates import Shortlist, load_shortlist
 from plant.finetuning.hard_negatives import hard_labels
 from plant.finetuning.scoring import predict_candidates, predict_logits, validation_f1
+from plant.ground.errors import InputError
+from plant.ground.files import write_arrays
+from plant.ground.settings import Finetuning
+from plant.metrics.f1 import best_threshold
 from plant.model.assemble import TrainingData
 from plant.model.batches import multi_hot
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
-from plant.settings import Finetuning
 
 
 class Embedding(nn.Module):

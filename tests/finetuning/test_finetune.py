@@ -8,11 +8,11 @@ from torch import nn
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import batch_loss, document_losses, finetune, parameter_groups
 from plant.finetuning.scoring import predict_logits
+from plant.ground.settings import Finetuning
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
 from plant.pretraining.approx_ndcg import approx_ndcg_loss_dense
-from plant.settings import Finetuning
 
 
 class Embedding(nn.Module):

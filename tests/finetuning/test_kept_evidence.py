@@ -7,18 +7,18 @@ import pytest
 import torch
 from torch import nn
 
-from plant.errors import InputError
-from plant.files import write_arrays
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import batch_loss, document_losses, finetune
 from plant.finetuning.kept_evidence import ByToken, keep_evidence
 from plant.finetuning.scoring import predict_candidates, predict_logits
+from plant.ground.errors import InputError
+from plant.ground.files import write_arrays
+from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.literal import literal_logits
 from plant.pretraining.lists import TopTokens, load_top_tokens
-from plant.settings import Finetuning
 
 CPU = torch.device("cpu")
 RECIPE = {"epochs": 12, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,

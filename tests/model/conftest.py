@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from plant.corpus.tokens import train_tokenizer
+from plant.ground.seeds import generator
+from plant.ground.settings import Random
 from plant.model.backbone import make_random_backbone
-from plant.seeds import generator
-from plant.settings import Random
 
 
 @pytest.fixture(scope="session")

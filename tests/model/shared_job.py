@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from plant.checkpoints import save_tensors
-from plant.errors import Interrupted
 from plant.finetuning.finetune import finetune
+from plant.ground.checkpoints import save_tensors
+from plant.ground.errors import Interrupted
+from plant.ground.settings import Finetuning, Optimisation, Pretraining
 from plant.model import fitting, parallel
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
@@ -23,7 +24,6 @@ from plant.model.fitting import Group, Task, fit
 from plant.model.parallel import processes
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
-from plant.settings import Finetuning, Optimisation, Pretraining
 
 DOCUMENTS, BATCH = 13, 3  # the last batch has one document: not every process has a share
 STOP = (2, 1)  # epoch and batch in which the last process is asked to end

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 import torch
 
-from plant.checkpoints import save_tensors
-from plant.errors import InputError
-from plant.files import read_arrays, write_arrays
+from plant.ground.checkpoints import save_tensors
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays, write_arrays
 from plant.model.assemble import prepare
 from plant.model.backbone import load_backbone
 from plant.model.descriptions import directions, start_from_descriptions, write_label_embeddings

@@ -12,13 +12,13 @@ from torch import nn
 
 import plant
 from plant.finetuning.finetune import finetune
+from plant.ground.settings import Finetuning, Pretraining
 from plant.model import features
 from plant.model.backbone import load_backbone
 from plant.model.classifier import LabelClassifier
 from plant.model.determinism import set_up
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
-from plant.settings import Finetuning, Pretraining
 
 VARIABLE = "CUBLAS_WORKSPACE_CONFIG"
 RECIPE = {"epochs": 3, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
@@ -122,7 +122,7 @@ def test_hidden_states_have_the_same_bits_whatever_the_number_of_threads(
 
 KERNEL = """
 import hashlib, numpy as np
-from plant.pretraining.pairwise_vector import pairwise_vectors
+from plant.kernels.pairwise_vector import pairwise_vectors
 random, found = np.random.default_rng(0), hashlib.sha256()
 for t, k in ((200, 1000), (300, 50)):
     relevance = np.where(random.random((40, t)) < 0.1, -1, random.random((40, t)).round(2)).astype(np.float32)

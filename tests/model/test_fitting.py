@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from plant.errors import InputError, Interrupted
+from plant.ground.errors import InputError, Interrupted
+from plant.ground.settings import Optimisation
 from plant.model.fitting import Group, Task, TrainingDiverged, cosine, fit
-from plant.settings import Optimisation
 
 
 class Noisy(nn.Module):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from plant.errors import InputError
+from plant.ground.errors import InputError
 from plant.model.classifier import LabelClassifier
 from plant.model.label_attention import LabelAttention, pooling_matrix
 from plant.model.literal import literal_logits

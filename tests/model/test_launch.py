@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from plant.checkpoints import load_tensors
-from plant.files import write_arrays, write_json, write_table
+from plant.ground.checkpoints import load_tensors
+from plant.ground.files import write_arrays, write_json, write_table
 
 pytestmark = pytest.mark.slow  # each process spends seconds on imports; test_parallel.py has the numbers
 

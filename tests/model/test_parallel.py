@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from plant.checkpoints import load_tensors
+from plant.ground.checkpoints import load_tensors
 
 JOB = Path(__file__).with_name("shared_job.py")
 SOURCE = Path(__file__).parents[2] / "src"

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from plant.model import attention_kernel
-from plant.model.attention_kernel import label_logits
+from plant.kernels import attention as attention_kernel
+from plant.kernels.attention import label_logits
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import Known, LabelClassifier
 from plant.model.label_attention import pooling_matrix

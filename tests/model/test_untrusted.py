@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from plant.corpus.encoders import load as load_encoder
-from plant.errors import InputError
+from plant.ground.errors import InputError
+from plant.ground.settings import Pretrained
 from plant.model.loading import load_model
-from plant.settings import Pretrained
 
 CODE = """
 from pathlib import Path

@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant.files import write_json
+from plant.ground.files import write_json
+from plant.ground.seeds import generator
+from plant.ground.settings import Experiment, Settings, load
 from plant.paper.inputs import Inputs
-from plant.seeds import generator
-from plant.settings import Experiment, Settings, load
 
 SYSTEMS = {  # name: (macro-F1, rare F1), fractions
     "bce": (0.091, 0.011), "focal": (0.128, 0.028), "plant": (0.369, 0.228), "shuffled": (0.210, 0.090),

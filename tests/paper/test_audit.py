@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant.errors import InputError
-from plant.paper.audit import (
+from plant.ground.errors import InputError
+from plant.paper.audit.findings import (
     EXPLANATIONS,
     SEVERITIES,
     UNEXPLAINED,
@@ -21,7 +21,7 @@ from plant.paper.audit import (
     to_page,
     write_audit,
 )
-from plant.paper.values import TRANSCRIPTION, load_values
+from plant.paper.values.transcription import TRANSCRIPTION, load_values
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = load_explanations()
@@ -32,7 +32,7 @@ FAILED = {check.key for check in RESULT.checks if not check.holds}
 
 def test_the_committed_page_is_the_one_that_the_numbers_give() -> None:
     committed = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-    assert committed == to_page(RESULT), "write it again: python -m plant.paper.audit"
+    assert committed == to_page(RESULT), "write it again: python -m plant.paper.audit.findings"
 
 
 def test_every_failed_check_is_explained_exactly_once() -> None:

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
+from plant.ground.settings import NO_PRETRAINING, Settings, forget_foreign_nulls, load
 from plant.paper.systems import budget_notes, list_systems, total_epochs
-from plant.paper.values import load_values
-from plant.settings import NO_PRETRAINING, Settings, forget_foreign_nulls, load
+from plant.paper.values.transcription import load_values
 
 ROOT = Path(__file__).parents[2]
 MARK = "paper's epochs"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plant.errors import InputError
-from plant.paper.choices import Choice, first_paragraph, read_choices
-from plant.reference import all_keys
+from plant.ground.errors import InputError
+from plant.ground.reference import all_keys
+from plant.paper.experiment.choices import Choice, first_paragraph, read_choices
 
 ROOT = Path(__file__).parents[2]
 PAGES = read_choices(ROOT / "docs" / "choices")

@@ -12,16 +12,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant.files import read_json, write_arrays, write_json
-from plant.paper import cost_grid
-from plant.paper.cost_grid import find_plantings, grid_cost_table, write_costs
-from plant.paper.cost_records import SCHEMA, read_grid_costs
+from plant.ground.files import read_json, write_arrays, write_json
+from plant.ground.settings import Settings, load
+from plant.paper.experiment.tables import build_tables
 from plant.paper.figures.cost import cost_figure
 from plant.paper.figures.style import look
+from plant.paper.grid import cost as cost_grid
+from plant.paper.grid.cost import find_plantings, grid_cost_table, write_costs
+from plant.paper.grid.cost_records import SCHEMA, read_grid_costs
 from plant.paper.inputs import Inputs
-from plant.paper.jobs import system_of
-from plant.paper.tables import build_tables
-from plant.settings import Settings, load
+from plant.paper.plan.jobs import system_of
 
 SECONDS = {"mig": 5.0, "pretraining": 20.0, "finetuning": 40.0, "evaluation": 2.0}
 

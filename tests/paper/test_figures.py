@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from plant.ground.settings import Evaluation, load
 from plant.paper import FIGURE_FORMATS, FIGURES
-from plant.paper.attention import may_show_text, readings, spaced
+from plant.paper.experiment.attention import may_show_text, readings, spaced
 from plant.paper.figures import figure_builders, write_figures
 from plant.paper.figures.labels import frequency_figure, rare_label_figure
 from plant.paper.figures.reading import attention_figure
 from plant.paper.figures.style import MANY, look, marks, save, spread
 from plant.paper.figures.training import STAGE2_COLUMNS, curves_figure, stage_figure
 from plant.paper.inputs import read_attention, read_histories, read_labels
-from plant.paper.jobs import list_networks
+from plant.paper.plan.jobs import list_networks
 from plant.paper.systems import System, find_roles, list_systems
-from plant.settings import Evaluation, load
 
 
 def texts(figure) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from plant.paper.headline import SYNTHETIC_WARNING, Headline, compare, leading, write_headline
+from plant.ground.settings import load
+from plant.paper.experiment.headline import SYNTHETIC_WARNING, Headline, compare, leading, write_headline
 from plant.paper.inputs import read_results
 from plant.paper.systems import find_roles, list_systems
-from plant.settings import load
 
 
 def headline(toy) -> Headline:

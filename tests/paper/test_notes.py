@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from plant.seeds import generator
+from plant.ground.seeds import generator
 from plant.statistics.wilcoxon import signed_rank
 
 DOCUMENTS, RESAMPLES, TRIALS = 200, 100, 150

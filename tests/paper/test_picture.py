@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from plant.errors import InputError
-from plant.paper import picture
+from plant.ground.errors import InputError
+from plant.paper.studies import picture
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "docs" / "studies"

@@ -15,14 +15,14 @@ import polars as pl
 import pytest
 import yaml
 
-from plant.files import write_json
-from plant.paper import plan as plan_page
-from plant.paper import work
-from plant.paper.jobs import Job, list_jobs
-from plant.paper.plan import write_plan
-from plant.paper.plan_rows import build_plan, jobs_by_rule
-from plant.paper.sizes import find_sizes
-from plant.settings import Settings, load
+from plant.ground.files import write_json
+from plant.ground.settings import Settings, load
+from plant.paper.plan import page as plan_page
+from plant.paper.plan import work
+from plant.paper.plan.jobs import Job, list_jobs
+from plant.paper.plan.page import write_plan
+from plant.paper.plan.rows import build_plan, jobs_by_rule
+from plant.paper.plan.sizes import find_sizes
 
 ROOT = Path(__file__).parents[2]
 BEYOND = {"all", "audit", "write_paper_table", "write_paper_figure", "write_cost", "write_plan"}

@@ -18,17 +18,17 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModel
 
 from plant.finetuning import finetune
+from plant.ground.settings import Finetuning, Hardware, Pretrained, Pretraining, Random
 from plant.model import backbone as model_backbone
 from plant.model.batches import shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import cosine
 from plant.model.label_attention import EMBEDDING_STD
 from plant.model.loading import load_model
-from plant.paper import networks, work
-from plant.paper.networks import ARCHITECTURES, Network, count, find_network
-from plant.paper.sizes import Sizes
-from plant.paper.values import read_yaml
-from plant.paper.work import (
+from plant.paper.plan import networks, work
+from plant.paper.plan.networks import ARCHITECTURES, Network, count, find_network
+from plant.paper.plan.sizes import Sizes
+from plant.paper.plan.work import (
     Setup,
     Work,
     count_updates,
@@ -39,7 +39,7 @@ from plant.paper.work import (
     stage1,
     stage2,
 )  # fmt: skip
-from plant.settings import Finetuning, Hardware, Pretrained, Pretraining, Random
+from plant.paper.values.transcription import read_yaml
 
 PUBLISHED: dict[str, Any] = read_yaml(ARCHITECTURES)
 TINY = ("llama", "mistral", "phi3", "deepseek_v3", "bert")

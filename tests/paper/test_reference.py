@@ -11,15 +11,15 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from plant.reference import UNITS, all_keys, is_numeric, main, render_config_reference, render_schema, unit
-from plant.settings import forget_foreign_nulls, load
+from plant.ground.reference import UNITS, all_keys, is_numeric, main, render_config_reference, render_schema, unit
+from plant.ground.settings import forget_foreign_nulls, load
 
 CONFIG = Path(__file__).parents[2] / "config"
 
 
 @pytest.mark.parametrize(("name", "render"), [("README.md", render_config_reference), ("schema.yaml", render_schema)])
 def test_committed_file_is_in_sync_with_the_settings(name, render):
-    assert (CONFIG / name).read_text(encoding="utf-8") == render(), "run `python -m plant.reference`"
+    assert (CONFIG / name).read_text(encoding="utf-8") == render(), "run `python -m plant.ground.reference`"
 
 
 def test_every_key_has_a_row_with_a_meaning_and_a_source():
@@ -27,7 +27,7 @@ def test_every_key_has_a_row_with_a_meaning_and_a_source():
     described = {key: (meaning, source) for key, meaning, source in rows}
     for _, key in all_keys():
         meaning, source = described[key.path]
-        assert len(meaning) > 5, f"{key.path} needs a docstring in plant.settings"
+        assert len(meaning) > 5, f"{key.path} needs a docstring in plant.ground.settings"
         assert source == "ours" or "paper" in source or "[C" in source
 
 

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from plant.errors import InputError
-from plant.files import read_json, write_json
+from plant.ground.errors import InputError
+from plant.ground.files import read_json, write_json
+from plant.ground.settings import load
 from plant.paper import TABLES
+from plant.paper.experiment.report import PICTURES, provenance_summary, write_report
 from plant.paper.inputs import read_costs
-from plant.paper.report import PICTURES, provenance_summary, write_report
 from plant.paper.systems import cut_settings
-from plant.settings import load
 
 CHOICES = Path(__file__).parents[2] / "docs" / "choices"
 VOID = {"meta", "img", "br", "link", "input", "hr"}

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from plant.errors import InputError
+from plant.ground.errors import InputError
+from plant.ground.settings import Settings, load
 from plant.paper.figures.study import effect_figure
-from plant.paper.study import read_study, write_study
-from plant.paper.study_design import design_of, epochs, is_equal, title_of
-from plant.settings import Settings, load
+from plant.paper.studies.design import design_of, epochs, is_equal, title_of
+from plant.paper.studies.study import read_study, write_study
 from plant.statistics.crossed import SCHEMA
 from plant.statistics.factors import holm
 

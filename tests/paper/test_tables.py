@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant.errors import InputError
-from plant.files import read_json, write_json
+from plant.ground.errors import InputError
+from plant.ground.files import read_json, write_json
 from plant.paper import TABLE_FORMATS, TABLES
+from plant.paper.experiment.tables import build_tables, write_tables
 from plant.paper.inputs import read_metrics, read_results, seed_of
 from plant.paper.render import Cell, Table, latex_escape, to_csv, to_html, to_latex, to_markdown
-from plant.paper.tables import build_tables, write_tables
 from plant.paper.wording import interval, percent, seconds
 from plant.statistics.significance import arrow
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plant.errors import InputError
-from plant.evaluation.names import find
-from plant.paper.relations import RELATIONS, Check, check_all
-from plant.paper.values import TRANSCRIPTION, Values, load_values
-from plant.settings import Evaluation
+from plant.ground.errors import InputError
+from plant.ground.settings import Evaluation
+from plant.metrics.names import find
+from plant.paper.audit.relations import RELATIONS, Check, check_all
+from plant.paper.values.transcription import TRANSCRIPTION, Values, load_values
 
 VALUES = load_values()
 CHECKS = {check.key: check for check in check_all(VALUES)}

@@ -23,7 +23,7 @@ STEPS = ("data", "relevance", "shortlist", "stage_1", "stage_2", "predict")
 
 def documents(sizes, n_labels):
     """Labels and token ids of every document: all labels in training, three popular ones each, five in val and test."""
-    from plant.seeds import generator
+    from plant.ground.seeds import generator
 
     random = generator(0, "bench", "corpus")
     spread = random.permutation(n_labels)
@@ -40,7 +40,7 @@ def data(folder, options):
     """A corpus folder, its tokens and its vocabulary."""
     import polars as pl
 
-    from plant.files import write_arrays
+    from plant.ground.files import write_arrays
 
     n_labels, sizes = options.labels, [options.documents, options.documents // 10, options.documents // 10]
     rows, ids = zip(*documents(sizes, n_labels), strict=True)
@@ -66,8 +66,8 @@ def data(folder, options):
 
 
 def relevance(folder, options):
+    from plant.ground.settings import Relevance
     from plant.relevance.table import write_relevance
-    from plant.settings import Relevance
 
     write_relevance(folder, folder, "mig", Relevance(k=options.k), parquet=folder / "mig.parquet",
                     arrays=folder / "mig.safetensors")  # fmt: skip
@@ -103,7 +103,7 @@ RATES = {"epochs": 1, "patience": None, "batch_size": 8, "accumulation": 4, "lea
 
 
 def recipes():
-    from plant.settings import Finetuning, Pretraining
+    from plant.ground.settings import Finetuning, Pretraining
 
     first = Pretraining(**RATES, negatives=8, reweight=True, k=200)
     return first, Finetuning(**RATES, hard_negatives=100, shortlist=SHORTLIST, shortlist_above=50_000)
@@ -150,10 +150,10 @@ def stage_2(folder, options):
 
 def predict(folder, options):
     from plant.evaluation.predict import predict_split
-    from plant.evaluation.scores import read_scores
     from plant.finetuning.candidates import load_shortlist
+    from plant.ground.settings import Evaluation
+    from plant.metrics.scores import read_scores
     from plant.model.assemble import load_weights
-    from plant.settings import Evaluation
 
     found, classifier = model(folder)
     load_weights(classifier, folder / "trained", head=True)

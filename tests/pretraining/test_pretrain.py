@@ -9,15 +9,15 @@ import torch
 from sklearn.metrics import mutual_info_score
 from torch import nn
 
-from plant.checkpoints import load_tensors
-from plant.errors import InputError
+from plant.ground.checkpoints import load_tensors
+from plant.ground.errors import InputError
+from plant.ground.settings import Pretraining
 from plant.model.assemble import load_weights
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import Ranking, pretrain, publish_epochs
-from plant.settings import Pretraining
 
 
 class Embedding(nn.Module):

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from plant.corpus.tokens import tokenize_corpus, train_tokenizer
-from plant.errors import InputError
-from plant.files import read_arrays, write_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays, write_arrays
+from plant.ground.settings import Random, Relevance, Words
 from plant.relevance.table import write_relevance
-from plant.settings import Random, Relevance, Words
 
 TEXTS = [
     "Acute heart failure with oedema.", "fracture of the left femur", "the heart is enlarged", "acute renal failure",

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plant.files import write_arrays
+from plant.ground.files import write_arrays
+from plant.ground.settings import Relevance
 from plant.relevance import kernel
 from plant.relevance.choice import Training, compiled_choice, polars_choice
 from plant.relevance.contingency import label_documents
 from plant.relevance.kernel import distinct
 from plant.relevance.pieces import growing_arrays
 from plant.relevance.selection import candidates
-from plant.settings import Relevance
 
 MEASURES = sorted(kernel.CODES)
 

@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+from plant.baselines.log_odds import log_odds, presence, read_relevance
 from plant.corpus.folds import deal_folds
 from plant.corpus.reader import load_labels, load_tokens
-from plant.errors import InputError
-from plant.evaluation.baselines_log_odds import log_odds, presence, read_relevance
-from plant.files import read_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays
+from plant.ground.settings import Relevance
 from plant.relevance import residual as room
 from plant.relevance.residual import write_residual
 from plant.relevance.table import write_relevance
-from plant.settings import Relevance
 
 K, SMOOTHING = 3, 0.5
 

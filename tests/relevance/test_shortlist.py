@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from plant.errors import InputError
-from plant.files import read_arrays, write_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays, write_arrays
 from plant.relevance.shortlist import best_labels, write_shortlist
 
 

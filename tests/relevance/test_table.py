@@ -9,12 +9,12 @@ import pytest
 from safetensors.numpy import load_file
 from sklearn.metrics import mutual_info_score
 
-from plant.errors import InputError
+from plant.ground.errors import InputError
+from plant.ground.seeds import generator
+from plant.ground.settings import MEASURES as ALL
+from plant.ground.settings import Relevance
 from plant.relevance import table as room
 from plant.relevance.table import write_relevance
-from plant.seeds import generator
-from plant.settings import MEASURES as ALL
-from plant.settings import Relevance
 
 COLUMNS = {
     "label": pl.String, "token_id": pl.UInt32, "token": pl.String, "n_label": pl.UInt32, "n_token": pl.UInt32,

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from plant.evaluation.groups import LabelSpace
 from plant.evaluation.runs import Run
-from plant.evaluation.scores import Scores, write_scores
-from plant.evaluation.thresholds import Thresholds, Tuned
-from plant.settings import Evaluation
+from plant.ground.settings import Evaluation
+from plant.metrics.groups import LabelSpace
+from plant.metrics.scores import Scores, write_scores
+from plant.metrics.thresholds import Thresholds, Tuned
 
 DOCUMENTS, LABELS = 30, 12
 N_TRAIN = np.array([200, 120, 60, 40, 20, 12, 9, 6, 4, 2, 1, 0])

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from plant.errors import InputError
-from plant.evaluation.groups import read_label_space
 from plant.evaluation.metrics import evaluate
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
-from plant.settings import Evaluation, Statistics
+from plant.ground.errors import InputError
+from plant.ground.settings import Evaluation, Statistics
+from plant.metrics.groups import read_label_space
 from plant.statistics.compare import compare, write_contrasts, write_intervals, write_randomization, write_wilcoxon
 from plant.statistics.significance import arrow
 from plant.statistics.systems import mean_values, open_comparison

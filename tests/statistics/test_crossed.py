@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from plant.errors import InputError
-from plant.evaluation.groups import read_label_space
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
-from plant.settings import Evaluation, Statistics
+from plant.ground.errors import InputError
+from plant.ground.settings import Evaluation, Statistics
+from plant.metrics.groups import read_label_space
 from plant.statistics.compare import write_contrasts
 from plant.statistics.crossed import crossed
 

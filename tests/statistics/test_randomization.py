@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 
 from plant.evaluation.values import metric_values
-from plant.settings import Statistics
+from plant.ground.settings import Statistics
 from plant.statistics.randomization import RanksInAll, draw_swaps, randomization_p, ranks, swapped_differences
 
 METRICS = ("macro_f1_present", "micro_f1", "p@3", "ndcg@3", "map", "macro_auc", "micro_auc", "rare_ap")

@@ -8,9 +8,9 @@ import pytest
 from sklearn.metrics import average_precision_score, f1_score, ndcg_score, precision_score, roc_auc_score
 from sklearn.utils import resample
 
-from plant import seeds
 from plant.evaluation.values import metric_values
-from plant.settings import Statistics
+from plant.ground import seeds
+from plant.ground.settings import Statistics
 from plant.statistics.coverage import take
 from plant.statistics.resampling import (
     bootstrap_error,

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from plant.corpus.synthetic import write_raw
-from plant.settings import Mimic3
+from plant.ground.settings import Mimic3
 
 ROOT = Path(__file__).resolve().parents[2]
 STEM = "qzvxjw"  # begins every canary, and no word of the synthetic notes

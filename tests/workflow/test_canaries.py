@@ -273,7 +273,7 @@ def test_texts_as_admissions_of_mimic_are_not_quoted(notes, rows, tmp_path):
 def test_an_error_that_nobody_foresaw_does_not_quote_the_notes(finished, tmp_path):
     """A library's message may hold anything; the place of the error is shown all the same."""
     code = (
-        "import sys; from pathlib import Path; from plant.commandline import job; import polars\n"
+        "import sys; from pathlib import Path; from plant.ground.job import job; import polars\n"
         "def main(args):\n"
         "    raise RuntimeError(polars.read_parquet(args.notes)['text'][0])\n"
         "job(main, inputs=('notes',))"

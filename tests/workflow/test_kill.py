@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plant.seeds import generator
+from plant.ground.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("PLANT_KILLS", "50"))

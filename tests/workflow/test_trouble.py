@@ -18,10 +18,10 @@ import polars as pl
 import pytest
 import torch
 
-from plant.checkpoints import save_tensors
-from plant.corpus.staging import staged
 from plant.corpus.tokens import train_tokenizer
-from plant.files import write_arrays, write_json, write_table, write_with
+from plant.ground.checkpoints import save_tensors
+from plant.ground.files import write_arrays, write_json, write_table, write_with
+from plant.ground.staging import staged
 
 STEM = "qzvxjw"  # begins the canaries in the notes (conftest)
 FULL, READ_ONLY = "No space left on device", "Read-only file system"

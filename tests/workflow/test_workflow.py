@@ -131,7 +131,7 @@ def test_a_missing_source_ends_in_one_clear_error_and_leaves_nothing_behind(tmp_
 
 def traced(folder, *words):
     """What `plant trace` prints in a folder."""
-    command = [sys.executable, "-m", "plant.trace", "trace", *words]
+    command = [sys.executable, "-m", "plant.ground.trace", "trace", *words]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout
@@ -173,7 +173,7 @@ def test_every_file_under_results_can_be_traced(finished):
     ]
     assert len(files) > 100
     code = (
-        "import sys; from pathlib import Path; from plant.trace import Index; index = Index(Path('results'));"
+        "import sys; from pathlib import Path; from plant.ground.trace import Index; index = Index(Path('results'));"
         "print([file for file in sys.argv[1:] if index.maker(file) is None])"
     )
     run = subprocess.run([sys.executable, "-c", code, *files], cwd=finished, capture_output=True, text=True, check=True)
@@ -181,7 +181,9 @@ def test_every_file_under_results_can_be_traced(finished):
 
 
 def test_every_file_of_a_finished_run_is_what_its_job_wrote(finished):
-    run = subprocess.run([sys.executable, "-m", "plant.trace", "verify"], cwd=finished, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "plant.ground.trace", "verify"], cwd=finished, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stdout
     assert int(run.stdout.split()[0]) > 100
 

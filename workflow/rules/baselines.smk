@@ -40,7 +40,7 @@ rule tfidf_linear:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation"),
+        rooms=digest("baselines", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --seed 0 --threads {threads} --corpus {params.corpus:q}"
         " --documents {input.documents:q} --out {params.out:q} --provenance {params.out:q}/provenance.json"
@@ -76,7 +76,7 @@ rule mig_log_odds:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation", "relevance/log_odds.py", "relevance/shortlist.py"),
+        rooms=digest("baselines", "metrics", "kernels", "relevance/log_odds.py", "relevance/shortlist.py"),
     shell:
         "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --tokens {input.tokens:q}"
         " --relevance {input.relevance:q} --out {params.out:q} --provenance {params.out:q}/provenance.json"
@@ -107,7 +107,7 @@ rule combined:
         linear=lambda wildcards, input: Path(input.linear[0]).parent,
         log_odds=lambda wildcards, input: Path(input.log_odds[0]).parent,
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation"),
+        rooms=digest("baselines", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --linear {params.linear:q} --log-odds {params.log_odds:q}"
         " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
@@ -144,7 +144,7 @@ rule tfidf_characters:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation"),
+        rooms=digest("baselines", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --seed 0 --threads {threads} --corpus {params.corpus:q}"
         " --documents {input.documents:q} --out {params.out:q} --provenance {params.out:q}/provenance.json"
@@ -183,7 +183,7 @@ rule category_log_odds:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation", "relevance"),
+        rooms=digest("baselines", "metrics", "kernels", "relevance"),
     shell:
         "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
         " --tokens {input.tokens:q} --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
@@ -221,7 +221,7 @@ rule descriptions:
         settings=lambda wildcards: section(wildcards.dataset, evaluation=SETTINGS.evaluation),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation", "corpus/descriptions.py"),
+        rooms=digest("baselines", "metrics", "kernels", "corpus/descriptions.py"),
     shell:
         "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
         " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
@@ -262,7 +262,7 @@ rule mentions:
         ),
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation", "corpus/mentions.py"),
+        rooms=digest("baselines", "metrics", "kernels", "corpus/mentions.py"),
     shell:
         "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
         " --mentions {input.mentions:q} --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"

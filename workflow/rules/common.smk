@@ -21,14 +21,14 @@ os.environ.update(
 )
 sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
-from plant import settings as plant_settings
-from plant.errors import InputError
-from plant.evaluation.names import find
-from plant.files import atomic_path, explain
+from plant.ground import settings as plant_settings
+from plant.ground.errors import InputError
+from plant.metrics.names import find
+from plant.ground.files import atomic_path, explain
 from plant.paper import FIGURE_FORMATS, FIGURES, STUDY_TABLES, TABLE_FORMATS, TABLES
-from plant.paper import jobs as paper_jobs
+from plant.paper.plan import jobs as paper_jobs
 from plant.paper.systems import cut_settings, find_roles
-from plant.provenance import digest
+from plant.ground.provenance import digest
 
 plant_settings.forget_foreign_nulls(config)
 try:

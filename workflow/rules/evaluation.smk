@@ -59,9 +59,9 @@ rule predict:
             "finetuning/kept_evidence.py",
             "pretraining/lists.py",
             "evaluation/predict.py",
-            "evaluation/scores.py",
-            "evaluation/top.py",
-            "f1.py",
+            "metrics/scores.py",
+            "metrics/top.py",
+            "metrics/f1.py",
         ),
     shell:
         "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
@@ -105,7 +105,7 @@ rule evidence:
         corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
         options=lambda wildcards, input: options(wildcards, input, "tokens"),
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation", "corpus/folds.py"),
+        rooms=digest("evidence", "baselines", "metrics", "corpus/folds.py"),
     shell:
         "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
         " --documents {input.corpus:q} {params.options} --out {params.out:q}"
@@ -138,7 +138,7 @@ rule metrics:
         script=script("metrics"),
         settings=lambda wildcards: section(wildcards.dataset, evaluation=SETTINGS.evaluation),
         out=subpath(output[0], parent=True),
-        rooms=digest("evaluation", "f1.py"),
+        rooms=digest("evaluation", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
         " --out {params.out:q} --provenance {params.out:q}/metrics.provenance.json > {log:q} 2>&1"

@@ -103,7 +103,7 @@ rule compare:
     params:
         script=script("contrasts"),
         settings=pair_settings,
-        rooms=digest("statistics", "evaluation", "f1.py"),
+        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
         " --out {output.contrasts:q} --provenance {output.provenance:q} > {log:q} 2>&1"
@@ -227,7 +227,7 @@ rule write_plan:
         script=script("plan"),
         settings=section(config=SETTINGS),
         out=subpath(output[0], parent=True),
-        rooms=digest("paper", "settings"),
+        rooms=digest("paper", "ground/settings"),
     shell:
         "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
         " > {log:q} 2>&1"

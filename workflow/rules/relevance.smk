@@ -61,7 +61,7 @@ rule shortlist:
     params:
         script=script("shortlist"),
         settings=lambda wildcards: section(wildcards.dataset, size=int(wildcards.size)),
-        rooms=digest("relevance", "f1.py"),
+        rooms=digest("relevance", "metrics/f1.py"),
     shell:
         "{params.script} --settings {params.settings:q} --labels {input.labels:q} --tokens {input.tokens:q}"
         " --relevance {input.relevance:q} --shortlist {output.shortlist:q} --provenance {output.provenance:q}"

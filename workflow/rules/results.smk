@@ -59,7 +59,7 @@ def grid_item(item):
 
 def item_sources(item):
     """What one of the paper's items reads, and nothing else: for `reproduce_table_6`, which runs it."""
-    from plant.paper.grid import needs  # loads matplotlib
+    from plant.paper.grid.items import needs  # loads matplotlib
 
     experiments, datasets = needs(item, SETTINGS)
     return [

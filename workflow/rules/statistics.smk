@@ -27,7 +27,7 @@ rule bootstrap:
     params:
         script=script("bootstrap"),
         settings=statistics_params,
-        rooms=digest("statistics", "evaluation", "f1.py"),
+        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
         " --out {output.intervals:q} --provenance {output.provenance:q} > {log:q} 2>&1"
@@ -52,7 +52,7 @@ rule wilcoxon:
     params:
         script=script("wilcoxon"),
         settings=statistics_params,
-        rooms=digest("statistics", "evaluation", "f1.py"),
+        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
         " --out {output.tests:q} --provenance {output.provenance:q} > {log:q} 2>&1"
@@ -77,7 +77,7 @@ rule randomization:
     params:
         script=script("randomization"),
         settings=statistics_params,
-        rooms=digest("statistics", "evaluation", "f1.py"),
+        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
         " --out {output.tests:q} --provenance {output.provenance:q} > {log:q} 2>&1"
@@ -113,7 +113,7 @@ rule contrasts:
             systems=study_systems(wildcards.experiment),
             pairs=study_pairs(wildcards.experiment),
         ),
-        rooms=digest("statistics", "evaluation", "f1.py"),
+        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
     shell:
         "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
         " --out {output.contrasts:q} --provenance {output.provenance:q} > {log:q} 2>&1"

@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
-from plant.paper.ablation import show_contrasts
+from plant.ground.job import job
+from plant.paper.experiment.ablation import show_contrasts
 
 
 def main(args: Namespace) -> None:

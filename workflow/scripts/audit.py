@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
-from plant.paper.audit import write_audit
+from plant.ground.job import job
+from plant.paper.audit.findings import write_audit
 
 
 def main(args: Namespace) -> None:

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
-from plant.evaluation.baselines import category_log_odds
-from plant.settings import BaselineSettings, Evaluation, Relevance
+from plant.baselines.registry import category_log_odds
+from plant.ground.job import job
+from plant.ground.settings import BaselineSettings, Evaluation, Relevance
 
 
 def main(args: Namespace) -> None:

@@ -3,10 +3,10 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
 from plant.corpus.build import build_corpus
 from plant.corpus.named import files_read
-from plant.settings import parse_dataset
+from plant.ground.job import job
+from plant.ground.settings import parse_dataset
 
 
 def main(args: Namespace) -> None:

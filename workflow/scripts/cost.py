@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from plant.commandline import job
-from plant.paper.cost_grid import write_costs
+from plant.ground.job import job
+from plant.ground.settings import Settings
+from plant.paper.grid.cost import write_costs
 from plant.paper.inputs import Inputs, files_read
-from plant.settings import Settings
 
 
 def main(args: Namespace) -> None:

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
-from plant.evaluation.baselines import descriptions
-from plant.settings import Evaluation
+from plant.baselines.registry import descriptions
+from plant.ground.job import job
+from plant.ground.settings import Evaluation
 
 
 def main(args: Namespace) -> None:

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
-from plant.evaluation.evidence import evidence
-from plant.settings import Evaluation, Evidence
+from plant.evidence.stage3 import evidence
+from plant.ground.job import job
+from plant.ground.settings import Evaluation, Evidence
 
 
 def main(args: Namespace) -> None:

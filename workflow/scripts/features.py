@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from plant.commandline import job
+from plant.ground.job import job
 from plant.model.assemble import load_training_data, made_backbone, parse_network
 from plant.model.backbone import load_backbone
 from plant.model.determinism import set_up

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
 from plant.corpus.fetch import fetch
-from plant.settings import Download
+from plant.ground.job import job
+from plant.ground.settings import Download
 
 
 def main(args: Namespace) -> None:

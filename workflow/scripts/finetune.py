@@ -2,15 +2,15 @@
 
 from argparse import Namespace
 
-from plant.checkpoints import discard_checkpoint
-from plant.commandline import job
-from plant.files import write_table
 from plant.finetuning.candidates import load_shortlist
 from plant.finetuning.finetune import finetune
 from plant.finetuning.kept_evidence import keep_evidence
+from plant.ground.checkpoints import discard_checkpoint
+from plant.ground.files import write_table
+from plant.ground.job import job
+from plant.ground.settings import Finetuning
 from plant.model.assemble import load_weights, made_backbone, prepare, run_digest, save_weights
 from plant.model.parallel import processes
-from plant.settings import Finetuning
 
 
 def main(args: Namespace) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
+from plant.ground.job import job
 from plant.model.assemble import made_backbone, parse_network
 from plant.model.descriptions import write_label_embeddings
 from plant.model.determinism import set_up

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
-from plant.evaluation.baselines import mentions
-from plant.settings import BaselineSettings, Evaluation
+from plant.baselines.registry import mentions
+from plant.ground.job import job
+from plant.ground.settings import BaselineSettings, Evaluation
 
 
 def main(args: Namespace) -> None:

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
 from plant.evaluation.metrics import write_metrics
-from plant.settings import Evaluation
+from plant.ground.job import job
+from plant.ground.settings import Evaluation
 
 
 def main(args: Namespace) -> None:

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
-from plant.paper.plan import write_plan
-from plant.settings import Settings
+from plant.ground.job import job
+from plant.ground.settings import Settings
+from plant.paper.plan.page import write_plan
 
 
 def main(args: Namespace) -> None:

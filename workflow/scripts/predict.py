@@ -3,12 +3,12 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
 from plant.evaluation.predict import predict_split
 from plant.finetuning.candidates import load_shortlist
 from plant.finetuning.kept_evidence import keep_evidence
+from plant.ground.job import job
+from plant.ground.settings import Evaluation, Finetuning
 from plant.model.assemble import load_weights, made_backbone, prepare
-from plant.settings import Evaluation, Finetuning
 
 
 def main(args: Namespace) -> dict[str, object]:

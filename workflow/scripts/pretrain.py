@@ -2,14 +2,14 @@
 
 from argparse import Namespace
 
-from plant.checkpoints import discard_checkpoint
-from plant.commandline import job
-from plant.files import write_table
+from plant.ground.checkpoints import discard_checkpoint
+from plant.ground.files import write_table
+from plant.ground.job import job
+from plant.ground.settings import Pretraining
 from plant.model.assemble import made_backbone, prepare, run_digest, save_weights
 from plant.model.parallel import processes
 from plant.pretraining.lists import load_top_tokens
 from plant.pretraining.pretrain import pretrain, publish_epochs
-from plant.settings import Pretraining
 
 
 def main(args: Namespace) -> dict[str, object]:

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
+from plant.ground.job import job
+from plant.ground.settings import Random
 from plant.model.backbone import make_random_backbone
-from plant.settings import Random
 
 
 def main(args: Namespace) -> None:

@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
-from plant.settings import Evaluation, Statistics
+from plant.ground.job import job
+from plant.ground.settings import Evaluation, Statistics
 from plant.statistics.compare import write_randomization
 
 

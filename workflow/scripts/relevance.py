@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
+from plant.ground.job import job
+from plant.ground.settings import Relevance, parse_backbone
 from plant.relevance.table import write_relevance
-from plant.settings import Relevance, parse_backbone
 
 
 def main(args: Namespace) -> None:

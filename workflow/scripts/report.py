@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from plant.commandline import job
+from plant.ground.job import job
+from plant.ground.settings import Settings
+from plant.paper.experiment.report import write_report
 from plant.paper.inputs import Inputs, files_read
-from plant.paper.report import write_report
-from plant.settings import Settings
 
 
 def main(args: Namespace) -> None:

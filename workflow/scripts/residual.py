@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
+from plant.ground.job import job
+from plant.ground.settings import Relevance
 from plant.relevance.residual import write_residual
-from plant.settings import Relevance
 
 
 def main(args: Namespace) -> dict[str, float]:

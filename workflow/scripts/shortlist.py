@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
+from plant.ground.job import job
 from plant.relevance.shortlist import write_shortlist
 
 

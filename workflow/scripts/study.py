@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
-from plant.paper.study import write_study
-from plant.settings import Settings
+from plant.ground.job import job
+from plant.ground.settings import Settings
+from plant.paper.studies.study import write_study
 
 
 def main(args: Namespace) -> None:

@@ -3,10 +3,10 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
 from plant.corpus.named import files_read
 from plant.corpus.subset import build_subset
-from plant.settings import Subset
+from plant.ground.job import job
+from plant.ground.settings import Subset
 
 
 def main(args: Namespace) -> None:

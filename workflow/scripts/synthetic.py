@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
 from plant.corpus.synthetic import write_raw
-from plant.settings import parse_dataset
+from plant.ground.job import job
+from plant.ground.settings import parse_dataset
 
 
 def main(args: Namespace) -> None:

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
-from plant.evaluation.baselines import tfidf_characters, tfidf_linear
-from plant.settings import BaselineSettings, Evaluation
+from plant.baselines.registry import tfidf_characters, tfidf_linear
+from plant.ground.job import job
+from plant.ground.settings import BaselineSettings, Evaluation
 
 
 def main(args: Namespace) -> None:

@@ -2,8 +2,8 @@
 
 from argparse import Namespace
 
-from plant.commandline import job
 from plant.corpus.tokens import train_tokenizer
+from plant.ground.job import job
 
 
 def main(args: Namespace) -> None:

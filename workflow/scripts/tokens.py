@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
 from plant.corpus.tokens import tokenize_corpus
-from plant.settings import parse_backbone
+from plant.ground.job import job
+from plant.ground.settings import parse_backbone
 
 
 def main(args: Namespace) -> None:

@@ -3,9 +3,9 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.commandline import job
 from plant.evaluation.tuning import read_grid, write_choice
-from plant.settings import Tuned, Tuning
+from plant.ground.job import job
+from plant.ground.settings import Tuned, Tuning
 
 
 def main(args: Namespace) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import polars as pl
 
-from plant import settings
 from plant.corpus import draws, label_space, report, splits, synthetic
 from plant.corpus.cleaning import clean
 from plant.corpus.descriptions import describe
 from plant.corpus.documents import SPLITS, Documents, some
 from plant.corpus.sources import codiesp, eurlex57k, mimic3, mimic4, table, xmc
-from plant.corpus.staging import staged
-from plant.errors import InputError
-from plant.files import write_arrays, write_json
+from plant.ground import settings
+from plant.ground.errors import InputError
+from plant.ground.files import write_arrays, write_json
+from plant.ground.staging import staged
 
 FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safetensors", "statistics.json")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from plant.settings import Cleaning
+from plant.ground.settings import Cleaning
 
 BATCH = 4096
 """Documents cleaned at once: bounds the memory of the word lists."""

@@ -8,7 +8,7 @@ from typing import Literal
 import polars as pl
 
 from plant.corpus.documents import some
-from plant.errors import InputError
+from plant.ground.errors import InputError
 
 CodeKind = Literal["icd9_diagnosis", "icd9_procedure", "icd10_diagnosis", "icd10_procedure"]
 

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 from plant.corpus.documents import Documents
 from plant.corpus.sources.table import text_columns
-from plant.errors import InputError
-from plant.files import require_file
+from plant.ground.errors import InputError
+from plant.ground.files import require_file
 
 SEPARATOR = "; "
 

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from plant import seeds
-from plant.errors import InputError
+from plant.ground import seeds
+from plant.ground.errors import InputError
 
 
 def cut(

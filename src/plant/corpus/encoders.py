@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from plant import settings
-from plant.errors import InputError
-from plant.files import require_file
+from plant.ground import settings
+from plant.ground.errors import InputError
+from plant.ground.files import require_file
 
 WORD = re.compile(r"\w\w+")
 """Two letters, digits or underscores at least: scikit-learn's default, so that TF-IDF and MIG see the same words."""

@@ -16,9 +16,9 @@ from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from plant.errors import InputError
-from plant.files import atomic_path, write_json
-from plant.settings import Download
+from plant.ground.errors import InputError
+from plant.ground.files import atomic_path, write_json
+from plant.ground.settings import Download
 
 BLOCK = 1 << 20
 """Bytes read at once: no file is ever held in memory."""

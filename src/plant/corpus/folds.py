@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from plant.errors import InputError
-from plant.seeds import generator
+from plant.ground.errors import InputError
+from plant.ground.seeds import generator
 
 
 def deal_folds(groups: np.ndarray, folds: int, seed: int, *, purpose: str, key: str) -> np.ndarray:

@@ -9,8 +9,8 @@ import polars as pl
 
 from plant.corpus.codes import check_label_list
 from plant.corpus.sources.lines import read_list
-from plant.errors import InputError
-from plant.settings import LabelSpace
+from plant.ground.errors import InputError
+from plant.ground.settings import LabelSpace
 
 
 def restrict(labels: pl.Series, space: LabelSpace, counts: Counter[str]) -> pl.Series:

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from plant import settings
 from plant.corpus.documents import some
 from plant.corpus.reader import load_labels
 from plant.corpus.sources import codiesp
 from plant.corpus.sources.table import text_columns
-from plant.corpus.staging import owner_only
-from plant.errors import InputError
-from plant.files import is_private, require_file, write_with
+from plant.ground import settings
+from plant.ground.errors import InputError
+from plant.ground.files import is_private, require_file, write_with
+from plant.ground.staging import owner_only
 
 COLUMNS = ("document_id", "label", "mention")
 

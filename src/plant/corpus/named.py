@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plant import settings
 from plant.corpus.sources import mimic3, mimic4, raw_csv
+from plant.ground import settings
 
 
 def files_read(dataset: settings.Dataset) -> list[Path]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from plant.errors import InputError
-from plant.files import read_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays
 
 SPLITS = ("train", "val", "test")
 

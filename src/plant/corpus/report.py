@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.documents import SPLITS
-from plant.corpus.identity import digest
-from plant.settings.corpus import Expected
+from plant.ground.identity import digest
+from plant.ground.settings.corpus import Expected
 
 CEILINGS = (1, 3, 5, 8, 15)
 """k of the precisions of which the ceiling is stated."""

@@ -12,8 +12,8 @@ from itertools import product
 
 import numpy as np
 
-from plant import seeds
-from plant.settings import Generate
+from plant.ground import seeds
+from plant.ground.settings import Generate
 
 SYNONYMS = (0.6, 0.3, 0.1)
 """How often the first, second and third term of a code stands for it."""

@@ -12,9 +12,9 @@ import polars as pl
 from plant.corpus.documents import SPLITS, some
 from plant.corpus.sources.lines import read_list
 from plant.corpus.stratification import stratify
-from plant.errors import InputError, nearest
-from plant.files import require_file
-from plant.settings import Split
+from plant.ground.errors import InputError, nearest
+from plant.ground.files import require_file
+from plant.ground.settings import Split
 
 NAMES = {"dev": "val", "valid": "val", "validation": "val", "trn": "train", "training": "train", "tst": "test"}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from plant import seeds
+from plant.ground import seeds
 
 ROUNDING = 1e-6
 """Documents; shares times counts are not exact."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from plant import settings
-from plant.corpus import build, identity, label_space, report
+from plant.corpus import build, label_space, report
 from plant.corpus.documents import SPLITS, Documents, canonical
-from plant.files import is_private, require_file
+from plant.ground import identity, settings
+from plant.ground.files import is_private, require_file
 
 
 def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant import settings
 from plant.corpus import encoders
 from plant.corpus.documents import SPLITS
 from plant.corpus.encoders import Encoder, Pieces, Vocabulary
-from plant.corpus.staging import owner_only, staged
-from plant.errors import InputError
-from plant.files import atomic_path, is_private, require_file, write_arrays, write_json
+from plant.ground import settings
+from plant.ground.errors import InputError
+from plant.ground.files import atomic_path, is_private, require_file, write_arrays, write_json
+from plant.ground.staging import owner_only, staged
 
 BATCH = 256
 """Documents encoded at once: bounds the memory of the tokenizer's objects."""

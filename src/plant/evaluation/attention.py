@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from plant.files import write_with
+from plant.ground.files import write_with
 from plant.model.assemble import TrainingData
 from plant.model.batches import pad_documents
 from plant.model.classifier import LabelClassifier

@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plant import files
-from plant.evaluation import counts
-from plant.evaluation.calibration import calibration_of
-from plant.evaluation.curves import auc_and_precision
-from plant.evaluation.documents import AT
-from plant.evaluation.groups import read_label_space
-from plant.evaluation.names import metrics
 from plant.evaluation.runs import Run, load_run
-from plant.evaluation.thresholds import Tuned
 from plant.evaluation.values import metric_values
-from plant.settings import Evaluation
+from plant.ground import files
+from plant.ground.settings import Evaluation
+from plant.metrics import counts
+from plant.metrics.calibration import calibration_of
+from plant.metrics.curves import auc_and_precision
+from plant.metrics.documents import AT
+from plant.metrics.groups import read_label_space
+from plant.metrics.names import metrics
+from plant.metrics.thresholds import Tuned
 
 _PRECISION_NAMES = ("map", "map/*", "rare_ap")
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from plant.errors import InputError
-from plant.evaluation import documents
-from plant.evaluation.curves import Kept
-from plant.evaluation.documents import Ranking, Terms
-from plant.evaluation.groups import LabelSpace
-from plant.evaluation.names import BRIER_SKILL, Cut, Metric
-from plant.evaluation.scores import Scores, read_scores
-from plant.evaluation.thresholds import Thresholds, Tuned, predict
+from plant.ground.errors import InputError
+from plant.metrics import documents
+from plant.metrics.curves import Kept
+from plant.metrics.documents import Ranking, Terms
+from plant.metrics.groups import LabelSpace
+from plant.metrics.names import BRIER_SKILL, Cut, Metric
+from plant.metrics.scores import Scores, read_scores
+from plant.metrics.thresholds import Thresholds, Tuned, predict
 
 
 @dataclass(frozen=True, eq=False)

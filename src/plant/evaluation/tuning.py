@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 import yaml
 
-from plant.files import atomic_path, read_json, require_file
-from plant.settings import Tuned, Tuning
+from plant.ground.files import atomic_path, read_json, require_file
+from plant.ground.settings import Tuned, Tuning
 
 RATES = ("head_learning_rate", "learning_rate")
 Points = Mapping[str, Mapping[str, Tuned]]

@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from plant.evaluation import counts
-from plant.evaluation.curves import Columns, Kept, Rows, auc_and_precision, micro_auc
-from plant.evaluation.documents import Terms
-from plant.evaluation.groups import LabelSpace
-from plant.evaluation.names import CURVES, CUTS, MICRO_AUC, Cut, Metric, find
-from plant.evaluation.resamples import WIDTH, Resamples
+from plant.metrics import counts
+from plant.metrics.curves import Columns, Kept, Rows, auc_and_precision, micro_auc
+from plant.metrics.documents import Terms
+from plant.metrics.groups import LabelSpace
+from plant.metrics.names import CURVES, CUTS, MICRO_AUC, Cut, Metric, find
+from plant.metrics.resamples import WIDTH, Resamples
 
 LARGEST = 16_000_000  # numbers in one (L, B) array
 

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plant.errors import InputError
-from plant.files import read_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays
+from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData
 from plant.model.batches import Corpus
-from plant.settings import Finetuning
 
 
 @dataclass(frozen=True)

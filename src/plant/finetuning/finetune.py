@@ -11,12 +11,12 @@ from plant.finetuning.candidates import Shortlist
 from plant.finetuning.focal_loss import focal_loss
 from plant.finetuning.hard_negatives import hard_labels
 from plant.finetuning.scoring import validation_f1
+from plant.ground.settings import Finetuning
 from plant.model.batches import Corpus, multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import Group, Task, fit
 from plant.model.parallel import processes
 from plant.pretraining.approx_ndcg import approx_ndcg_loss
-from plant.settings import Finetuning
 
 ONE_PASS = 4  # two passes pay where mining keeps less than a quarter of the labels
 

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plant.errors import InputError
-from plant.files import read_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays
+from plant.ground.settings import Finetuning
+from plant.kernels.attention import ScoreBias
 from plant.model.assemble import TrainingData
-from plant.model.attention_kernel import ScoreBias
 from plant.model.batches import Corpus
 from plant.model.classifier import Known, LabelClassifier
 from plant.pretraining.lists import TopTokens, load_top_tokens
-from plant.settings import Finetuning
 
 Static = Callable[[np.ndarray | None, np.ndarray], np.ndarray]
 """(label ids (m) or None for all, input ids of a document (n)) -> lambda r_lj f32 (m, n), 0 where the token is not in

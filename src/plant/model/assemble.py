@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from plant import settings as plant_settings
-from plant.checkpoints import load_tensors, save_tensors
 from plant.corpus.reader import load_labels, load_tokens
-from plant.errors import InputError
+from plant.ground import settings as plant_settings
+from plant.ground.checkpoints import load_tensors, save_tensors
+from plant.ground.errors import InputError
+from plant.ground.seeds import stream
 from plant.model.backbone import load_backbone
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
@@ -22,7 +23,6 @@ from plant.model.descriptions import start_from_descriptions
 from plant.model.determinism import set_up
 from plant.model.features import read_features
 from plant.model.loading import NetworkBackbone
-from plant.seeds import stream
 
 SPLITS = ("train", "val", "test")
 ATTENTION, HEAD, BACKBONE = "label_attention.safetensors", "head.safetensors", "backbone.safetensors"

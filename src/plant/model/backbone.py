@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from plant import settings as plant_settings
 from plant.corpus.encoders import unreadable
-from plant.errors import InputError
-from plant.files import atomic_path, require_file
+from plant.ground import settings as plant_settings
+from plant.ground.errors import InputError
+from plant.ground.files import atomic_path, require_file
 from plant.model.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
 
 CPU = torch.device("cpu")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from plant.ground.seeds import generator
 from plant.model.classifier import NOTHING, Documents, Known
-from plant.seeds import generator
 
 BUCKET = 16  # batches whose documents are sorted by length together: little padding, still random
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from plant.model.attention_kernel import ScoreBias, affine, label_logits, rounded
+from plant.kernels.attention import ScoreBias, affine, label_logits, rounded
 from plant.model.label_attention import Head, LabelAttention
 
 FEW = 2**20  # multiply-adds of one head's scores of one document; below, PyTorch's attention is the faster one
@@ -163,7 +163,7 @@ class LabelClassifier(nn.Module):
         vectors: LabelVectors | None = None,
         bias: ScoreBias | None = None,
     ) -> Tensor:
-        """`logits` by `plant.model.attention_kernel`: the way on a CPU. Differentiable once."""
+        """`logits` by `plant.kernels.attention`: the way on a CPU. Differentiable once."""
         vectors = vectors or self.label_vectors()
         tokens, lengths = self._visible(hidden, mask)
         key, value = self.attention.key, self.attention.value

@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from plant.corpus.encoders import load as load_encoder
 from plant.corpus.reader import load_labels
-from plant.errors import InputError
-from plant.files import read_arrays, write_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays, write_arrays
 from plant.model.backbone import Backbone, load_backbone
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
 from plant.model.label_attention import EMBEDDING_STD, LabelAttention

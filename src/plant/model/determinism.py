@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from plant.ground.settings import Compute
 from plant.model.parallel import own_device
-from plant.settings import Compute
 
 WORKSPACE = ":4096:8"  # of cuBLAS: one of the two sizes with which its products have one order of additions
 

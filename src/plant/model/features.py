@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from plant.errors import InputError
-from plant.files import atomic_path, require_file
+from plant.ground.errors import InputError
+from plant.ground.files import atomic_path, require_file
 from plant.model.backbone import Backbone
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
 

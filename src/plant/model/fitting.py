@@ -24,11 +24,11 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from plant.checkpoints import STATE, damaged, load_checkpoint, save_checkpoint
-from plant.errors import InputError, Interrupted
+from plant.ground.checkpoints import STATE, damaged, load_checkpoint, save_checkpoint
+from plant.ground.errors import InputError, Interrupted
+from plant.ground.seeds import stream
+from plant.ground.settings import Optimisation
 from plant.model.parallel import processes
-from plant.seeds import stream
-from plant.settings import Optimisation
 
 log = logging.getLogger("plant")
 _ADVICE = "Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept."

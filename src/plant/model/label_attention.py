@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from plant.errors import InputError
+from plant.ground.errors import InputError
 
 EMBEDDING_STD = 0.02  # choice C10: the usual scale of transformer embeddings
 

@@ -7,9 +7,9 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from plant import settings as plant_settings
 from plant.corpus.encoders import unreadable
-from plant.errors import InputError
+from plant.ground import settings as plant_settings
+from plant.ground.errors import InputError
 from plant.model.parallel import processes
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import distributed, nn
 
-from plant.errors import InputError
+from plant.ground.errors import InputError
 
 PATIENCE = timedelta(hours=2)  # shares of a long validation may end far apart; a process that died ends all at once
 LARGE = 2**22  # numbers; a gradient of that size is worth a message of its own, and no second copy in memory

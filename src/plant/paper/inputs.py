@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from plant.errors import InputError, nearest
-from plant.files import read_json, require_file
+from plant.ground.errors import InputError, nearest
+from plant.ground.files import read_json, require_file
 from plant.statistics.significance import arrow
 
 NOT_COUNTED = "attention.provenance.json"

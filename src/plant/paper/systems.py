@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from plant.settings import BASELINES, NO_PRETRAINING, Experiment, Settings
+from plant.ground.settings import BASELINES, NO_PRETRAINING, Experiment, Settings
 
 Kind = Literal["planted", "control", "unplanted", "no network"]
 KIND_TITLES: dict[Kind, str] = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from plant.errors import InputError
-from plant.files import read_arrays
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays
 from plant.model.assemble import TrainingData
 from plant.pretraining.ndcg import OUTSIDE
 

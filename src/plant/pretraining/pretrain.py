@@ -7,8 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plant.errors import InputError
-from plant.files import atomic_path
+from plant.ground.errors import InputError
+from plant.ground.files import atomic_path
+from plant.ground.seeds import generator
+from plant.ground.settings import Pretraining
 from plant.model.assemble import save_weights
 from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
@@ -18,8 +20,6 @@ from plant.pretraining.approx_ndcg import approx_ndcg_loss
 from plant.pretraining.lists import TopTokens, label_weights, labels_of_document, packed
 from plant.pretraining.ndcg import ndcg
 from plant.pretraining.ranking_loss import mse_loss, pairwise_loss
-from plant.seeds import generator
-from plant.settings import Pretraining
 
 EPOCHS = "epochs"  # folder of the weights of every epoch, beside the best one's
 

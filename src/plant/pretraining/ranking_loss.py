@@ -86,7 +86,7 @@ def _way(scores: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
     if scores.device.type == "cpu":
         return _compiled
     if scores.device.type == "cuda" and scores.dtype != torch.float64 and find_spec("triton"):
-        from plant.pretraining.pairwise_triton import pairwise_fused
+        from plant.kernels.pairwise_triton import pairwise_fused
 
         return pairwise_fused
     return _chunked
@@ -94,11 +94,11 @@ def _way(scores: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
 
 def _compiled(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
     if scores.dtype == torch.float64:
-        from plant.pretraining.pairwise_kernel import pairwise_lists as kernel
+        from plant.kernels.pairwise import pairwise_lists as kernel
 
         kind = torch.float64
     else:
-        from plant.pretraining.pairwise_vector import pairwise_vectors as kernel
+        from plant.kernels.pairwise_vector import pairwise_vectors as kernel
 
         kind = torch.float32
     shape = scores.shape

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plant.ground.seeds import generator
+from plant.ground.settings import Relevance
 from plant.relevance import kernel
 from plant.relevance.contingency import BLOCK, TokenLists, joint_counts, label_spans, token_lists
 from plant.relevance.selection import Candidates, LabelCounts, Selected, idf_tokens, random_tokens, top_tokens
-from plant.seeds import generator
-from plant.settings import Relevance
 
 
 @dataclass(frozen=True)

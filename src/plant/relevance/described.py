@@ -15,8 +15,8 @@ import numpy as np
 from plant.corpus.encoders import WORD
 from plant.corpus.encoders import load as load_encoder
 from plant.corpus.reader import Labels
-from plant.errors import InputError
-from plant.settings import Backbone, Words
+from plant.ground.errors import InputError
+from plant.ground.settings import Backbone, Words
 
 
 def described_tokens(

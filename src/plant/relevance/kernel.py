@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plant.compiled import njit
+from plant.kernels.compiled import njit
 from plant.relevance.measures import half_n_log_n, n_log_n, rounding
 
 MIG, CHI2, PMI, TERM_FREQUENCY, SMOOTHED_MIG = 0, 1, 2, 3, 4

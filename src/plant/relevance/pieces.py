@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
-from plant.files import atomic_path
+from plant.ground.files import atomic_path
 
 _NAMES = {
     np.dtype(np.int64): "I64", np.dtype(np.int32): "I32", np.dtype(np.float32): "F32", np.dtype(np.float16): "F16",

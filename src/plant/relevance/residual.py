@@ -15,9 +15,10 @@ import polars as pl
 
 from plant.corpus.folds import deal_folds
 from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
-from plant.corpus.staging import owner_only
-from plant.errors import InputError
-from plant.files import is_private
+from plant.ground.errors import InputError
+from plant.ground.files import is_private
+from plant.ground.settings import Relevance
+from plant.ground.staging import owner_only
 from plant.relevance import kernel
 from plant.relevance.choice import Training, chosen
 from plant.relevance.contingency import BLOCK, spans
@@ -26,7 +27,6 @@ from plant.relevance.pieces import growing_arrays
 from plant.relevance.selection import candidates
 from plant.relevance.shortlist import presence
 from plant.relevance.table import load_training
-from plant.settings import Relevance
 
 LARGEST = 2**31
 """Log-odds (document, label) of one file: 4 GiB in fp16."""

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
-from plant.corpus.staging import owner_only
-from plant.errors import InputError, nearest
-from plant.files import atomic_path, is_private
+from plant.ground.errors import InputError, nearest
+from plant.ground.files import atomic_path, is_private
+from plant.ground.seeds import generator
+from plant.ground.settings import MEASURES, Backbone, Relevance
+from plant.ground.staging import owner_only
 from plant.relevance import kernel
 from plant.relevance.choice import Chosen, Training, chosen
 from plant.relevance.contingency import BLOCK, label_documents
 from plant.relevance.described import described_tokens
 from plant.relevance.pieces import growing_arrays
 from plant.relevance.selection import candidates
-from plant.seeds import generator
-from plant.settings import MEASURES, Backbone, Relevance
 
 _REPEATING = ["label", "token", "n_label", "n_documents"]  # of other columns a dictionary costs time and space
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from plant import seeds
+from plant.ground import seeds
 from plant.statistics.crossed import crossed, require_paired
 from plant.statistics.resampling import (
     Interval,

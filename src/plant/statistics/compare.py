@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plant import files
-from plant.settings import Evaluation, Statistics
+from plant.ground import files
+from plant.ground.settings import Evaluation, Statistics
 from plant.statistics.bootstrap import intervals
 from plant.statistics.crossed import crossed_table
 from plant.statistics.randomization import randomization_tests

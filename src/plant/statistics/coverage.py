@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from plant.evaluation.groups import LabelSpace
 from plant.evaluation.runs import Run
-from plant.evaluation.scores import Scores
-from plant.evaluation.thresholds import Thresholds, Tuned
 from plant.evaluation.values import metric_values
-from plant.f1 import best_threshold
-from plant.settings import Evaluation
+from plant.ground.settings import Evaluation
+from plant.metrics.f1 import best_threshold
+from plant.metrics.groups import LabelSpace
+from plant.metrics.scores import Scores
+from plant.metrics.thresholds import Thresholds, Tuned
 from plant.statistics.resampling import (
     Interval,
     bootstrap_error,

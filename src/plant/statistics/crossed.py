@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from plant import seeds
-from plant.errors import InputError
-from plant.settings import BASELINES
+from plant.ground import seeds
+from plant.ground.errors import InputError
+from plant.ground.settings import BASELINES
 from plant.statistics.resampling import draw_halves, half_sampling_error
 from plant.statistics.systems import Comparison, mean_values, number_of_documents
 

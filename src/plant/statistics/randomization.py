@@ -24,13 +24,13 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from plant import seeds
-from plant.evaluation.curves import BLOCK, Columns, Kept
-from plant.evaluation.documents import Terms
-from plant.evaluation.groups import LabelSpace
-from plant.evaluation.names import Cut, Metric
 from plant.evaluation.values import Measured, metric_values
-from plant.f1 import half_codes, scores_of_half_codes
+from plant.ground import seeds
+from plant.metrics.curves import BLOCK, Columns, Kept
+from plant.metrics.documents import Terms
+from plant.metrics.f1 import half_codes, scores_of_half_codes
+from plant.metrics.groups import LabelSpace
+from plant.metrics.names import Cut, Metric
 from plant.statistics.systems import Comparison, number_of_documents, require_same_documents
 
 SCHEMA = pa.schema([

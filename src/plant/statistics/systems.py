@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from plant.errors import InputError, nearest
-from plant.evaluation.comparable import require_comparable
-from plant.evaluation.groups import LabelSpace, read_label_space
-from plant.evaluation.names import find
 from plant.evaluation.runs import Run, load_run
-from plant.evaluation.scores import Scores, count_documents
-from plant.evaluation.thresholds import Thresholds
 from plant.evaluation.values import metric_values
-from plant.settings import Evaluation, Statistics
+from plant.ground.errors import InputError, nearest
+from plant.ground.settings import Evaluation, Statistics
+from plant.metrics.comparable import require_comparable
+from plant.metrics.groups import LabelSpace, read_label_space
+from plant.metrics.names import find
+from plant.metrics.scores import Scores, count_documents
+from plant.metrics.thresholds import Thresholds
 
 
 @dataclass(frozen=True)

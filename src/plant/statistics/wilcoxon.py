@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from plant.evaluation.names import Metric, find
 from plant.evaluation.runs import Run
+from plant.metrics.names import Metric, find
 from plant.statistics.bootstrap import bootstrap_weights
 from plant.statistics.systems import Comparison, each_run, mean_values
 

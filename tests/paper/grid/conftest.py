@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from plant.files import write_json
-from plant.paper.grid_results import Grid
+from plant.ground.files import write_json
+from plant.ground.seeds import generator
+from plant.ground.settings import BASELINES, Settings, load
+from plant.paper.grid.results import Grid
 from plant.paper.inputs import INTERVAL_COLUMNS, Inputs
-from plant.seeds import generator
-from plant.settings import BASELINES, Settings, load
 
 METRICS = (
     "macro_auc", "micro_auc", "macro_f1_all", "micro_f1@micro", "p@1", "p@3", "p@5", "p@8", "p@15",

@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 import yaml
 
-from plant.files import read_json, write_json
-from plant.paper.grid_cells import TABLES, GridCell, average, block_cells
-from plant.paper.grid_results import Grid, Number
-from plant.paper.values import load_values
-from plant.seeds import generator
-from plant.settings import load
+from plant.ground.files import read_json, write_json
+from plant.ground.seeds import generator
+from plant.ground.settings import load
+from plant.paper.grid.cells import TABLES, GridCell, average, block_cells
+from plant.paper.grid.results import Grid, Number
+from plant.paper.values.transcription import load_values
 
 ROOT = Path(__file__).parents[3]
 VALUES = load_values()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from plant.files import write_json
-from plant.paper.grid_corpus import statistic
-from plant.paper.grid_tables import build_sheet, to_frame, to_page
-from plant.paper.values import load_values
+from plant.ground.files import write_json
+from plant.paper.grid.corpus import statistic
+from plant.paper.grid.tables import build_sheet, to_frame, to_page
+from plant.paper.values.transcription import load_values
 
 VALUES = load_values()
 

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from plant.files import read_json
+from plant.ground.files import read_json
 from plant.paper.figures.grid import BANNER, grid_figure
 from plant.paper.figures.grid_curves import draw_epochs
 from plant.paper.figures.grid_rare import frequency_groups
 from plant.paper.figures.style import look, save
-from plant.paper.grid_points import EPOCH_SCHEMA, Points, epoch_points, label_points, size_points
-from plant.paper.values import load_values
+from plant.paper.grid.points import EPOCH_SCHEMA, Points, epoch_points, label_points, size_points
+from plant.paper.values.transcription import load_values
 
 VALUES = load_values()
 FIGURES = ("figure_2", "figure_3", "figure_4", "figure_5")

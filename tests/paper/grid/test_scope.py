@@ -9,8 +9,8 @@ from typing import NamedTuple, get_args
 import pytest
 import yaml
 
-from plant.paper.values import load_values
-from plant.settings import Item
+from plant.ground.settings import Item
+from plant.paper.values.transcription import load_values
 
 ROOT = Path(__file__).parents[3]
 VALUES = load_values()

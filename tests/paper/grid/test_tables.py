@@ -9,12 +9,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from plant.errors import InputError
-from plant.paper.grid import needs, write_item
-from plant.paper.grid_cells import JUDGED
-from plant.paper.grid_results import Grid
-from plant.paper.grid_tables import BANNER, build_sheet, to_frame, to_page, to_tex
-from plant.paper.values import load_values
+from plant.ground.errors import InputError
+from plant.paper.grid.cells import JUDGED
+from plant.paper.grid.items import needs, write_item
+from plant.paper.grid.results import Grid
+from plant.paper.grid.tables import BANNER, build_sheet, to_frame, to_page, to_tex
+from plant.paper.values.transcription import load_values
 
 GOLDEN = Path(__file__).parent / "golden"
 VALUES = load_values()

@@ -11,9 +11,9 @@ import polars as pl
 
 from plant.corpus.documents import Documents, canonical, some
 from plant.corpus.sources.archive import is_litter
-from plant.errors import InputError
-from plant.files import absence
-from plant.settings import CodiEsp
+from plant.ground.errors import InputError
+from plant.ground.files import absence
+from plant.ground.settings import CodiEsp
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 TEXTS = {"en": "text_files_en", "es": "text_files"}

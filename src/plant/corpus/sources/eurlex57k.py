@@ -15,8 +15,8 @@ import polars as pl
 from plant.corpus.descriptions import SEPARATOR
 from plant.corpus.documents import Documents, canonical
 from plant.corpus.sources.archive import is_litter
-from plant.errors import InputError
-from plant.files import absence
+from plant.ground.errors import InputError
+from plant.ground.files import absence
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 LABELS = "EURLEX57K.json"

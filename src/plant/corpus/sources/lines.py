@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from plant.errors import InputError
-from plant.files import require_file
+from plant.ground.errors import InputError
+from plant.ground.files import require_file
 
 
 def lines(path: Path) -> Iterator[bytes]:

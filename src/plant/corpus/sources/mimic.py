@@ -8,7 +8,7 @@ import polars as pl
 
 from plant.corpus.codes import CodeKind, check_leading_zeros, with_dots
 from plant.corpus.documents import Documents, canonical, some
-from plant.errors import InputError
+from plant.ground.errors import InputError
 
 
 def normal_id(name: str) -> pl.Expr:

@@ -9,7 +9,7 @@ import polars as pl
 from plant.corpus.codes import CodeKind, with_dots
 from plant.corpus.documents import Documents
 from plant.corpus.sources import mimic, raw_csv
-from plant.settings import Mimic3
+from plant.ground.settings import Mimic3
 
 TABLES: dict[str, tuple[str, str, CodeKind]] = {
     "procedures": ("PROCEDURES_ICD", "D_ICD_PROCEDURES", "icd9_procedure"),

@@ -9,7 +9,7 @@ import polars as pl
 from plant.corpus.codes import CodeKind, with_dots
 from plant.corpus.documents import Documents
 from plant.corpus.sources import mimic, raw_csv
-from plant.settings import Mimic4
+from plant.ground.settings import Mimic4
 
 KINDS: dict[tuple[str, int], CodeKind] = {
     ("procedures", 9): "icd9_procedure",

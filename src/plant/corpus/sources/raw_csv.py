@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.errors import InputError
+from plant.ground.errors import InputError
 
 AGAIN = "Download it again and compare its checksum."
 MIMIC4_COLUMNS = {"note_id", "note_seq", "icd_code", "icd_version"}

@@ -15,9 +15,9 @@ import polars.selectors as cs
 from plant.corpus.documents import Documents, canonical, some
 from plant.corpus.sources.lines import decoded, delimited, json_objects
 from plant.corpus.splits import canonical_name
-from plant.errors import InputError
-from plant.files import require_file
-from plant.settings import Table
+from plant.ground.errors import InputError
+from plant.ground.files import require_file
+from plant.ground.settings import Table
 
 log = logging.getLogger("plant")
 

@@ -17,8 +17,8 @@ import polars as pl
 
 from plant.corpus.documents import Documents, canonical
 from plant.corpus.sources.lines import json_objects, lines
-from plant.errors import InputError
-from plant.settings import Xmc
+from plant.ground.errors import InputError
+from plant.ground.settings import Xmc
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

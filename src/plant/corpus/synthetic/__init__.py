@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plant import settings
 from plant.corpus.synthetic import codiesp, eurlex57k, mimic3, mimic4, xmc
-from plant.errors import InputError
+from plant.ground import settings
+from plant.ground.errors import InputError
 
 Raw = settings.Mimic3 | settings.Mimic4 | settings.CodiEsp | settings.Eurlex57k | settings.Xmc
 """The sources that have a stand-in."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from plant.corpus.simulation import Simulation, simulate
 from plant.corpus.synthetic.icd10 import icd10_codes
-from plant.files import atomic_path
-from plant.settings import Generate
+from plant.ground.files import atomic_path
+from plant.ground.settings import Generate
 
 ARCHIVE = "codiesp.zip"
 ROOT = "final_dataset_v4_to_publish"

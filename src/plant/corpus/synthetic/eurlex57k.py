@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from plant.corpus.simulation import simulate
-from plant.files import atomic_path
-from plant.settings import Generate
+from plant.ground.files import atomic_path
+from plant.ground.settings import Generate
 
 SPLITS = ("train",) * 8 + ("dev", "test")
 """Dealt in turn: about the shares of the published corpus (45, 6 and 6 of 57)."""

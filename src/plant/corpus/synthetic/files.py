@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from plant.files import atomic_path
+from plant.ground.files import atomic_path
 
 
 @contextmanager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from plant import seeds
 from plant.corpus.simulation import Simulation
+from plant.ground import seeds
 
 LETTERS = "ABCDEFGHJKLMNPQRSTVWXYZ"
 """Chapters of ICD-10-CM, without O (taken for 0), I (for 1) and the reserved U; also the letters of ICD-10-PCS."""

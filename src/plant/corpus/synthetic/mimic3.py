@@ -6,10 +6,10 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from plant import seeds
 from plant.corpus.simulation import Simulation, simulate
 from plant.corpus.synthetic.files import write_csv
-from plant.settings import Generate
+from plant.ground import seeds
+from plant.ground.settings import Generate
 
 NOTE_COLUMNS = (
     "ROW_ID",

@@ -9,7 +9,7 @@ from pathlib import Path
 from plant.corpus.simulation import Simulation, simulate
 from plant.corpus.synthetic.files import write_csv
 from plant.corpus.synthetic.icd10 import icd10_codes
-from plant.settings import Generate
+from plant.ground.settings import Generate
 
 NOTES = ("note_id", "subject_id", "hadm_id", "note_type", "note_seq", "charttime", "storetime", "text")
 DIAGNOSES = ("subject_id", "hadm_id", "seq_num", "icd_code", "icd_version")

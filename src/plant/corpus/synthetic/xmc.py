@@ -8,8 +8,8 @@ from pathlib import Path
 
 from plant.corpus.simulation import Simulation, simulate
 from plant.corpus.synthetic.files import one_line, packed_text, write_lines
-from plant.files import write_with
-from plant.settings import Generate
+from plant.ground.files import write_with
+from plant.ground.settings import Generate
 
 SPLITS = ("train", "train", "test", "train", "train", "test", "train", "train", "test", "train")
 """Dealt in turn: three of ten documents test (EURLEX-4K a fifth, WIKI10-31K a third)."""

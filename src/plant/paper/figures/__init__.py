@@ -7,17 +7,17 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from plant.paper.attention import mark, may_show_text, readings
+from plant.ground.settings import Experiment, Settings
+from plant.paper.experiment.attention import mark, may_show_text, readings
+from plant.paper.experiment.headline import leading
 from plant.paper.figures.differences import interval_figure
 from plant.paper.figures.labels import frequency_figure, rare_label_figure
 from plant.paper.figures.reading import attention_figure
 from plant.paper.figures.style import look, save
 from plant.paper.figures.training import STAGE1_COLUMNS, STAGE2_COLUMNS, curves_figure, stage_figure
-from plant.paper.headline import leading
 from plant.paper.inputs import Inputs, read_attention, read_histories, read_labels, read_metrics, read_results
-from plant.paper.jobs import list_networks
+from plant.paper.plan.jobs import list_networks
 from plant.paper.systems import find_roles, list_systems
-from plant.settings import Experiment, Settings
 
 
 def write_figures(inputs: Inputs, folder: Path, *, settings: Settings, experiment: str) -> None:

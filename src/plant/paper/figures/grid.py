@@ -8,13 +8,13 @@ from typing import Literal, get_args
 
 from matplotlib.figure import Figure
 
-from plant.errors import InputError
+from plant.ground.errors import InputError
 from plant.paper.figures.grid_curves import draw_epochs, draw_sizes
 from plant.paper.figures.grid_rare import draw_frequency, draw_violins
 from plant.paper.figures.style import PAGE, new_figure, sentence
-from plant.paper.grid_points import Points, epoch_points, label_points, size_points
-from plant.paper.grid_results import Grid, target
-from plant.paper.values import Values
+from plant.paper.grid.points import Points, epoch_points, label_points, size_points
+from plant.paper.grid.results import Grid, target
+from plant.paper.values.transcription import Values
 
 Name = Literal["figure_2", "figure_3", "figure_4", "figure_5"]
 BANNER = "Synthetic stand-in text: our marks show that the machinery works, nothing about the paper."

@@ -12,9 +12,9 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from plant.paper.figures.grid_rare import empty
 from plant.paper.figures.style import EndLabel, label_ends, marks
-from plant.paper.grid_points import Points
+from plant.paper.grid.points import Points
 from plant.paper.systems import KIND_COLOURS, Kind
-from plant.paper.values import Values
+from plant.paper.values.transcription import Values
 from plant.paper.wording import metric_title
 
 PAPER = "black"

@@ -10,9 +10,9 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from plant.paper.figures.style import EndLabel, label_ends
-from plant.paper.grid_points import SYSTEMS, Points
+from plant.paper.grid.points import SYSTEMS, Points
 from plant.paper.systems import KIND_COLOURS
-from plant.paper.values import Values
+from plant.paper.values.transcription import Values
 
 COLOURS = {"single_stage": KIND_COLOURS["unplanted"], "plant": KIND_COLOURS["planted"]}
 DASHES = {"single_stage": "dashed", "plant": "solid"}

@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plant.ground.settings import Evaluation
 from plant.paper.figures.style import (
     COLUMN,
     EndLabel,
@@ -21,7 +22,6 @@ from plant.paper.figures.style import (
     width_for,
 )
 from plant.paper.systems import System
-from plant.settings import Evaluation
 
 HIGH_F1 = 70
 """The paper annotates the share of rare codes above F1 = .7 (RQ4)."""

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from plant.paper.attention import UNDERLINED, Panel, Reading
+from plant.paper.experiment.attention import UNDERLINED, Panel, Reading
 from plant.paper.figures.style import PAGE, new_figure, sentence
 from plant.paper.systems import KIND_COLOURS
 
@@ -27,7 +27,7 @@ def attention_figure(
     The shade has one linear scale a document, from 0 to the largest weight of either panel.
 
     Args:
-        readings: as `plant.paper.attention.readings` returns them.
+        readings: as `plant.paper.experiment.attention.readings` returns them.
         reason: printed where there are none.
         mark: printed in red below them, where not everybody may see the text.
     """

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from plant.files import atomic_path
+from plant.ground.files import atomic_path
 from plant.paper.systems import KIND_COLOURS, Kind, System
 
 COLUMN, PAGE = 3.5, 7.0

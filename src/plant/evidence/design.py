@@ -1,0 +1,143 @@
+"""Scores of all channels as rows of a regression, a block of documents at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from plant.corpus.reader import Labels
+from plant.ground.settings import Evidence
+from plant.metrics.aligned import Pairs
+
+BLOCK = 2**16
+"""Pairs that are in memory as float64 at once: 5 MB with 8 features, which a processor's cache holds."""
+FREE = ("prior",)
+"""Channels whose weight may be negative: the log-odds channel holds a prior of its own."""
+
+
+@dataclass(frozen=True)
+class LabelSide:
+    """What the regression knows of a label alone.
+
+    Attributes:
+        channels: names, in the order of the config.
+        prior: (L,) log (n + .5) / (N - n + .5), n of N training documents.
+        ends: (E, L) shares of the weights in each label's weight. Without slopes E = 1 and all are 1. With slopes
+            E = 2: 1 - u and u, u = log(1 + n) brought to [0, 1] over the labels with training documents.
+        trained: (L,) whether the label has a training document.
+    """
+
+    channels: tuple[str, ...]
+    prior: np.ndarray
+    ends: np.ndarray
+    trained: np.ndarray
+
+    @classmethod
+    def of(cls, labels: Labels, settings: Evidence) -> LabelSide:
+        """Of a corpus and a recipe."""
+        n, total = labels.counts[0].astype(np.float64), float(labels.split_sizes[0])
+        prior = np.log((n + 0.5) / (total - n + 0.5))
+        if not settings.slopes:
+            return cls(settings.channels, prior, np.ones((1, n.size)), n > 0)
+        size = np.log1p(n)
+        low, high = (size[n > 0].min(), size[n > 0].max()) if (n > 0).any() else (0.0, 0.0)
+        u = np.clip((size - low) / (high - low), 0, 1) if high > low else np.zeros(n.size)
+        return cls(settings.channels, prior, np.stack([1 - u, u]), n > 0)
+
+    @property
+    def lower(self) -> np.ndarray:
+        """(F + 1,) the least that each weight may be; the last one is the constant."""
+        bounds = [-np.inf if channel in FREE else 0.0 for channel in self.channels for _ in self.ends]
+        return np.array([*bounds, -np.inf])
+
+    def weights(self, scalars: np.ndarray) -> np.ndarray:
+        """(C, L) the weight of each channel at each label, of the first F scalars."""
+        return scalars[: len(self.channels) * len(self.ends)].reshape(len(self.channels), -1) @ self.ends
+
+
+@dataclass(frozen=True)
+class Block:
+    """Known pairs of some documents.
+
+    Attributes:
+        rows: (m, F + 1) features and a 1.
+        truth: (m,) boolean.
+        places: (m,) into the raveled scores of `Pairs`.
+    """
+
+    rows: np.ndarray
+    truth: np.ndarray
+    places: np.ndarray
+
+
+@dataclass(frozen=True)
+class Design:
+    """All pairs of one split.
+
+    Attributes:
+        pairs: scores of the channels but the prior, in the order of `side.channels`.
+        side: of the labels.
+        truth: (N, L) boolean.
+    """
+
+    pairs: Pairs
+    side: LabelSide
+    truth: sp.csr_array
+
+    def blocks(self, documents: np.ndarray) -> Iterator[Block]:
+        """The pairs of some documents that every channel has a score for.
+
+        Args:
+            documents: ascending.
+        """
+        for part, rows, columns, places in self._parts(documents):
+            scores = [values.reshape(-1)[places] for values in self.pairs.scores]
+            truth = self.truth[part].toarray()[rows, columns]
+            known = np.logical_and.reduce([self.side.trained[columns], *(np.isfinite(values) for values in scores)])
+            if not known.all():
+                columns, places, truth = columns[known], places[known], truth[known]
+                scores = [values[known] for values in scores]
+            yield Block(self._features(scores, columns), truth, places)
+
+    def _parts(self, documents: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """A block of documents (one at least), and row in the block, column and place of each of its pairs."""
+        n_labels = self.pairs.shape[1]
+        if self.pairs.where is None:
+            size = max(1, BLOCK // max(1, n_labels))
+            for start in range(0, len(documents), size):
+                part = documents[start : start + size]
+                columns, rows = np.tile(np.arange(n_labels), len(part)), np.repeat(np.arange(len(part)), n_labels)
+                yield part, rows, columns, np.repeat(part * n_labels, n_labels) + columns
+            return
+        starts = np.searchsorted(self.pairs.where[0], np.arange(self.pairs.shape[0] + 1))
+        cuts = np.flatnonzero(np.diff(np.cumsum(np.diff(starts)[documents]) // BLOCK)) + 1
+        for part in np.split(documents, cuts):
+            places = np.concatenate([np.arange(starts[d], starts[d + 1]) for d in part] or [np.zeros(0, np.int64)])
+            rows = np.repeat(np.arange(len(part)), np.diff(starts)[part])
+            yield part, rows, self.pairs.where[1][places], places
+
+    def _features(self, scores: Sequence[np.ndarray], columns: np.ndarray) -> np.ndarray:
+        ends = self.side.ends
+        rows = np.ones((len(columns), len(self.side.channels) * len(ends) + 1))
+        given = iter(scores)
+        for place, channel in enumerate(self.side.channels):
+            values = self.side.prior[columns] if channel == "prior" else next(given)
+            for end, share in enumerate(ends):
+                np.multiply(values, share[columns], out=rows[:, place * len(ends) + end])
+        return rows
+
+    def logits(self, scalars: Mapping[int, np.ndarray], folds: np.ndarray) -> np.ndarray:
+        """Scores of all pairs, in the shape of those of `pairs`; -inf where a channel has none.
+
+        Args:
+            scalars: fold -> (F + 1,) scalars for the documents of the fold.
+            folds: (N,) fold of each document.
+        """
+        out = np.full(self.pairs.scores[0].size, -np.inf)
+        for fold, weights in scalars.items():
+            for block in self.blocks(np.flatnonzero(folds == fold)):
+                out[block.places] = block.rows @ weights
+        return out.reshape(self.pairs.scores[0].shape)

@@ -1,0 +1,172 @@
+"""Logistic regression of a handful of bounded scalars on very many pairs: Newton's method, exact sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from plant.evidence.design import Design
+from plant.ground.errors import InputError
+
+SUBSAMPLE = 2**20
+"""Pairs from which on a fit starts from that of every eighth document."""
+ITERATIONS = 100
+SMALL = 1e-10
+"""A fit ends with the Newton step whose gain is less than this share of the objective: what it leaves is below the
+rounding of the sums."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Objective, gradient and Hessian at some scalars."""
+
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and standard deviation of each feature over the known pairs of a split; 0 where a feature is constant."""
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(cls, design: Design) -> Self:
+        """Truth plays no part."""
+        count, total, squares = 0, 0.0, 0.0
+        for block in design.blocks(np.arange(design.pairs.shape[0])):
+            features = block.rows[:, :-1]
+            count += len(features)
+            total = total + features.sum(axis=0)
+            squares = squares + np.einsum("ij,ij->j", features, features)
+        mean = np.asarray(total) / max(1, count) * np.ones(len(design.side.lower) - 1)
+        variance = np.asarray(squares) / max(1, count) - mean**2
+        constant = variance <= 1e-12 * np.maximum(mean**2, 1e-300)
+        return cls(mean, np.where(constant, 0.0, np.sqrt(np.maximum(variance, 0.0))))
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """(F + 1, K + 1): scalars of the raw features and the constant, from those of the K standardised ones."""
+        kept = np.flatnonzero(self.deviation > 0)
+        matrix = np.zeros((len(self.mean) + 1, len(kept) + 1))
+        matrix[kept, np.arange(len(kept))] = 1 / self.deviation[kept]
+        matrix[-1, :-1] = -self.mean[kept] / self.deviation[kept]
+        matrix[-1, -1] = 1.0
+        return matrix
+
+
+def fit(design: Design, documents: np.ndarray, *, scale: Scale, ridge: float, where: str) -> np.ndarray:
+    """The scalars that minimise the sum of log-losses over the pairs of some documents, and ridge / 2 sum (w sd)^2.
+
+    The weights of all channels but the prior are at least 0. A feature that is constant on the split has weight 0.
+
+    Args:
+        design: the pairs.
+        documents: ascending.
+        scale: of the features.
+        ridge: at least 0; the constant has none.
+        where: what is fitted, for errors.
+
+    Returns:
+        (F + 1,) weights of the raw features, then the constant.
+
+    Raises:
+        InputError: the pairs hold no true or no false label, or the weights grow without end.
+    """
+    matrix = scale.matrix
+    lower = np.append(design.side.lower[:-1][scale.deviation > 0], -np.inf)
+    start = np.zeros(len(lower))
+    size = design.pairs.scores[0].size / max(1, design.pairs.shape[0]) * len(documents)
+    for part in (documents[::8], documents) if size > SUBSAMPLE else (documents,):
+        true, pairs = _counts(design, part)
+        if not 0 < true < pairs:
+            if part is not documents:
+                continue
+            raise InputError(
+                where, expected="pairs of documents and labels, true and false ones", got=f"{true} of {pairs} true",
+                fix="Give more validation documents, or fewer folds.",
+            )  # fmt: skip
+        if not start.any():
+            start[-1] = np.log(true / (pairs - true))
+        start = minimise(partial(_sums, design, part, matrix=matrix, ridge=ridge), start, lower, where=where)
+    return matrix @ start
+
+
+def minimise(sums: Callable[[np.ndarray], Sums], start: np.ndarray, lower: np.ndarray, *, where: str) -> np.ndarray:
+    """The minimum of a convex function above some bounds: Newton's method, each step within the bounds.
+
+    Args:
+        sums: scalars -> objective, gradient, Hessian.
+        start: within the bounds.
+        lower: the least that each scalar may be.
+        where: what is fitted, for errors.
+
+    Raises:
+        InputError: it has no end within ITERATIONS steps.
+    """
+    point, here = start, sums(start)
+    for _ in range(ITERATIONS):
+        step = bounded_step(here.gradient, here.hessian, lower - point)
+        gain = -float(here.gradient @ step)
+        if gain <= SMALL * max(1.0, abs(here.value)):
+            return np.maximum(point + step, lower)
+        for size in 0.5 ** np.arange(60):
+            trial = np.maximum(point + size * step, lower)
+            there = sums(trial)
+            if there.value <= here.value - 1e-4 * size * gain:
+                break
+        else:
+            return point  # no shorter step is better: the sums' own rounding
+        point, here = trial, there
+    raise InputError(
+        where, expected=f"weights that settle within {ITERATIONS} Newton steps", got="weights that go on growing",
+        fix="Raise evidences.<name>.ridge: the channels tell the validation labels apart without error.",
+    )  # fmt: skip
+
+
+def bounded_step(gradient: np.ndarray, hessian: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    """The step that minimises g.d + d.H.d / 2 with d at least `lower` (which is at most 0): an active-set method."""
+    from scipy.optimize import lsq_linear
+
+    tiny = 1e-12 * np.trace(hessian) / len(hessian)
+    root = np.linalg.cholesky(hessian + tiny * np.eye(len(hessian)))
+    target = -np.linalg.solve(root, gradient)
+    free = np.linalg.solve(root.T, target)
+    if (free >= lower).all():
+        return free
+    bounds = (np.minimum(lower, 0.0), np.full(len(lower), np.inf))
+    return lsq_linear(root.T, target, bounds=bounds, method="bvls", tol=1e-15).x
+
+
+def _counts(design: Design, documents: np.ndarray) -> tuple[int, int]:
+    """True pairs, and all pairs."""
+    true = pairs = 0
+    for block in design.blocks(documents):
+        true, pairs = true + int(block.truth.sum()), pairs + len(block.truth)
+    return true, pairs
+
+
+def _sums(design: Design, documents: np.ndarray, scalars: np.ndarray, *, matrix: np.ndarray, ridge: float) -> Sums:
+    """In standardised features; the sums run over raw ones."""
+    raw = matrix @ scalars
+    loss, gradient, hessian = 0.0, np.zeros(len(raw)), np.zeros((len(raw), len(raw)))
+    for block in design.blocks(documents):
+        z = block.rows @ raw
+        tail = np.exp(-np.abs(z))
+        loss += float(np.log1p(tail).sum() + np.maximum(z, 0).sum() - z[block.truth].sum())
+        small = tail / (1 + tail)  # the smaller of p and 1 - p
+        error = np.where(z > 0, 1 - small, small) - block.truth
+        gradient += block.rows.T @ error
+        hessian += (block.rows * (small * (1 - small))[:, None]).T @ block.rows
+    penalty = np.append(np.full(len(scalars) - 1, ridge), 0.0)
+    return Sums(
+        loss + float(penalty @ scalars**2) / 2,
+        matrix.T @ gradient + penalty * scalars,
+        matrix.T @ hessian @ matrix + np.diag(penalty),
+    )

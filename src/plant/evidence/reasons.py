@@ -1,0 +1,240 @@
+"""Why a label was predicted: the sparse export of Stage 3, and contributions that add up to the score.
+
+- `evidence.parquet`: label, channel, part, feature, weight. The logit is the sum of each channel's score times its
+  `score` weight, and of the `constant` of prior and intercept. The rows `constant` and `word` of log-odds and linear
+  model say what the product is made of: the constant, plus each word's weight times its value in the document
+  (log-odds of label and category: 1 if it is there; linear models: its TF-IDF value, of the n-grams of largest weight;
+  descriptions: the share of the phrase that is there, of the best phrase alone; mentions: 1 for the found mention of
+  largest weight alone).
+- `reasons.parquet`: document_id, label, truth, score, channel, part, feature, contribution. The contributions of a
+  document and label sum to its score, a logit. `other words` is what the words that are not listed add (for the
+  log-odds, which list all of their words, only the rounding of the stored score).
+
+Both hold words of the texts: private where the texts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import fsum
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from plant.baselines.descriptions import trained_phrases
+from plant.baselines.linear import character_grams
+from plant.baselines.mentions import Marked
+from plant.baselines.words import read_features, read_weights, tfidf, word_grams
+from plant.corpus.reader import load_labels, load_tokens
+from plant.evidence.design import LabelSide
+from plant.ground.errors import InputError
+from plant.ground.files import read_json, require_file
+from plant.metrics.aligned import align
+from plant.metrics.f1 import top_labels
+from plant.metrics.scores import read_scores
+
+EVIDENCE, REASONS = "evidence.parquet", "reasons.parquet"
+LABELS = 5
+"""Labels of highest score that are explained a document."""
+CONSTANT, SCORE, WORD, OTHER = "constant", "score", "word", "other words"
+"""Parts of a channel. The first is the name of the intercept's channel, too."""
+Part = tuple[str, str, str | None, float]
+"""Channel, part, feature, contribution."""
+_SCHEMA = {
+    "document_id": pl.String, "label": pl.String, "truth": pl.Boolean, "score": pl.Float64, "channel": pl.String,
+    "part": pl.String, "feature": pl.String, "contribution": pl.Float64,
+}  # fmt: skip
+
+
+def export(side: LabelSide, scalars: np.ndarray, names: Sequence[str], channels: Mapping[str, Path]) -> pl.DataFrame:
+    """evidence.parquet: what every channel adds to the logit of each label that has training documents.
+
+    Args:
+        side: of the labels.
+        scalars: (F + 1,) of the fit on all of validation.
+        names: of all L labels.
+        channels: channel -> evaluation folder; the baselines' weights.parquet are read.
+
+    Returns:
+        Rows in the order of labels and channels; a channel's constant first, then its words by magnitude.
+    """
+    weights = dict(zip(side.channels, side.weights(scalars), strict=True))
+    ids = np.flatnonzero(side.trained)
+    known = pl.DataFrame({"label": pl.Series([names[i] for i in ids.tolist()], dtype=pl.String), "place": ids})
+    parts = [_alone(known, CONSTANT, CONSTANT, np.full(len(ids), scalars[-1]))]
+    for channel, of_label in weights.items():
+        if channel == "prior":
+            parts.append(_alone(known, channel, CONSTANT, (of_label * side.prior)[ids]))
+            continue
+        parts.append(_alone(known, channel, SCORE, of_label[ids]))
+        if channel != "network":
+            shares = known.with_columns(pl.Series("share", of_label[ids]))
+            part = pl.when(pl.col("feature").is_null()).then(pl.lit(CONSTANT)).otherwise(pl.lit(WORD))
+            parts.append(
+                read_weights(channels[channel]).join(shares, on="label", how="inner").select(
+                    "place", "label", pl.lit(channel).alias("channel"), part.alias("part"), "feature",
+                    pl.col("weight") * pl.col("share"),
+                )
+            )  # fmt: skip
+    table = pl.concat([part.with_columns(pl.lit(order).alias("order")) for order, part in enumerate(parts)])
+    size = -pl.when(pl.col("feature").is_null()).then(np.inf).otherwise(pl.col("weight").abs())
+    table = table.sort("place", "order", size, "feature", nulls_last=True, maintain_order=True)
+    return table.select("label", "channel", "part", "feature", "weight")
+
+
+def _alone(known: pl.DataFrame, channel: str, part: str, weights: np.ndarray) -> pl.DataFrame:
+    """One row a label."""
+    return known.select(
+        "place", "label", pl.lit(channel).alias("channel"), pl.lit(part).alias("part"),
+        pl.lit(None, dtype=pl.String).alias("feature"), pl.Series("weight", weights, dtype=pl.Float64),
+    )  # fmt: skip
+
+
+def reasons(
+    folder: Path,
+    channels: Mapping[str, Path],
+    *,
+    corpus: Path,
+    documents: Sequence[str],
+    labels: int = LABELS,
+    tokens: Path | None = None,
+) -> pl.DataFrame:
+    """Why a system with evidence gives its highest scores to some test documents: "these words, this much".
+
+    Args:
+        folder: the system's evaluation folder, with evidence.parquet.
+        channels: channel -> evaluation folder, as for `plant.evidence.stage3.evidence`.
+        corpus: folder of the corpus.
+        documents: ids of test documents.
+        labels: labels of highest score that are explained, a document.
+        tokens: folder of the tokens of the log-odds; needed if they, or those of categories, are a channel.
+
+    Returns:
+        The table of reasons.parquet: documents in the given order, labels by score, channels in the order of the
+        export, the largest contributions of a channel first.
+
+    Raises:
+        InputError: an unknown document, or files that are missing.
+    """
+    if not documents:
+        return pl.DataFrame(schema=_SCHEMA)
+    evidence = pl.read_parquet(require_file(Path(folder) / EVIDENCE))
+    written = read_scores(folder, "test")
+    places = {one: place for place, one in enumerate(written.document_ids)}
+    for document in documents:
+        if document not in places:
+            raise InputError(
+                str(folder), expected="ids of test documents that were scored", got=repr(document),
+                fix="Name documents of test.parquet.",
+            )  # fmt: skip
+    aligned = align([read_scores(path, "test") for path in channels.values()])
+    scores = dict(zip(channels, map(aligned.filled, aligned.scores), strict=True))
+    rows: list[tuple[object, ...]] = []
+    for document, values in zip(documents, _values(documents, places, channels, corpus, tokens), strict=True):
+        place = places[document]
+        said = {channel: _row(some, place) for channel, some in scores.items()}
+        truth = set(written.truth[[place]].indices.tolist())
+        best = top_labels(_row(written.retrieved if written.dense is None else written.dense, place)[None], labels)[0]
+        for label in best[best >= 0].tolist():
+            name = written.label_names[label]
+            own = {channel: of_label(name) for channel, of_label in values.items()}
+            parts = [*_parts(evidence.filter(label=name), {c: float(row[label]) for c, row in said.items()}, own)]
+            total = fsum(part[-1] for part in parts)
+            rows += [(document, name, label in truth, total, *part) for part in parts]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _parts(
+    evidence: pl.DataFrame, scores: Mapping[str, float], values: Mapping[str, Mapping[str, float]]
+) -> Iterator[Part]:
+    """What the logit of a document and label is made of.
+
+    Args:
+        evidence: rows of the label.
+        scores: channel -> score of the document and label.
+        values: channel -> word -> value in the document, of the channels that have words.
+    """
+    for channel in evidence["channel"].unique(maintain_order=True):
+        own = evidence.filter(channel=channel)
+        constant = own.filter(part=CONSTANT)["weight"].to_list()
+        listed: list[Part] = [(channel, CONSTANT, None, weight) for weight in constant]
+        if channel not in scores:
+            yield from listed
+            continue
+        total = own.filter(part=SCORE)["weight"].item() * scores[channel]
+        if channel not in values:
+            yield channel, SCORE, None, total
+            continue
+        words = own.filter(part=WORD).select("feature", "weight").iter_rows()
+        found: list[Part] = [(channel, WORD, word, weight * values[channel][word])
+                             for word, weight in words if word in values[channel]]  # fmt: skip
+        listed += sorted(found, key=lambda part: -abs(part[-1]))
+        yield from listed
+        yield channel, OTHER, None, total - fsum(part[-1] for part in listed)
+
+
+def _values(
+    documents: Sequence[str], places: Mapping[str, int], channels: Mapping[str, Path], corpus: Path, tokens: Path | None
+) -> Iterator[dict[str, Callable[[str], Mapping[str, float]]]]:
+    """channel -> label -> feature -> value, of each document."""
+    labels = load_labels(corpus)
+    linear = _linear_values(channels)
+    phrases = trained_phrases(labels) if "descriptions" in channels else None
+    marked = Marked.of(channels["mentions"], labels) if "mentions" in channels else None
+    chosen = pl.scan_parquet(require_file(Path(corpus) / "test.parquet")).select("document_id", "text")
+    texts = dict(chosen.filter(pl.col("document_id").is_in(list(documents))).collect().iter_rows())
+    counted = [channel for channel in ("log_odds", "categories") if channel in channels]
+    read = load_tokens(tokens) if tokens is not None and counted else None
+    if read is None and counted:
+        raise InputError("reasons", expected="the tokens of the log-odds", got="none", fix="Pass their folder.")
+    first = labels.rows("test").start
+    for document in documents:
+        found: dict[str, Callable[[str], Mapping[str, float]]] = {}
+        if read is not None:
+            ids = np.unique(read.row(first + places[document]))
+            here = _of_all(dict.fromkeys((read.vocabulary[token] for token in ids), 1.0))
+            found |= dict.fromkeys(counted, here)
+        found |= {channel: _of_all(values(texts[document])) for channel, values in linear.items()}
+        if phrases is not None:
+            best = phrases.best(texts[document])
+            named = {labels.names[label]: dict([one]) for label, one in best.items()}
+            found["descriptions"] = partial(_of_label, named)
+        if marked is not None:
+            found["mentions"] = partial(marked.found, texts[document])
+        yield found
+
+
+def _linear_values(channels: Mapping[str, Path]) -> dict[str, Callable[[str], Mapping[str, float]]]:
+    """Channel of a linear model -> text -> feature -> value."""
+    found: dict[str, Callable[[str], Mapping[str, float]]] = {}
+    if "linear" in channels:
+        words = read_features(channels["linear"])
+        longest = max((gram.count(" ") + 1 for gram in words), default=1)
+        found["linear"] = lambda text: tfidf(word_grams(text, longest), words)
+    if "characters" in channels:
+        parts = read_features(channels["characters"])
+        grams = character_grams(*read_json(Path(channels["characters"]) / "choices.json")["character_ngrams"])
+        found["characters"] = lambda text: tfidf(grams(text), parts)
+    return found
+
+
+def _of_all(values: Mapping[str, float]) -> Callable[[str], Mapping[str, float]]:
+    """The same for every label."""
+    return lambda _: values
+
+
+def _of_label(values: Mapping[str, Mapping[str, float]], label: str) -> Mapping[str, float]:
+    return values.get(label, {})
+
+
+def _row(scores: np.ndarray | sp.csr_array, place: int) -> np.ndarray:
+    """(L,) scores of one document, -inf where there is none."""
+    if isinstance(scores, np.ndarray):
+        return scores[place]
+    row = np.full(scores.shape[1], -np.inf, np.float32)
+    stored = slice(scores.indptr[place], scores.indptr[place + 1])
+    row[scores.indices[stored]] = scores.data[stored]
+    return row

@@ -1,0 +1,111 @@
+"""Groups of labels by the number of their training documents, and what is known of each label.
+
+Three families, all on n_train (documents of the training split that carry the label):
+- frequency groups of the field: `0`, `1-10`, `11-50`, `51-100`, `101-500`, `501+` (by `evaluation.frequency_groups`);
+- LMTC (Chalkidis et al. 2019): `frequent` (> 50), `few` (1 to 50), `zero` (none);
+- `rare`: at least one and fewer than `evaluation.rare_below`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors import safe_open
+
+from plant.ground import files
+from plant.ground.errors import InputError
+from plant.ground.settings import Evaluation
+
+FREQUENT_ABOVE = 50
+
+
+@dataclass(frozen=True)
+class LabelSpace:
+    """The labels of a dataset, in the order of labels.parquet."""
+
+    names: tuple[str, ...]
+    n_train: np.ndarray
+    """(L,), training documents of each label."""
+    documents: int | None
+    """Training documents in all; None where the corpus folder does not say. Propensities need it."""
+    settings: Evaluation
+
+    @cached_property
+    def groups(self) -> dict[str, np.ndarray]:
+        """Group name -> (L,) boolean."""
+        return label_groups(self.n_train, self.settings)
+
+    @cached_property
+    def inverse_propensity(self) -> np.ndarray | None:
+        """(L,), 1/p_l; None without the number of training documents."""
+        if self.documents is None:
+            return None
+        return inverse_propensity(self.n_train, self.documents, self.settings.propensity)
+
+
+def read_label_space(labels_parquet: Path, settings: Evaluation) -> LabelSpace:
+    """Read labels.parquet, and the number of training documents from labels.safetensors beside it.
+
+    Raises:
+        InputError: the table is missing or lacks `label` or `n_train`.
+    """
+    path = files.require_file(Path(labels_parquet))
+    try:
+        table = pq.read_table(path, columns=["label", "n_train"])
+        names, n_train = table["label"].to_pylist(), table["n_train"].to_numpy().astype(np.int64)
+    except (pa.ArrowException, KeyError) as error:
+        raise InputError(
+            str(path), expected="a labels table with the columns label and n_train",
+            got=f"another file ({type(error).__name__})", fix="Give the labels.parquet of the corpus folder.",
+        ) from error  # fmt: skip
+    return LabelSpace(tuple(names), n_train, _training_documents(path.with_suffix(".safetensors")), settings)
+
+
+def label_groups(n_train: np.ndarray, settings: Evaluation) -> dict[str, np.ndarray]:
+    """Boolean masks over labels; the frequency groups partition the labels, and so do the LMTC groups.
+
+    >>> sorted(name for name, member in label_groups(np.array([0, 7, 600]), Evaluation()).items() if member[1])
+    ['1-10', 'few', 'rare']
+    """
+    lows = [0, *sorted(settings.frequency_groups)]
+    highs = [*(low - 1 for low in lows[1:]), None]
+    groups = {}
+    for low, high in zip(lows, highs, strict=True):
+        name = f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
+        groups[name] = (n_train >= low) & (n_train <= (np.inf if high is None else high))
+    groups["frequent"] = n_train > FREQUENT_ABOVE
+    groups["few"] = (n_train >= 1) & (n_train <= FREQUENT_ABOVE)
+    groups["zero"] = n_train == 0
+    groups["rare"] = (n_train >= 1) & (n_train < settings.rare_below)
+    return groups
+
+
+def inverse_propensity(n_train: np.ndarray, documents: int, constants: tuple[float, float]) -> np.ndarray:
+    """1/p_l = 1 + C (N_l + B)^-A with C = (ln N - 1)(B + 1)^A (Jain, Prabhu and Varma 2016, section 4).
+
+    Args:
+        n_train: (L,), N_l, training documents of each label.
+        documents: N, training documents.
+        constants: A and B.
+
+    Returns:
+        (L,), at least 1 for N > e; larger for rarer labels.
+
+    >>> inverse_propensity(np.array([1, 100]), 1000, (0.55, 1.5)).round(3).tolist()
+    [6.908, 1.77]
+    """
+    a, b = constants
+    scale = (np.log(max(documents, np.e)) - 1) * (b + 1) ** a  # N below e would give propensities above 1
+    return 1 + scale * (n_train + b) ** -a
+
+
+def _training_documents(path: Path) -> int | None:
+    if not path.is_file():
+        return None
+    with safe_open(path, framework="numpy") as handle:
+        return int(handle.get_tensor("split_sizes")[0])

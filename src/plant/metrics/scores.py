@@ -1,0 +1,295 @@
+"""The scores of a system on a split, as files: everything after this needs no model.
+
+`{split}.scores.parquet` holds the top K labels and every true label of each document; with up to
+`dense_limit` labels, `{split}.scores.safetensors` holds all scores as fp16 beside it. Where the dense file is
+written, the table holds the same rounded scores, so that no result depends on which of the two was read.
+-inf means: the system has no score for this label (never predicted, ranked last).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
+
+from plant.ground import files, settings
+from plant.ground.errors import InputError
+from plant.metrics.top import scores_at, sorted_csr, top_entries
+
+LARGEST_FP16 = 65504.0
+METADATA = "plant"
+BLOCK = 512
+"""Documents in one of `Scores.blocks`."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What was written; N documents in their order, L labels in the order of labels.parquet."""
+
+    document_ids: tuple[str, ...]
+    label_names: tuple[str, ...]
+    truth: sp.csr_array
+    """(N, L), boolean."""
+    kept: sp.csr_array
+    """(N, L), float32: the top K and every true label of each document (a true label without a score: -inf)."""
+    dense: np.ndarray | None
+    """(N, L), float32, or None: only the kept scores are known."""
+    top: int
+    """K."""
+    natural_threshold: float | None
+    """0 for scores on a logit scale (probability .5), None where the system has no such point."""
+    names: tuple[str | None, str | None] = (None, None)
+    """Names of the published split and label space, where the corpus had some."""
+
+    @cached_property
+    def retrieved(self) -> sp.csr_array:
+        """(N, L), float32: the kept scores without the true labels beyond the top K.
+
+        What is predicted or ranked may only come from here: true labels were kept wherever they stood, so the
+        other kept scores tell the truth by being there.
+        """
+        rows, columns, values = top_entries(self.kept, self.top)
+        return sorted_csr(sp.coo_array((values, (rows, columns)), shape=self.kept.shape))
+
+    def blocks(self) -> Iterator[tuple[slice, sp.csr_array, np.ndarray | sp.csr_array]]:
+        """A few documents at a time: their places, their truth, and all their scores or those of the top K."""
+        known = self.retrieved if self.dense is None else self.dense
+        for first in range(0, self.truth.shape[0], BLOCK):
+            part = slice(first, first + BLOCK)
+            yield part, self.truth[part], known[part]
+
+    @cached_property
+    def bound(self) -> np.ndarray:
+        """(N,) the most that a label can score that was not kept: the K-th score; -inf where nothing was cut."""
+        bound = np.full(self.kept.shape[0], -np.inf, dtype=np.float32)
+        full = np.diff(self.retrieved.indptr) == self.top
+        if self.top < self.kept.shape[1]:
+            starts = self.retrieved.indptr[:-1][full]
+            bound[full] = self.retrieved.data[starts[:, None] + np.arange(self.top)].min(axis=1)
+        return bound
+
+
+def write_scores(
+    folder: Path,
+    split: str,
+    *,
+    document_ids: Sequence[str],
+    label_names: Sequence[str],
+    truth: sp.csr_array,
+    scores: np.ndarray | sp.csr_array,
+    natural_threshold: float | None,
+    settings: settings.Evaluation,
+    names: tuple[str | None, str | None] = (None, None),
+) -> None:
+    """Write the scores of one split.
+
+    Args:
+        folder: the system's evaluation folder.
+        split: `val` or `test`; the start of the file names.
+        document_ids: N distinct ids, in the order of the split's table.
+        label_names: L names, in the order of labels.parquet.
+        truth: (N, L), nonzero where a label is true.
+        scores: (N, L), higher is better, -inf for "no score"; or a sparse array of the scores that are known
+            (entries that are not stored are not known to the system and count as -inf; stored zeros are scores).
+        natural_threshold: a label is predicted where its score is above (0 on a logit scale); None: there is none.
+        settings: `top`, `dense_limit` and `memory_gb` are read.
+        names: of the published split and label space (`plant.ground.identity.read_names`); scores of two are never
+            compared. None: nothing is said, and only documents and labels themselves tell splits and spaces apart.
+
+    Raises:
+        InputError: NaN or +inf, shapes that do not match, repeated ids, a document with neither a score nor a
+            label, or dense scores that need more memory than `memory_gb`.
+    """
+    where = f"scores of {Path(folder).name} on {split}"
+    shape = (len(document_ids), len(label_names))
+    truth = sp.csr_array(truth, dtype=bool)
+    truth.eliminate_zeros()
+    _check(where, shape, document_ids, truth, scores)
+    dense = None
+    if isinstance(scores, np.ndarray):
+        require_memory(shape, settings=settings, where=where)
+        if shape[1] <= settings.dense_limit:
+            dense = _to_fp16(scores)
+            scores = dense
+    kept = kept_scores(scores, truth, settings.top)
+    if (np.diff(kept.indptr) == 0).any():
+        empty = int(np.argmax(np.diff(kept.indptr) == 0))
+        raise InputError(
+            where,
+            expected="a score or a label for each document",
+            got=f"neither for document {empty + 1} of {shape[0]}",
+            fix="Score the document or drop it from the split.",
+        )
+    metadata = {"natural_threshold": "none" if natural_threshold is None else f"{natural_threshold:.9g}"}
+    target = Path(folder) / f"{split}.scores.safetensors"
+    if dense is not None:
+        files.write_arrays(target, {"scores": dense}, metadata)
+    else:
+        target.unlink(missing_ok=True)
+    details = {"split": split, "documents": shape[0], "top": settings.top, "dense": dense is not None}
+    table = _table(kept, truth, document_ids, label_names)
+    noted = {"split_name": names[0], "label_space_name": names[1], "labels": list(label_names)}
+    table = table.replace_schema_metadata({**metadata, METADATA: json.dumps({**details, **noted})})
+    files.write_with(Path(folder) / f"{split}.scores.parquet", lambda path: pq.write_table(table, path))
+
+
+def read_scores(folder: Path, split: str) -> Scores:
+    """Read what `write_scores` wrote.
+
+    Raises:
+        InputError: a file is missing, damaged, or was not written by `write_scores`.
+    """
+    path = files.require_file(Path(folder) / f"{split}.scores.parquet")
+    details, threshold = _read_metadata(path)
+    table = pq.read_table(path, read_dictionary=["document_id", "label"])
+    labels = tuple(details["labels"])
+    document_ids, rows = _codes(table["document_id"])
+    columns = _codes(table["label"], labels)[1]
+    shape = (details["documents"], len(labels))
+    truth = table["truth"].to_numpy()
+    kept = sp.coo_array((table["score"].to_numpy(), (rows, columns)), shape=shape)
+    true = sp.coo_array((np.ones(int(truth.sum()), dtype=bool), (rows[truth], columns[truth])), shape=shape)
+    dense = _read_dense(path.with_suffix(".safetensors"), shape) if details["dense"] else None
+    names = details.get("split_name"), details.get("label_space_name")
+    return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)
+
+
+def kept_scores(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int) -> sp.csr_array:
+    """The top scores of each document (ties by label id, never by the truth), and those of its true labels."""
+    rows, columns, values = top_entries(scores, top)
+    true = truth.tocoo()
+    keys = np.concatenate(
+        [rows * truth.shape[1] + columns, true.coords[0].astype(np.int64) * truth.shape[1] + true.coords[1]]
+    )
+    values = np.concatenate([values, scores_at(scores, *true.coords)])
+    keys, first = np.unique(keys, return_index=True)
+    coordinates = np.divmod(keys, truth.shape[1])
+    return sorted_csr(sp.coo_array((values[first].astype(np.float32), coordinates), shape=truth.shape))
+
+
+def count_documents(folder: Path, split: str) -> int:
+    """Number of documents that were scored, from the header of the table alone; raises as `read_scores`."""
+    return int(_read_metadata(files.require_file(Path(folder) / f"{split}.scores.parquet"))[0]["documents"])
+
+
+def require_memory(shape: tuple[int, int], *, settings: settings.Evaluation, where: str) -> None:
+    """Refuse a dense float32 array of (documents, labels) that needs more than `settings.memory_gb`.
+
+    Raises:
+        InputError: too large. Call this before the array is made.
+    """
+    needed = shape[0] * shape[1] * 4 / 1e9
+    if needed > settings.memory_gb:
+        raise InputError(
+            where,
+            expected=f"dense scores of at most evaluation.memory_gb = {settings.memory_gb:g} GB",
+            got=f"{needed:.3g} GB for {shape[0]} documents x {shape[1]} labels",
+            fix="Raise evaluation.memory_gb, keep fewer labels, or pass only a shortlist as a sparse array.",
+        )
+
+
+def _check(
+    where: str,
+    shape: tuple[int, int],
+    document_ids: Sequence[str],
+    truth: sp.csr_array,
+    scores: np.ndarray | sp.csr_array,
+) -> None:
+    for name, array in (("truth", truth), ("scores", scores)):
+        if array.shape != shape:
+            raise InputError(
+                where,
+                expected=f"{name} of {shape[0]} documents x {shape[1]} labels",
+                got=f"{array.shape[0]} x {array.shape[1]}",
+                fix="Score every document for every label, in order.",
+            )
+    if len(set(document_ids)) != shape[0]:
+        raise InputError(
+            where,
+            expected="distinct document ids",
+            got=f"{shape[0] - len(set(document_ids))} repeated",
+            fix="Give each document its own id.",
+        )
+    values = scores if isinstance(scores, np.ndarray) else scores.data
+    if values.size and not float(values.max()) < np.inf:  # also catches NaN: the maximum is then NaN
+        raise InputError(
+            where,
+            expected="scores that are finite or -inf",
+            got=f"{int(np.isnan(values).sum())} NaN and {int(np.isposinf(values).sum())} +inf",
+            fix="The training diverged: lower its learning rate, or use fp32.",
+        )
+
+
+def _to_fp16(scores: np.ndarray) -> np.ndarray:
+    finite = scores > -np.inf
+    return np.where(finite, np.clip(scores, -LARGEST_FP16, LARGEST_FP16), -np.inf).astype(np.float16)
+
+
+def _table(
+    kept: sp.csr_array, truth: sp.csr_array, document_ids: Sequence[str], label_names: Sequence[str]
+) -> pa.Table:
+    rows = np.repeat(np.arange(kept.shape[0]), np.diff(kept.indptr))
+    columns, values = kept.indices.astype(np.int64), kept.data
+    order = np.lexsort((columns, -values, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    entries = truth.tocoo()
+    true = np.isin(
+        rows * truth.shape[1] + columns, entries.coords[0].astype(np.int64) * truth.shape[1] + entries.coords[1]
+    )
+    return pa.table(
+        {
+            "document_id": pa.array(document_ids, pa.string()).take(pa.array(rows)),
+            "label": pa.array(label_names, pa.string()).take(pa.array(columns)),
+            "score": pa.array(values, pa.float32()),
+            "truth": pa.array(true),
+        }
+    )
+
+
+def _codes(column: pa.ChunkedArray, order: tuple[str, ...] | None = None) -> tuple[tuple[str, ...], np.ndarray]:
+    """Names (in `order`, or as they first appear) and the place of each entry's name among them."""
+    entries = column.combine_chunks()
+    entries = entries.chunk(0) if isinstance(entries, pa.ChunkedArray) else entries
+    if not isinstance(entries, pa.DictionaryArray):
+        entries = entries.dictionary_encode()
+    names, indices = entries.dictionary.to_pylist(), entries.indices.to_numpy().astype(np.int64)
+    if order is None:
+        found, first = np.unique(indices, return_index=True)
+        order = tuple(names[i] for i in found[np.argsort(first)])
+    places = {name: place for place, name in enumerate(order)}
+    return order, np.array([places[name] for name in names], dtype=np.int64)[indices]
+
+
+def _read_metadata(path: Path) -> tuple[dict[str, Any], float | None]:
+    """What `write_scores` noted, and the natural threshold."""
+    try:
+        metadata = pq.read_schema(path).metadata
+        threshold = metadata[b"natural_threshold"].decode()
+        return json.loads(metadata[METADATA.encode()]), None if threshold == "none" else float(threshold)
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            str(path),
+            expected="a scores table of this pipeline",
+            got=f"another file ({type(error).__name__})",
+            fix="Delete it and run again: the rule that makes it will write it anew.",
+        ) from error
+
+
+def _read_dense(path: Path, shape: tuple[int, int]) -> np.ndarray:
+    scores = files.read_arrays(path)["scores"]
+    if scores.shape != shape:
+        raise InputError(
+            str(path),
+            expected=f"scores of {shape[0]} documents x {shape[1]} labels",
+            got=f"{scores.shape[0]} x {scores.shape[1]}",
+            fix="Delete both score files and run again.",
+        )
+    return scores.astype(np.float32)

@@ -1,0 +1,194 @@
+"""What every stage of every experiment cost, read from the provenance sidecars: one record a run, whoever shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant.corpus.reader import SPLITS, load_labels, load_tokens
+from plant.ground.files import read_json
+from plant.ground.settings import BASELINES, Settings
+from plant.paper.inputs import Inputs, read_table
+from plant.paper.plan.jobs import EVIDENCE, WORDS
+
+MIG, STAGE1, STAGE2, PREDICTION, STAGE3 = "MIG", "Stage 1", "Stage 2", "prediction", "Stage 3"
+STAGES = (
+    "corpus", "tokens", "features", MIG, STAGE1, STAGE2, PREDICTION, STAGE3, "label embeddings", "shortlist",
+    "other relevance", "random backbone", "baselines", "metrics", "statistics",
+)  # fmt: skip
+"""In the order of the table."""
+SIDECAR = "provenance.json"
+_MODEL_STAGES = {"backbone": "random backbone", "features": "features", "label_embeddings": "label embeddings"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run's sidecar is, or will be."""
+
+    stage: str
+    dataset: str
+    backbone: str
+    """Empty for what no backbone plays a part in."""
+    name: str
+    """Recipe, system folder, measure, baseline or experiment."""
+    sidecar: Path
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Every run once, and the runs that left no sidecar yet."""
+
+    runs: tuple[dict[str, Any], ...]
+    """stage, dataset, backbone, name, seed, stand_in, wall_seconds, cpu_seconds, peak_host_mb, peak_device_mb,
+    trained_parameters, energy_device_joules, energy_host_joules, devices, tokens, tokens_per_second, device."""
+    missing: tuple[Place, ...]
+    experiments: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
+    """Sidecar -> experiments that use the run."""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The runs as a table."""
+        return pl.DataFrame(self.runs, schema=SCHEMA, strict=False)
+
+
+SCHEMA: dict[str, Any] = (
+    dict.fromkeys(("dataset", "backbone", "stage", "name"), pl.String)
+    | {"seed": pl.Int64, "stand_in": pl.Boolean}
+    | dict.fromkeys(("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64)
+    | {"trained_parameters": pl.Int64}
+    | dict.fromkeys(("energy_device_joules", "energy_host_joules"), pl.Float64)
+    | {"devices": pl.Int64, "tokens": pl.Int64, "tokens_per_second": pl.Float64, "device": pl.String}
+    | {"experiments": pl.String}
+)
+
+
+def read_grid_costs(settings: Settings, paths: Mapping[str, Inputs]) -> Costs:
+    """Read the sidecars behind the paths of all experiments.
+
+    A run that several experiments share (a corpus, Stage 1 of several variants, two variants of the same recipes) is
+    one record.
+
+    Args:
+        settings: the whole config.
+        paths: experiment -> its paths. Files may be missing.
+    """
+    places: dict[Path, Place] = {}
+    users: dict[Path, dict[str, None]] = {}
+    for experiment, inputs in paths.items():
+        for place in _places(settings, experiment, inputs):
+            places.setdefault(place.sidecar, place)
+            users.setdefault(place.sidecar, {})[experiment] = None
+    experiments = {sidecar: tuple(names) for sidecar, names in users.items()}
+    tokens = _Tokens(settings, paths)
+    runs = [
+        _record(place, settings, tokens) | {"experiments": " ".join(experiments[sidecar])}
+        for sidecar, place in places.items()
+        if sidecar.is_file()
+    ]
+    order = {stage: number for number, stage in enumerate(STAGES)}
+    runs.sort(key=lambda run: (run["dataset"], run["backbone"], order[run["stage"]], run["name"], run["seed"] or 0))
+    missing = tuple(place for sidecar, place in places.items() if not sidecar.is_file())
+    return Costs(tuple(runs), missing, experiments)
+
+
+def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Place]:
+    """Every sidecar of an experiment that must come, and those of the folders that may hold several."""
+    chosen = settings.experiments[experiment]
+    dataset, backbone, corpus = chosen.dataset, chosen.backbone, Path(inputs.corpus)
+    backbones = [*([backbone] if chosen.variants else []), *([WORDS] if chosen.baselines else [])]
+    yield Place("corpus", dataset, "", "", corpus / SIDECAR)
+    for name in backbones:
+        yield Place("tokens", dataset, name, "", corpus / name / SIDECAR)
+    for folder in inputs.stages.get("relevance", ()):
+        for name in backbones:
+            for sidecar in sorted((Path(folder).parent / name).glob(f"*.{SIDECAR}")):
+                yield _of_relevance(dataset, name, sidecar)
+    for folder in inputs.stages.get("backbone", ()):
+        for part, stage in _MODEL_STAGES.items():
+            if (sidecar := Path(folder) / f"{part}.{SIDECAR}").is_file():
+                yield Place(stage, dataset, backbone, "", sidecar)
+    for recipe, folders in inputs.pretrainings.items():
+        for folder in folders:
+            yield Place(STAGE1, dataset, backbone, recipe, Path(folder) / SIDECAR)
+    for folders in inputs.finetunings.values():
+        for folder in folders:
+            yield Place(STAGE2, dataset, backbone, Path(folder).parent.name, Path(folder) / SIDECAR)
+    for system, folders in inputs.evaluations.items():
+        bare = system in BASELINES
+        for folder in folders:
+            name, where = Path(folder).parent.name, WORDS if bare else backbone
+            stage = "baselines" if bare else PREDICTION if settings.evidence_of(system) is None else STAGE3
+            yield Place(stage, dataset, where, name, Path(folder) / SIDECAR)
+            if stage == STAGE3 and settings.reads_network(system):
+                network = settings.variants[system].network
+                sidecar = Path(folder).parents[1] / network / Path(folder).name / SIDECAR
+                yield Place(PREDICTION, dataset, backbone, network, sidecar)
+            yield Place("metrics", dataset, where, name, Path(folder) / f"metrics.{SIDECAR}")
+    for sidecar in sorted(Path(inputs.statistics).glob(f"*.{SIDECAR}")):
+        yield Place("statistics", dataset, backbone, experiment, sidecar)
+
+
+def _of_relevance(dataset: str, backbone: str, sidecar: Path) -> Place:
+    """`mig.provenance.json` -> MIG; `mig.shortlist200.provenance.json` -> shortlist; others are other measures."""
+    name = sidecar.name.removesuffix(f".{SIDECAR}")
+    stage = MIG if name == EVIDENCE else "shortlist" if ".shortlist" in name else "other relevance"
+    return Place(stage, dataset, backbone, name, sidecar)
+
+
+class _Tokens:
+    """Tokens of each split of a dataset and backbone, read once."""
+
+    def __init__(self, settings: Settings, paths: Mapping[str, Inputs]) -> None:
+        self._corpora = {settings.experiments[name].dataset: Path(inputs.corpus) for name, inputs in paths.items()}
+        self._known: dict[tuple[str, str], Mapping[str, int]] = {}
+
+    def of(self, place: Place) -> int | None:
+        """That the run passed through the network in training or prediction, validation after epochs not counted.
+
+        None where it is not known.
+        """
+        if place.stage not in (STAGE1, STAGE2, PREDICTION):
+            return None
+        key = (place.dataset, place.backbone)
+        if key not in self._known:
+            corpus = self._corpora[place.dataset]
+            self._known[key] = _split_tokens(corpus, corpus / place.backbone)
+        splits = self._known[key]
+        if not splits:
+            return None
+        if place.stage == PREDICTION:
+            return splits["val"] + splits["test"]
+        history = place.sidecar.with_name("history.parquet")
+        epochs = read_table(history, ["epoch"]).height if history.is_file() else None
+        return None if epochs is None else splits["train"] * epochs
+
+
+def _split_tokens(corpus: Path, folder: Path) -> dict[str, int]:
+    """Tokens of each split; empty where the corpus or its tokens are not there."""
+    if not (corpus / "labels.safetensors").is_file() or not (folder / "tokens.safetensors").is_file():
+        return {}
+    labels, offsets = load_labels(corpus), load_tokens(folder).offsets
+    edges = [int(offsets[labels.rows(split).stop]) for split in SPLITS]
+    return {split: end - start for split, start, end in zip(SPLITS, [0, *edges], edges, strict=False)}
+
+
+def _record(place: Place, settings: Settings, tokens: _Tokens) -> dict[str, Any]:
+    sidecar = read_json(place.sidecar)
+    resources, device = sidecar["resources"], sidecar["device"]
+    energy = resources.get("energy_joules") or {}
+    passed, wall = tokens.of(place), resources["wall_seconds"]
+    trains = place.stage in (STAGE1, STAGE2)
+    return {
+        "stage": place.stage, "dataset": place.dataset, "backbone": place.backbone, "name": place.name,
+        "seed": sidecar["seed"], "stand_in": settings.is_stand_in(place.dataset),
+        **{key: resources[key] for key in ("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb")},
+        "trained_parameters": sidecar.get("trainable_parameters") if trains else None,
+        "energy_device_joules": energy.get("device"), "energy_host_joules": energy.get("host"),
+        "devices": resources.get("devices"), "tokens": passed,
+        "tokens_per_second": passed / wall if passed and wall else None,
+        "device": f"{device['kind'].partition(':')[0]} ({device['name']})",
+    }  # fmt: skip

@@ -1,0 +1,52 @@
+"""The paper's tables and figures by name, cell by cell beside ours, from whatever has run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from plant.ground.files import write_text
+from plant.ground.settings import Item, Settings
+from plant.paper.figures.grid import grid_figure
+from plant.paper.figures.style import look, save
+from plant.paper.grid.results import Grid
+from plant.paper.grid.tables import build_sheet, to_frame, to_page, to_tex
+from plant.paper.inputs import Inputs
+from plant.paper.render import to_csv
+from plant.paper.values.transcription import load_values
+
+
+def needs(item: Item, settings: Settings) -> tuple[list[str], list[str]]:
+    """(experiments, datasets) that an item is made from: what it asks of a grid in which nothing has run."""
+    grid = Grid(settings, {})
+    if item.startswith("figure_"):
+        with look():
+            grid_figure(item, grid, load_values())
+    else:
+        build_sheet(item, grid, load_values())
+    return list(grid.experiments), list(grid.datasets)
+
+
+def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], folder: Path) -> None:
+    """Write a table or a figure of the paper.
+
+    Args:
+        item: "table_2" to "table_12" or "figure_2" to "figure_5".
+        settings: the whole config; datasets, backbones and variants are matched with values.yaml by name.
+        paths: experiment -> where its results are, or will be.
+        folder: gets `tables/{item}.{csv,md,tex}` or `figures/{item}.{pdf,png}`.
+
+    Raises:
+        InputError: no such item, or a result file that is there is unreadable.
+    """
+    grid, values = Grid(settings, paths), load_values()
+    if item.startswith("figure_"):
+        with look():
+            save(grid_figure(item, grid, values), Path(folder) / "figures" / item)
+        return
+    sheet = build_sheet(item, grid, values)
+    for kind, text in (("csv", to_csv(to_frame(sheet))), ("md", to_page(sheet)), ("tex", to_tex(sheet))):
+        write_text(Path(folder) / "tables" / f"{item}.{kind}", text)
+    for line in (*([sheet.banner] if sheet.banner else []), *sheet.summary):
+        logging.getLogger("plant").info("%s: %s", item, line)

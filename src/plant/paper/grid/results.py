@@ -1,0 +1,213 @@
+"""What the experiments of a config have left so far, for the grid of the paper's tables and figures.
+
+Missing files are normal here: the grid is made from whatever has run, and says what has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from plant.ground.files import read_json
+from plant.ground.settings import BASELINES, Experiment, Settings
+from plant.paper.inputs import INTERVAL_COLUMNS, Inputs, read_table, seed_of
+from plant.paper.wording import interval_over
+
+
+@dataclass(frozen=True)
+class Number:
+    """A measured number in percent, its interval, and where it comes from."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    seeds: int | None = None
+    """Training seeds that `value` is the mean of."""
+    why: str = ""
+    """Why there is no number or no interval; empty where there is one."""
+    experiment: str = ""
+    over: str = ""
+    """What the interval is over: `wording.interval_over`."""
+
+    def turned(self) -> Number:
+        """The number with the other sign."""
+        value, low, high = (None if number is None else -number for number in (self.value, self.high, self.low))
+        return replace(self, value=value, low=low, high=high)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The experiment that a cell of the paper is measured by, or why there is none."""
+
+    name: str | None
+    why: str = ""
+    others: tuple[str, ...] = ()
+    """Experiments that qualify too."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The files of one experiment; empty where nothing ran."""
+
+    intervals: Mapping[tuple[str, str], Mapping[str, Any]]
+    """(system, metric) -> row of intervals.parquet."""
+    metrics: Mapping[str, Mapping[int, Mapping[str, Any]]]
+    """System -> seed -> metrics.json, for the runs that there are."""
+
+
+@dataclass
+class Grid:
+    """A config, the paths of its experiments, and a reader that opens each experiment once."""
+
+    settings: Settings
+    paths: Mapping[str, Inputs]
+    experiments: dict[str, None] = field(default_factory=dict)
+    """Those whose numbers were asked for, in that order."""
+    datasets: dict[str, None] = field(default_factory=dict)
+    """Those whose statistics were asked for."""
+    _read: dict[str, Ran] = field(default_factory=dict, repr=False)
+
+    def ran(self, name: str) -> Ran:
+        """What an experiment has left.
+
+        Raises:
+            InputError: a file is there and cannot be read.
+        """
+        if name not in self._read:
+            self._read[name] = _read(self.paths[name]) if name in self.paths else Ran({}, {})
+        return self._read[name]
+
+    def has_run(self, name: str, system: str) -> bool:
+        """Whether a system has a score."""
+        ran = self.ran(name)
+        return bool(ran.metrics.get(system)) or any(system == key[0] for key in ran.intervals)
+
+    def find(
+        self, dataset: str, backbone: str | None, systems: Sequence[str], *, reference: Sequence[str] = ()
+    ) -> Found:
+        """The experiment on a dataset and backbone that holds all of `systems`.
+
+        If several qualify: first one that has intervals, then one that has run at all, one that `all` runs (not on
+        request), one that will have intervals, the one with more seeds, the first of the config.
+
+        Args:
+            dataset: name.
+            backbone: name; None is `paper.main_backbone`.
+            systems: names of variants.
+            reference: if given, the experiment's reference must be one of these.
+        """
+        experiments = self.settings.experiments
+        backbone = backbone or self.settings.paper.main_backbone
+        if backbone is None:
+            return Found(None, "the paper's row names no backbone and the config no paper.main_backbone")
+        on_dataset = [name for name, each in experiments.items() if each.dataset == dataset]
+        here = [name for name in on_dataset if experiments[name].backbone == backbone]
+        holding = [name for name in here if set(systems) <= set(experiments[name].variants)]
+        fit = [name for name in holding if not reference or experiments[name].reference in reference]
+        if not fit:
+            return Found(None, _absence(dataset, backbone, systems, on_dataset, here, holding))
+        first, *others = sorted(fit, key=lambda name: self._rank(name, systems))
+        self.experiments[first] = None
+        return Found(first, others=tuple(others))
+
+    def value(self, name: str, system: str, metric: str) -> Number:
+        """A system's metric: the mean over its seeds and our interval (intervals.parquet).
+
+        Without intervals, the mean of the metrics.json files that there are, and why there is no interval.
+        """
+        row = self.ran(name).intervals.get((system, metric))
+        if row is not None and row["value"] is not None:
+            why = "" if row["low"] is not None and row["high"] is not None else f"{metric} has no interval"
+            return _number(
+                row,
+                ("value", "low", "high"),
+                why,
+                name,
+                over=interval_over(row["n_seeds"], trained=system not in BASELINES),
+            )
+        records = self.ran(name).metrics.get(system, {})
+        if not records:
+            return Number(why=f"not run yet: `{target(name)}`", experiment=name)
+        values = [record[metric] for record in records.values() if record.get(metric) is not None]
+        if not values:
+            return Number(why=f"{metric} is not in metrics.json (see `evaluation`)", experiment=name)
+        why = self._no_interval(name, metric)
+        return Number(100 * sum(values) / len(values), None, None, len(values), why, name)
+
+    def difference(self, name: str, first: str, second: str, metric: str) -> Number:
+        """`first` minus `second` and our interval. One of them must be the experiment's reference."""
+        turned = self.settings.experiments[name].reference == first
+        row = self.ran(name).intervals.get((second if turned else first, metric))
+        if row is None or row["diff_low"] is None or row["diff_high"] is None:
+            value = self.value(name, first, metric)
+            why = value.why or f"{metric} has no interval of differences"
+            return Number(why=why, experiment=name)
+        seeds = max(row["n_seeds"], self.ran(name).intervals[row["reference"], metric]["n_seeds"])
+        over = interval_over(seeds, trained=not {first, second} <= set(BASELINES))
+        number = replace(_number(row, ("difference", "diff_low", "diff_high"), "", name, over=over), seeds=seeds)
+        return number.turned() if turned else number
+
+    def is_stand_in(self, dataset: str) -> bool:
+        """Whether a dataset of the config is synthetic text in the published raw form."""
+        return dataset in self.settings.datasets and self.settings.is_stand_in(dataset)
+
+    def _no_interval(self, name: str, metric: str) -> str:
+        if not self.settings.experiments[name].report:
+            return f"no interval: experiment {name} has `report: false`"
+        if metric not in self.settings.statistics.metrics:
+            return f"no interval: {metric} is not in statistics.metrics"
+        return f"no interval yet: `{target(name)}`"
+
+    def _rank(self, name: str, systems: Sequence[str]) -> tuple[bool, bool, bool, bool, int]:
+        experiment: Experiment = self.settings.experiments[name]
+        judged = set(systems) <= {system for system, _ in self.ran(name).intervals}
+        ran = all(self.has_run(name, system) for system in systems)
+        return not judged, not ran, experiment.on_request, not experiment.report, -len(experiment.seeds)
+
+
+def target(*experiments: str) -> str:
+    """The command that runs experiments.
+
+    >>> target("a", "b")
+    'snakemake experiment_a experiment_b'
+    """
+    return " ".join(["snakemake", *(f"experiment_{name}" for name in experiments)])
+
+
+def measured_seeds(inputs: Inputs, system: str, file: str) -> dict[int, Path]:
+    """Seed -> a file of a system's evaluation, for the seeds that have it."""
+    paths = {seed_of(Path(folder)): Path(folder) / file for folder in inputs.evaluations.get(system, ())}
+    return {seed: path for seed, path in paths.items() if path.is_file()}
+
+
+def _read(inputs: Inputs) -> Ran:
+    source = Path(inputs.statistics) / "intervals.parquet"
+    rows = read_table(source, INTERVAL_COLUMNS).iter_rows(named=True) if source.is_file() else ()
+    return Ran(
+        {(row["system"], row["metric"]): row for row in rows},
+        {
+            system: {seed: read_json(path) for seed, path in measured_seeds(inputs, system, "metrics.json").items()}
+            for system in inputs.evaluations
+        },
+    )
+
+
+def _number(row: Mapping[str, Any], columns: tuple[str, str, str], why: str, experiment: str, *, over: str) -> Number:
+    value, low, high = (None if row[column] is None else 100 * row[column] for column in columns)
+    over = "" if low is None or high is None else over
+    return Number(value, low, high, row["n_seeds"], why, experiment, over)
+
+
+def _absence(
+    dataset: str, backbone: str, systems: Sequence[str], on_dataset: list[str], here: list[str], holding: list[str]
+) -> str:
+    """The first thing that keeps every experiment of the config from being the one."""
+    if not on_dataset:
+        return f"no experiment of this config is on {dataset}"
+    if not here:
+        return f"no experiment of this config is on {dataset} with {backbone}"
+    if not holding:
+        return f"no experiment of this config has {' and '.join(systems)} on {dataset} with {backbone}"
+    return f"no paired interval: neither {' nor '.join(systems)} is the reference of {', '.join(holding)}"

@@ -1,0 +1,361 @@
+"""The baselines without a network against scikit-learn, naive sums, and what they must not see."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import ndcg_score
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.svm import LinearSVC
+
+from plant.baselines import linear as baselines_linear
+from plant.baselines.registry import combined, mig_log_odds, tfidf_linear
+from plant.baselines.target import best_of, ndcg
+from plant.corpus.build import build_corpus
+from plant.corpus.tokens import tokenize_corpus
+from plant.ground.errors import InputError
+from plant.ground.settings import BaselineSettings, Evaluation, Relevance, Table, Words
+from plant.metrics.scores import read_scores
+from plant.relevance.table import write_relevance
+
+SIZES = {"train": 60, "val": 15, "test": 15}
+LABELS = 7
+ONE_C = BaselineSettings(svm_c=(1.0,), min_documents=1, log_odds_k=(1, 2, 4))
+
+
+def documents(seed: int = 0) -> dict[str, list[dict]]:
+    """Label l shows as the word sign{l}; label 5 is on every document, label 6 on none of the training split."""
+    random = np.random.default_rng(seed)
+    made: dict[str, list[dict]] = {}
+    for split, size in SIZES.items():
+        made[split] = []
+        for i in range(size):
+            labels = np.flatnonzero(random.random(5) < (0.4, 0.3, 0.2, 0.1, 0.1)).tolist()
+            words = [f"noise{w}" for w in random.integers(0, 40, size=12)]
+            words += [f"sign{label}" for label in labels if random.random() < 0.7]
+            labels += [5] if split == "train" or i else [5, 6]
+            names = [f"label {label}" for label in labels]
+            made[split].append({"id": f"{split}{i}", "text": " ".join(random.permutation(words)), "labels": names})
+    return made
+
+
+def build(made: dict[str, list[dict]], folder: Path) -> Path:
+    """Corpus, tokens and relevance."""
+    folder.mkdir(parents=True)
+    for split, rows in made.items():
+        pl.DataFrame(rows).write_parquet(folder / f"raw_{split}.parquet")
+    files = {split: str(folder / f"raw_{split}.parquet") for split in made}
+    build_corpus(Table(source="table", files=files), folder)
+    tokenize_corpus(folder, Words(kind="words"), tokenizer=None, out=folder / "words")
+    out = {"parquet": folder / "mig.parquet", "arrays": folder / "mig.safetensors"}
+    write_relevance(folder, folder / "words", "mig", Relevance(k=10), **out)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    return build(documents(), tmp_path_factory.mktemp("baselines") / "corpus")
+
+
+def linear(corpus: Path, out: Path, settings=ONE_C, evaluation=None, **more):
+    tfidf_linear(corpus, settings=settings, evaluation=evaluation or Evaluation(), out=out, **more)
+    return tuple(read_scores(out, split) for split in ("val", "test"))
+
+
+def evidence(corpus: Path, out: Path, settings=ONE_C, evaluation=None, relevance=None):
+    mig_log_odds(
+        corpus, corpus / "words", relevance or corpus / "mig.parquet",
+        settings=settings, evaluation=evaluation or Evaluation(), out=out,
+    )  # fmt: skip
+    return tuple(read_scores(out, split) for split in ("val", "test"))
+
+
+def choices(folder: Path) -> dict:
+    return json.loads((folder / "choices.json").read_text())
+
+
+def texts(corpus: Path, split: str) -> list[str]:
+    return pl.read_parquet(corpus / f"{split}.parquet")["text"].to_list()
+
+
+def carried(corpus: Path, split: str) -> np.ndarray:
+    rows = pl.read_parquet(corpus / f"{split}.parquet")["labels"].to_list()
+    return np.array([[f"label {label}" in row for label in range(LABELS)] for row in rows])
+
+
+def naive_ndcg(scores: np.ndarray, truth: np.ndarray) -> float:
+    with_label = truth.any(axis=1)
+    finite = np.where(np.isfinite(scores), scores, -1e6)
+    return ndcg_score(truth[with_label], finite[with_label], k=5)
+
+
+# --- the criterion --------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000))
+def test_the_criterion_is_scikit_learns_ndcg_at_5(seed):
+    random = np.random.default_rng(seed)
+    scores = random.permutation(48).reshape(6, 8).astype(np.float32)
+    truth = random.random((6, 8)) < 0.3
+    truth[0] = False
+    truth[1, 0] = True
+    assert ndcg(scores, sp.csr_array(truth)) == pytest.approx(naive_ndcg(scores, truth))
+    assert ndcg(sp.csr_array(scores + 1), sp.csr_array(truth)) == pytest.approx(naive_ndcg(scores, truth))
+
+
+def test_without_a_true_label_the_criterion_is_zero_and_the_first_option_wins():
+    assert ndcg(np.ones((2, 3), np.float32), sp.csr_array((2, 3), dtype=bool)) == 0
+    assert best_of("c", {3.0: 0.0, 1.0: 0.0})[0] == 3.0
+
+
+# --- TF-IDF and linear support vector machines ----------------------------------------------------
+
+
+def test_the_linear_scores_are_those_of_an_independent_primal_fit(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(baselines_linear, "TOLERANCE", 1e-9)
+    scores = linear(corpus, tmp_path, ONE_C.model_copy(update={"svm_c": (0.5,)}))
+    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
+    train = vectorizer.fit_transform(texts(corpus, "train"))
+    truth = carried(corpus, "train")
+    for split, made in zip(("val", "test"), scores, strict=True):
+        held = vectorizer.transform(texts(corpus, split))
+        for label in range(5):
+            model = LinearSVC(C=0.5, dual=False, tol=1e-10).fit(train, truth[:, label])
+            np.testing.assert_allclose(made.dense[:, label], model.decision_function(held), atol=2e-3)
+
+
+def test_a_label_without_training_documents_has_no_score_and_one_on_all_is_always_predicted(corpus, tmp_path):
+    for made in linear(corpus, tmp_path):
+        assert np.isneginf(made.dense[:, 6]).all()
+        assert (made.dense[:, 5] == 1).all()
+        assert np.isfinite(made.dense[:, :5]).all()
+        assert made.natural_threshold == 0
+
+
+def test_c_is_the_best_on_validation_and_every_value_is_on_record(corpus, tmp_path):
+    options = (0.001, 1.0, 30.0)
+    linear(corpus, tmp_path / "all", ONE_C.model_copy(update={"svm_c": options}))
+    record = choices(tmp_path / "all")
+    values = []
+    for c in options:
+        val, _ = linear(corpus, tmp_path / str(c), ONE_C.model_copy(update={"svm_c": (c,)}))
+        values.append(naive_ndcg(val.dense[:, :6], carried(corpus, "val")[:, :6]))  # label 6 has no training document
+    assert [tried["ndcg@5"] for tried in record["c_tried"]] == pytest.approx(values, abs=2e-3)
+    assert record["c"] == options[int(np.argmax(values))]
+    best = tmp_path / str(record["c"])
+    assert (tmp_path / "all/test.scores.safetensors").read_bytes() == (best / "test.scores.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("system", ["tfidf_linear", "mig_log_odds", "combined"])
+def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(corpus, tmp_path, system):
+    made = documents()
+    for row, other in zip(made["test"], reversed(documents(1)["test"]), strict=True):
+        row["labels"] = other["labels"]
+    relabelled = build(made, tmp_path / "relabelled")
+    for row in made["test"]:
+        row["text"] = "noise1 sign1"
+    rewritten = build(made, tmp_path / "rewritten")
+    settings = BaselineSettings(svm_c=(0.01, 1.0), log_odds_k=(1, 2, 4))
+    for folder in (corpus, relabelled, rewritten):
+        out = tmp_path / "out" / folder.name
+        linear(folder, out / "tfidf_linear", settings)
+        evidence(folder, out / "mig_log_odds", settings)
+        combined(
+            out / "tfidf_linear", out / "mig_log_odds",
+            settings=settings, evaluation=Evaluation(), out=out / "combined",
+        )  # fmt: skip
+    folders = [tmp_path / "out" / name / system for name in ("corpus", "relabelled", "rewritten")]
+    assert choices(folders[0]) == choices(folders[1]) == choices(folders[2])
+    val = [read_scores(folder, "val").dense for folder in folders]
+    test = [read_scores(folder, "test").dense for folder in folders]
+    np.testing.assert_array_equal(val[0], val[1])
+    np.testing.assert_array_equal(val[0], val[2])
+    np.testing.assert_array_equal(test[0], test[1])
+    assert not np.array_equal(test[0], test[2])
+
+
+def test_negatives_are_drawn_for_each_label_by_the_seed():
+    positive = np.zeros(50, bool)
+    positive[[3, 40]] = True
+    rows = baselines_linear._rows(positive, 10, 0, "a")
+    assert set(rows) >= {3, 40}
+    assert len(rows) == len(set(rows.tolist())) == 12
+    assert (np.diff(rows) > 0).all()
+    assert rows.tolist() == baselines_linear._rows(positive, 10, 0, "a").tolist()
+    assert rows.tolist() != baselines_linear._rows(positive, 10, 1, "a").tolist()
+    assert rows.tolist() != baselines_linear._rows(positive, 10, 0, "b").tolist()
+    assert baselines_linear._rows(positive, None, 0, "a").tolist() == list(range(50))
+    assert baselines_linear._rows(positive, 48, 0, "a").tolist() == list(range(50))
+
+
+def test_choosing_c_on_some_labels_changes_no_score_under_that_c(corpus, tmp_path):
+    whole = linear(corpus, tmp_path / "a")
+    part = linear(corpus, tmp_path / "b", ONE_C.model_copy(update={"choice_labels": 2}))
+    np.testing.assert_array_equal(whole[1].dense, part[1].dense)
+    assert choices(tmp_path / "b")["c_chosen_on_labels"] == 2
+
+
+@pytest.mark.slow
+def test_worker_processes_change_no_score(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(baselines_linear, "_CHUNK", 2)
+    alone, together = linear(corpus, tmp_path / "a"), linear(corpus, tmp_path / "b", threads=2)
+    np.testing.assert_array_equal(alone[1].dense, together[1].dense)
+
+
+def test_no_words_left_is_one_clear_error(corpus, tmp_path):
+    with pytest.raises(InputError, match="n-grams in 61 or more training documents, got none"):
+        linear(corpus, tmp_path, ONE_C.model_copy(update={"min_documents": 61, "ngrams": 1}))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("system", [linear, evidence])
+def test_scores_that_do_not_fit_into_memory_are_refused_before_anything_is_fitted(corpus, tmp_path, system):
+    with pytest.raises(InputError, match="memory_gb"):
+        system(corpus, tmp_path, evaluation=Evaluation(memory_gb=1e-9))
+    assert not list(tmp_path.iterdir())
+
+
+# --- the sum of log-odds --------------------------------------------------------------------------
+
+
+def test_the_log_odds_are_scikit_learns_bernoulli_naive_bayes_on_the_labels_words(corpus, tmp_path):
+    smoothing, k = 0.7, 3
+    settings = ONE_C.model_copy(update={"smoothing": smoothing, "log_odds_k": (k,)})
+    scores = evidence(corpus, tmp_path, settings)
+    table = pl.read_parquet(corpus / "mig.parquet")
+    truth = carried(corpus, "train")
+    for label in range(5):
+        words = table.filter(pl.col("label") == f"label {label}").sort("rank")["token"][:k].to_list()
+        present = {s: np.array([[w in text.split() for w in words] for text in texts(corpus, s)]) for s in SIZES}
+        share = (truth[:, label].sum() + smoothing) / (SIZES["train"] + 2 * smoothing)
+        model = BernoulliNB(alpha=smoothing, class_prior=[1 - share, share]).fit(present["train"], truth[:, label])
+        for split, made in zip(("val", "test"), scores, strict=True):
+            joint = model.predict_joint_log_proba(present[split])
+            np.testing.assert_allclose(made.dense[:, label], joint[:, 1] - joint[:, 0], rtol=1e-3, atol=1e-3)
+
+
+def test_labels_without_training_documents_have_no_log_odds(corpus, tmp_path):
+    for made in evidence(corpus, tmp_path):
+        assert np.isneginf(made.dense[:, 6]).all()
+        assert np.isfinite(made.dense[:, :6]).all()
+        assert (made.dense[:, 5] > 0).all()  # on every training document
+        assert made.natural_threshold == 0
+
+
+def test_k_is_the_best_on_validation_and_every_value_is_on_record(corpus, tmp_path):
+    evidence(corpus, tmp_path / "all")
+    record = choices(tmp_path / "all")
+    values = []
+    for k in ONE_C.log_odds_k:
+        val, _ = evidence(corpus, tmp_path / str(k), ONE_C.model_copy(update={"log_odds_k": (k,)}))
+        values.append(naive_ndcg(val.dense, carried(corpus, "val")))
+    assert [tried["ndcg@5"] for tried in record["k_tried"]] == pytest.approx(values, abs=2e-3)
+    assert record["k"] == ONE_C.log_odds_k[int(np.argmax(values))]
+
+
+def test_more_words_than_the_relevance_keeps_is_an_error(corpus, tmp_path):
+    with pytest.raises(InputError, match=r"11 tokens a label.* got 10\. Raise relevance\.k"):
+        evidence(corpus, tmp_path, ONE_C.model_copy(update={"log_odds_k": (2, 11)}))
+
+
+def test_relevance_of_another_corpus_is_refused(corpus, tmp_path):
+    other = build(documents(5), tmp_path / "other")
+    with pytest.raises(InputError, match="got a table of another corpus"):
+        evidence(corpus, tmp_path / "out", relevance=other / "mig.parquet")
+
+
+# --- the combination ------------------------------------------------------------------------------
+
+
+def combine(corpus: Path, out: Path, settings=ONE_C, evaluation=None):
+    evaluation = evaluation or Evaluation()
+    parts = (linear(corpus, out / "a", settings, evaluation), evidence(corpus, out / "b", settings, evaluation))
+    combined(out / "a", out / "b", settings=settings, evaluation=evaluation, out=out / "c")
+    return *parts, tuple(read_scores(out / "c", split) for split in ("val", "test"))
+
+
+def test_the_combination_is_the_weighted_sum_of_z_scores_from_validation(corpus, tmp_path):
+    first, second, both = combine(corpus, tmp_path)
+    weight = choices(tmp_path / "c")["weight"]
+    for split in (0, 1):
+        total = 0.0
+        for share, system in ((weight, first), (1 - weight, second)):
+            known = system[0].dense[:, :6]
+            total = total + share * (system[split].dense[:, :6] - known.mean()) / known.std()
+        np.testing.assert_allclose(both[split].dense[:, :6], total, rtol=1e-3, atol=1e-3)
+        assert np.isneginf(both[split].dense[:, 6]).all()
+        assert both[split].natural_threshold is None
+        assert both[split].document_ids == first[split].document_ids
+        assert (both[split].truth != first[split].truth).nnz == 0
+
+
+def test_the_weight_is_the_best_on_validation_and_its_ends_are_the_two_systems(corpus, tmp_path):
+    first, second, _ = combine(corpus, tmp_path)
+    tried = choices(tmp_path / "c")["weight_tried"]
+    values = {option["weight"]: option["ndcg@5"] for option in tried}
+    truth = carried(corpus, "val")
+    assert values[1.0] == pytest.approx(naive_ndcg(first[0].dense, truth), abs=2e-3)
+    assert values[0.0] == pytest.approx(naive_ndcg(second[0].dense, truth), abs=2e-3)
+    assert values[choices(tmp_path / "c")["weight"]] == max(values.values())
+
+
+def test_sparse_scores_that_keep_every_label_combine_as_dense_ones_do(corpus, tmp_path):
+    *_, dense = combine(corpus, tmp_path / "dense")
+    *_, sparse = combine(corpus, tmp_path / "sparse", evaluation=Evaluation(dense_limit=1, top=50))
+    assert sparse[1].dense is None
+    kept = sparse[1].kept.tocoo()
+    known = kept.data > -np.inf
+    assert known.sum() == 15 * 6
+    rows, columns = (places[known] for places in kept.coords)
+    np.testing.assert_allclose(kept.data[known], dense[1].dense[rows, columns], rtol=5e-3, atol=5e-3)
+
+
+def test_a_label_that_one_system_cuts_off_gets_its_last_kept_score(corpus, tmp_path):
+    first, second, both = combine(corpus, tmp_path, evaluation=Evaluation(dense_limit=1, top=2))
+    # Means and deviations from the pairs of validation, each filled in the same way.
+    pairs = {split: _filled(first[split], second[split]) for split in (0, 1)}
+    scales = [(np.mean(values), np.std(values)) for values in zip(*pairs[0].values(), strict=True)]
+    weight = choices(tmp_path / "c")["weight"]
+    stored = both[1].retrieved.tocoo()
+    assert stored.nnz == 15 * 2
+    for row, column, score in zip(*stored.coords, stored.data, strict=True):
+        a, b = ((v - m) / s for v, (m, s) in zip(pairs[1][row, column], scales, strict=True))
+        assert score == pytest.approx(weight * a + (1 - weight) * b, abs=1e-4)
+
+
+def _filled(first, second) -> dict[tuple[int, int], tuple[float, float]]:
+    """Both systems' scores of every pair that either ranks among its top 2; a missing one is the document's lowest."""
+    rows = [[dict(zip(*part(system, i), strict=True)) for i in range(15)] for system in (first, second)]
+    return {
+        (i, label): tuple(row[i].get(label, min(row[i].values())) for row in rows)
+        for i in range(15)
+        for label in {**rows[0][i], **rows[1][i]}
+    }
+
+
+def part(system, i: int) -> tuple[list[int], list[float]]:
+    array = system.retrieved
+    where = slice(array.indptr[i], array.indptr[i + 1])
+    return array.indices[where].tolist(), array.data[where].tolist()
+
+
+def test_scores_of_other_documents_are_refused(corpus, tmp_path):
+    combine(corpus, tmp_path)
+    other = build({**documents(), "val": documents()["val"][:-1]}, tmp_path / "other")
+    evidence(other, tmp_path / "b2")
+    with pytest.raises(InputError, match="the same documents"):
+        combined(tmp_path / "a", tmp_path / "b2", settings=ONE_C, evaluation=Evaluation(), out=tmp_path / "c2")
+
+
+def test_scores_of_a_private_corpus_are_private(corpus, tmp_path):
+    made = build(documents(), tmp_path / "private")
+    (made / "train.parquet").chmod(0o600)
+    combine(made, tmp_path / "out")
+    modes = {file.stat().st_mode & 0o077 for file in (tmp_path / "out").rglob("*.*") if file.is_file()}
+    assert modes == {0}

@@ -1,0 +1,194 @@
+"""Log-odds of a label's category against plain counting, and the linear model on characters against scikit-learn."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import mutual_info_score
+from sklearn.svm import LinearSVC
+
+from plant.baselines import linear as baselines_linear
+from plant.baselines.categories import categories_of
+from plant.baselines.linear import character_grams
+from plant.baselines.registry import category_log_odds, mig_log_odds, tfidf_characters
+from plant.corpus.build import build_corpus
+from plant.corpus.tokens import tokenize_corpus
+from plant.evidence.stage3 import evidence
+from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Relevance, Table, Words
+from plant.metrics.scores import read_scores
+from plant.relevance.table import write_relevance
+
+SIZES = {"train": 60, "val": 30, "test": 20}
+CODES = ("a1.0", "a1.1", "b2", "c3.5", "a1.9")  # the last one has no training document
+SETTINGS = BaselineSettings(svm_c=(1.0,), min_documents=1, log_odds_k=(1, 3), reasons=10_000)
+
+
+def documents() -> dict[str, list[dict]]:
+    """Each category has a word that most of its documents hold, each label another; accents and inflections."""
+    random = np.random.default_rng(1)
+    made: dict[str, list[dict]] = {}
+    for split, size in SIZES.items():
+        made[split] = []
+        for i in range(size):
+            codes = [code for code in CODES[:4] if random.random() < 0.35] or ["b2"]
+            words = [f"noise{w}" for w in random.integers(0, 15, size=5)]
+            for code in codes:
+                if random.random() < 0.8:
+                    words.append(f"cat{code.split('.')[0]}")
+                if random.random() < 0.5:
+                    words.append(f"síg{code.replace('.', 'x')}" + random.choice(["", "s", "al"]))
+            codes += ["a1.9"] if split != "train" and i == 1 else []
+            made[split].append({"id": f"{split}{i}", "text": " ".join(random.permutation(words)), "labels": codes})
+    return made
+
+
+MADE = documents()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("categories") / "corpus"
+    folder.mkdir()
+    files = {}
+    for split, rows in MADE.items():
+        files[split] = str(folder / f"raw_{split}.parquet")
+        pl.DataFrame(rows).write_parquet(files[split])
+    build_corpus(Table(source="table", files=files), folder)
+    tokenize_corpus(folder, Words(kind="words"), tokenizer=None, out=folder / "words")
+    return folder
+
+
+def run(corpus: Path, out: Path, **settings) -> None:
+    category_log_odds(
+        corpus, corpus / "words", ends=".", relevance=Relevance(),
+        settings=SETTINGS.model_copy(update=settings), evaluation=Evaluation(), out=out,
+    )  # fmt: skip
+
+
+def naive(k: int, split: str) -> dict[str, np.ndarray]:
+    """Category -> scores of the documents of a split, from counts of one word after the other."""
+    train = [(set(re.findall(r"\w+", row["text"])), {c.split(".")[0] for c in row["labels"]}) for row in MADE["train"]]
+    words = sorted(set().union(*(some for some, _ in train)))
+    held = [set(re.findall(r"\w+", row["text"])) for row in MADE[split]]
+    found = {}
+    for category in ("a1", "b2", "c3"):
+        has = [category in carried for _, carried in train]
+        n, total, s = sum(has), len(train), 0.5
+        information = {word: mutual_info_score([word in some for some, _ in train], has) for word in words}
+        best = sorted(words, key=lambda word: -information[word])[:k]
+        scores = np.full(len(held), math.log((n + s) / (total - n + s)))
+        for word in best:
+            joint = sum(word in some and flag for (some, _), flag in zip(train, has, strict=True))
+            everywhere = sum(word in some for some, _ in train)
+            p, q = (joint + s) / (n + 2 * s), (everywhere - joint + s) / (total - n + 2 * s)
+            scores += [math.log(p / q) if word in some else math.log((1 - p) / (1 - q)) for some in held]
+        found[category] = scores
+    return found
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_scores_are_those_of_counting_the_categorys_documents(corpus, tmp_path, k):
+    run(corpus, tmp_path, log_odds_k=(k,))
+    for split in ("val", "test"):
+        scores, expected = read_scores(tmp_path, split), naive(k, split)
+        for place, name in enumerate(scores.label_names):
+            own = scores.dense[:, place]
+            if name == "a1.9":
+                assert np.isneginf(own).all()
+            else:
+                np.testing.assert_allclose(own, expected[name.split(".")[0]], rtol=2e-3, atol=2e-3)
+    record = json.loads((tmp_path / "choices.json").read_text())
+    assert (record["k"], record["categories"]) == (k, 3)
+
+
+def test_labels_that_are_their_own_categories_have_the_log_odds_of_labels(corpus, tmp_path):
+    category_log_odds(
+        corpus, corpus / "words", ends="/", relevance=Relevance(), settings=SETTINGS, evaluation=Evaluation(),
+        out=tmp_path / "categories",
+    )  # fmt: skip
+    out = {"parquet": tmp_path / "mig.parquet", "arrays": tmp_path / "mig.safetensors"}
+    write_relevance(corpus, corpus / "words", "mig", Relevance(), **out)
+    mig_log_odds(
+        corpus, corpus / "words", out["parquet"], settings=SETTINGS, evaluation=Evaluation(), out=tmp_path / "labels"
+    )
+    chosen = [json.loads((tmp_path / name / "choices.json").read_text())["k"] for name in ("categories", "labels")]
+    assert chosen[0] == chosen[1]
+    for split in ("val", "test"):
+        ours, theirs = (read_scores(tmp_path / name, split).dense for name in ("categories", "labels"))
+        np.testing.assert_array_equal(ours, theirs)
+    tables = [pl.read_parquet(tmp_path / name / "weights.parquet") for name in ("categories", "labels")]
+    keys = ["label", "feature", "weight"]
+    assert tables[0].sort(keys).equals(tables[1].sort(keys))
+
+
+def test_test_documents_have_no_part_in_it(corpus, tmp_path):
+    run(corpus, tmp_path / "a")
+    other = tmp_path / "corpus"
+    other.mkdir()
+    files = {}
+    for split, rows in MADE.items():
+        changed = [row | {"labels": ["b2"]} for row in rows] if split == "test" else rows
+        files[split] = str(other / f"raw_{split}.parquet")
+        pl.DataFrame(changed).write_parquet(files[split])
+    build_corpus(Table(source="table", files=files), other)
+    tokenize_corpus(other, Words(kind="words"), tokenizer=None, out=other / "words")
+    run(other, tmp_path / "b")
+    for split in ("val", "test"):
+        before, after = (read_scores(tmp_path / name, split) for name in "ab")
+        columns = [after.label_names.index(name) for name in before.label_names]
+        np.testing.assert_array_equal(before.dense, after.dense[:, columns])
+
+
+def test_categories_are_what_stands_before_the_first_end():
+    names, of_label = categories_of(["v45.8.1", "e849.0", "r52", "e849.1"], ".")
+    assert names == ("e849", "r52", "v45")
+    assert of_label.tolist() == [2, 0, 1, 0]
+
+
+def test_the_linear_model_on_characters_is_scikit_learns(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(baselines_linear, "TOLERANCE", 1e-8)
+    settings = SETTINGS.model_copy(update={"character_ngrams": (2, 4)})
+    tfidf_characters(corpus, settings=settings, evaluation=Evaluation(), out=tmp_path)
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, strip_accents="unicode")
+    train = vectorizer.fit_transform([row["text"] for row in MADE["train"]])
+    test = vectorizer.transform([row["text"] for row in MADE["test"]])
+    scores = read_scores(tmp_path, "test")
+    for name in CODES[:4]:
+        place = scores.label_names.index(name)
+        truth = [name in row["labels"] for row in MADE["train"]]
+        model = LinearSVC(C=1.0, tol=1e-8, max_iter=100_000, random_state=0).fit(train, truth)
+        np.testing.assert_allclose(scores.dense[:, place], model.decision_function(test), rtol=5e-3, atol=2e-3)
+    assert "sig" in set(pl.read_parquet(tmp_path / "features.parquet")["feature"])  # without its accent
+    assert json.loads((tmp_path / "choices.json").read_text())["character_ngrams"] == [2, 4]
+    assert character_grams(2, 4)("Ü é") == [" u", "u ", " u ", " e", "e ", " e "]
+
+
+def test_reasons_of_both_channels_sum_to_the_score_and_leave_nothing_over(corpus, tmp_path):
+    """All weights are kept here, so the words that are listed are all of each score."""
+    run(corpus, tmp_path / "categories")
+    tfidf_characters(corpus, settings=SETTINGS, evaluation=Evaluation(), out=tmp_path / "characters")
+    channels = {name: tmp_path / name for name in ("characters", "categories")}
+    recipe = Evidence(channels=("characters", "categories", "prior"), folds=3)
+    out = tmp_path / "out"
+    evidence(
+        channels, corpus=corpus, settings=recipe, evaluation=Evaluation(), out=out, seed=0, shown=8,
+        tokens=corpus / "words",
+    )  # fmt: skip
+    told, scores = pl.read_parquet(out / "reasons.parquet"), read_scores(out, "test")
+    weights = json.loads((out / "choices.json").read_text())["weights"]
+    assert weights["characters"] > 0.01
+    assert weights["categories"] > 0.01
+    for (document, label), rows in told.group_by("document_id", "label"):
+        place, column = scores.document_ids.index(document), scores.label_names.index(label)
+        assert rows["contribution"].sum() == pytest.approx(scores.dense[place, column], rel=2e-3, abs=2e-3)
+    assert told.filter(part="other words")["contribution"].abs().max() < 5e-3
+    here = told.filter(channel="categories", part="word")
+    texts = {row["id"]: row["text"].split() for row in MADE["test"]}
+    assert len(here)
+    for row in here.iter_rows(named=True):
+        assert row["feature"] in texts[row["document_id"]]

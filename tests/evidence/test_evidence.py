@@ -1,0 +1,375 @@
+"""Stage 3 from score files to reasons: against plain arithmetic, scikit-learn, and what it must not see."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC
+
+from plant.baselines import linear as baselines_linear
+from plant.baselines.registry import mig_log_odds, tfidf_linear
+from plant.corpus.build import build_corpus
+from plant.corpus.folds import deal_folds
+from plant.corpus.tokens import tokenize_corpus
+from plant.evidence.stage3 import evidence, read_groups, reasons
+from plant.ground.errors import InputError
+from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Relevance, Table, Words
+from plant.metrics.scores import read_scores, write_scores
+from plant.relevance.table import write_relevance
+
+SIZES = {"train": 60, "val": 40, "test": 20}
+LABELS = 7
+BASELINES = BaselineSettings(svm_c=(1.0,), min_documents=1, log_odds_k=(2,), reasons=5)
+ALL = ("network", "log_odds", "linear", "prior")
+
+
+def documents() -> dict[str, list[dict]]:
+    """Label l shows as the word sign{l}; label 5 is on every document, label 6 on none of the training split."""
+    random = np.random.default_rng(0)
+    made: dict[str, list[dict]] = {}
+    for split, size in SIZES.items():
+        made[split] = []
+        for i in range(size):
+            labels = np.flatnonzero(random.random(5) < (0.4, 0.3, 0.2, 0.15, 0.1)).tolist()
+            words = [f"noise{w}" for w in random.integers(0, 40, size=12)]
+            words += [f"sign{label}" for label in labels if random.random() < 0.6]
+            labels += [5] if split == "train" or i else [5, 6]
+            names = [f"label {label}" for label in labels]
+            text, group = " ".join(random.permutation(words)), f"{split} patient {i // 2}"
+            made[split].append({"id": f"{split}{i}", "text": text, "labels": names, "group": group})
+    return made
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("evidence") / "corpus"
+    folder.mkdir()
+    files = {}
+    for split, rows in documents().items():
+        files[split] = str(folder / f"raw_{split}.parquet")
+        pl.DataFrame(rows).write_parquet(files[split])
+    build_corpus(Table(source="table", files=files, group_column="group"), folder)
+    tokenize_corpus(folder, Words(kind="words"), tokenizer=None, out=folder / "words")
+    out = {"parquet": folder / "mig.parquet", "arrays": folder / "mig.safetensors"}
+    write_relevance(folder, folder / "words", "mig", Relevance(k=10), **out)
+    return folder
+
+
+def run_baselines(corpus: Path, out: Path, evaluation: Evaluation | None = None) -> dict[str, Path]:
+    """Channel -> folder, with a made-up network that half knows the truth."""
+    evaluation = evaluation or Evaluation()
+    tfidf_linear(corpus, settings=BASELINES, evaluation=evaluation, out=out / "linear")
+    mig_log_odds(
+        corpus, corpus / "words", corpus / "mig.parquet",
+        settings=BASELINES, evaluation=evaluation, out=out / "log_odds",
+    )  # fmt: skip
+    random = np.random.default_rng(7)
+    for split in ("val", "test"):
+        given = read_scores(out / "linear", split)
+        made = (3 * given.truth.toarray() - 2 + 2 * random.normal(size=given.truth.shape)).astype(np.float32)
+        made[:, 6] = -np.inf
+        rewrite(out / "linear", out / "network", split, truth=given.truth, scores=made, evaluation=evaluation)
+    return {channel: out / channel for channel in ("network", "log_odds", "linear")}
+
+
+def rewrite(source: Path, target: Path, split: str, *, truth=None, scores=None, evaluation=None) -> None:
+    given = read_scores(source, split)
+    write_scores(
+        target, split, document_ids=given.document_ids, label_names=given.label_names, names=given.names,
+        truth=given.truth if truth is None else truth, scores=given.dense if scores is None else scores,
+        natural_threshold=0.0, settings=evaluation or Evaluation(),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def channels(corpus, tmp_path_factory) -> dict[str, Path]:
+    return run_baselines(corpus, tmp_path_factory.mktemp("evidence") / "scores")
+
+
+def make(corpus: Path, folders: dict[str, Path], out: Path, *, evaluation=None, seed=0, shown=0, **recipe):
+    settings = Evidence(**{"folds": 4, **recipe})
+    used = {channel: folders[channel] for channel in settings.channels if channel != "prior"}
+    evidence(
+        used, corpus=corpus, settings=settings, evaluation=evaluation or Evaluation(), out=out, seed=seed, shown=shown,
+        tokens=corpus / "words",
+    )  # fmt: skip
+    return tuple(read_scores(out, split) for split in ("val", "test"))
+
+
+def choices(folder: Path) -> dict:
+    return json.loads((folder / "choices.json").read_text())
+
+
+def n_train(corpus: Path) -> np.ndarray:
+    return pl.read_parquet(corpus / "labels.parquet")["n_train"].to_numpy().astype(float)
+
+
+def scores(folder: Path, split: str) -> np.ndarray:
+    return read_scores(folder, split).dense.astype(np.float64)
+
+
+def logits(corpus, channels, split, record) -> np.ndarray:
+    """The formula in plain NumPy, from the weights on record; label 6 has no score."""
+    n = n_train(corpus)
+    total = np.full((SIZES[split], LABELS), record["constant"])
+    for channel, weight in record["weights"].items():
+        if isinstance(weight, dict):
+            u = np.clip((np.log1p(n) - np.log1p(n[n > 0].min())) / (np.log1p(n.max()) - np.log1p(n[n > 0].min())), 0, 1)
+            weight = (1 - u) * weight["rarest_label"] + u * weight["most_frequent_label"]
+        prior = np.log((n + 0.5) / (60 - n + 0.5))[None]
+        score = prior if channel == "prior" else np.maximum(scores(channels[channel], split), -1e9)
+        total = total + weight * score
+    return total
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+@pytest.mark.parametrize("chosen", [ALL, ALL[:1], ALL[1:], ("linear", "network")])
+def test_the_scores_are_the_weighted_sum_on_record(corpus, channels, tmp_path, chosen, slopes):
+    val, test = make(corpus, channels, tmp_path, channels=chosen, slopes=slopes)
+    record = choices(tmp_path)
+    assert set(record["weights"]) == set(chosen)
+    expected = logits(corpus, channels, "test", record)
+    np.testing.assert_allclose(test.dense[:, :6], expected[:, :6], rtol=2e-3, atol=2e-3)
+    fold_of = deal_folds(read_groups(corpus, val), 4, 0, purpose="evidence", key="folds")
+    for fold, one in enumerate(record["folds"]):
+        own = fold_of == fold
+        assert one["documents"] == own.sum()
+        expected = logits(corpus, channels, "val", one)[own]
+        np.testing.assert_allclose(val.dense[own][:, :6], expected[:, :6], rtol=2e-3, atol=2e-3)
+    assert np.isneginf(test.dense[:, 6]).all()  # no training document
+    assert np.isfinite(test.dense[:, :6]).all()
+    assert val.natural_threshold == test.natural_threshold == 0
+
+
+def test_the_scores_of_a_fold_do_not_depend_on_its_truth_and_test_scores_do(corpus, channels, tmp_path):
+    val, test = make(corpus, channels, tmp_path / "a")
+    own = deal_folds(read_groups(corpus, val), 4, 0, purpose="evidence", key="folds") == 2
+    truth = val.truth.toarray()
+    truth[own] = truth[own][:, ::-1]
+    for channel, folder in channels.items():
+        rewrite(folder, tmp_path / channel, "val", truth=sp.csr_array(truth))
+        rewrite(folder, tmp_path / channel, "test")
+        for file in (*folder.glob("weights.parquet"), *folder.glob("features.parquet")):
+            (tmp_path / channel / file.name).write_bytes(file.read_bytes())
+    other_val, other_test = make(corpus, {channel: tmp_path / channel for channel in channels}, tmp_path / "b")
+    np.testing.assert_array_equal(other_val.dense[own], val.dense[own])
+    assert (other_val.dense[~own][:, :6] != val.dense[~own][:, :6]).any(axis=1).all()
+    assert (other_test.dense[:, :6] != test.dense[:, :6]).any(axis=1).all()
+
+
+def test_test_truth_plays_no_part(corpus, channels, tmp_path):
+    val, test = make(corpus, channels, tmp_path / "a")
+    for channel, folder in channels.items():
+        rewrite(folder, tmp_path / channel, "val")
+        rewrite(folder, tmp_path / channel, "test", truth=sp.csr_array(~test.truth.toarray()))
+        for file in (*folder.glob("weights.parquet"), *folder.glob("features.parquet")):
+            (tmp_path / channel / file.name).write_bytes(file.read_bytes())
+    other = make(corpus, {channel: tmp_path / channel for channel in channels}, tmp_path / "b")
+    np.testing.assert_array_equal(other[0].dense, val.dense)
+    np.testing.assert_array_equal(other[1].dense, test.dense)
+    assert choices(tmp_path / "a") == choices(tmp_path / "b")
+
+
+def test_a_patient_is_in_one_fold_and_another_seed_deals_anew(corpus, channels, tmp_path):
+    val, _ = make(corpus, channels, tmp_path / "a")
+    groups = read_groups(corpus, val)
+    assert len(set(groups)) == 20  # two documents each
+    folds = deal_folds(groups, 4, 0, purpose="evidence", key="folds")
+    assert all(len(set(folds[groups == one])) == 1 for one in groups)
+    other, _ = make(corpus, channels, tmp_path / "b", seed=1)
+    assert (other.dense != val.dense).any()
+
+
+def test_what_it_is_worth_on_validation_is_on_record(corpus, channels, tmp_path):
+    val, _ = make(corpus, channels, tmp_path)
+    told = choices(tmp_path)["validation"]
+    truth, known = val.truth.toarray()[:, :6], val.dense[:, :6].astype(float)
+    network = read_scores(channels["network"], "val").dense[:, :6].astype(float)
+    assert (told["pairs"], told["positives"]) == (40 * 6, truth.sum())
+    for name, score, rtol in (("network_alone", network, 1e-6), ("out_of_fold", known, 5e-3)):
+        loss = np.mean(np.log1p(np.exp(np.where(truth, -score, score))))
+        assert told[name]["log_loss"] == pytest.approx(loss, rel=rtol)
+    assert told["out_of_fold"]["log_loss"] < told["network_alone"]["log_loss"]
+    assert told["out_of_fold"]["calibration_error"] < told["network_alone"]["calibration_error"]
+    make(corpus, channels, tmp_path / "words", channels=("log_odds", "linear"))
+    assert choices(tmp_path / "words")["validation"]["network_alone"] is None
+
+
+def test_sparse_scores_that_keep_every_label_give_what_dense_ones_give(corpus, channels, tmp_path):
+    _, dense = make(corpus, channels, tmp_path / "dense")
+    sparse_evaluation = Evaluation(dense_limit=1, top=50)
+    given = run_baselines(corpus, tmp_path / "scores", sparse_evaluation)
+    _, sparse = make(corpus, given, tmp_path / "sparse", evaluation=sparse_evaluation)
+    assert sparse.dense is None
+    kept = sparse.kept.tocoo()
+    known = kept.data > -np.inf
+    assert known.sum() == 20 * 6
+    rows, columns = (places[known] for places in kept.coords)
+    np.testing.assert_allclose(kept.data[known], dense.dense[rows, columns], rtol=5e-3, atol=5e-3)
+
+
+# --- reasons --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slopes", [False, True])
+def test_the_contributions_sum_to_the_score(corpus, channels, tmp_path, slopes):
+    _, test = make(corpus, channels, tmp_path, slopes=slopes, shown=6)
+    told = pl.read_parquet(tmp_path / "reasons.parquet")
+    ids, names = list(test.document_ids), list(test.label_names)
+    assert told["document_id"].unique(maintain_order=True).to_list() == ids[:6]
+    record = choices(tmp_path)
+    whole = logits(corpus, channels, "test", record)
+    for (document, label), rows in told.group_by("document_id", "label", maintain_order=True):
+        place, column = ids.index(document), names.index(label)
+        score = rows["score"][0]
+        assert rows["contribution"].sum() == pytest.approx(score, abs=1e-9)
+        assert score == pytest.approx(whole[place, column], abs=1e-9)
+        assert np.float16(np.float32(score)) == np.float16(test.dense[place, column])
+        assert rows["truth"][0] == test.truth.toarray()[place, column]
+        assert rows["channel"].unique(maintain_order=True).to_list() == ["constant", *ALL]
+    top = told.group_by("document_id", maintain_order=True).agg(pl.col("label").unique(maintain_order=True))["label"]
+    for place, labels in enumerate(top.to_list()):
+        assert labels == [names[i] for i in np.argsort(-test.dense[place], kind="stable")[:5]]
+
+
+def test_the_order_in_which_channels_are_given_changes_nothing(corpus, channels, tmp_path):
+    make(corpus, channels, tmp_path / "one", shown=5, slopes=True)
+    make(corpus, dict(reversed(channels.items())), tmp_path / "other", shown=5, slopes=True)
+    settings = Evidence(folds=4, slopes=True)
+    evidence(
+        dict(sorted(channels.items(), key=lambda item: item[0][::-1])), corpus=corpus, settings=settings,
+        evaluation=Evaluation(), out=tmp_path / "third", seed=0, shown=5, tokens=corpus / "words",
+    )  # fmt: skip
+    for other in ("other", "third"):
+        assert choices(tmp_path / "one") == choices(tmp_path / other)
+        for name in ("evidence.parquet", "reasons.parquet"):
+            assert pl.read_parquet(tmp_path / "one" / name).equals(pl.read_parquet(tmp_path / other / name))
+
+
+def test_the_words_are_those_of_the_two_baselines(corpus, channels, tmp_path):
+    make(corpus, channels, tmp_path, shown=8)
+    told, weights = pl.read_parquet(tmp_path / "reasons.parquet"), choices(tmp_path)["weights"]
+    texts = dict(pl.read_parquet(corpus / "test.parquet", columns=["document_id", "text"]).iter_rows())
+    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
+    vectorizer.fit(pl.read_parquet(corpus / "train.parquet")["text"].to_list())
+    linear = pl.read_parquet(channels["linear"] / "weights.parquet")
+    log_odds = pl.read_parquet(channels["log_odds"] / "weights.parquet")
+    words = told.filter(part="word")
+    assert {*words["channel"]} == {"log_odds", "linear"}
+    for row in words.iter_rows(named=True):
+        table, value = log_odds, 1.0
+        assert row["feature"] in texts[row["document_id"]]
+        if row["channel"] == "linear":
+            table = linear
+            value = vectorizer.transform([texts[row["document_id"]]])[0, vectorizer.vocabulary_[row["feature"]]]
+        weight = table.filter(label=row["label"], feature=row["feature"])["weight"].item()
+        assert row["contribution"] == pytest.approx(weights[row["channel"]] * weight * value, rel=1e-9)
+    rest = told.filter(part="other words", channel="log_odds")["contribution"].abs().max()
+    assert rest <= 0.01 * weights["log_odds"]  # what rounding the stored score to 16 bits leaves
+
+
+def test_with_every_weight_kept_no_other_words_are_left(corpus, channels, tmp_path):
+    settings = BASELINES.model_copy(update={"reasons": 10_000})
+    tfidf_linear(corpus, settings=settings, evaluation=Evaluation(), out=tmp_path / "linear")
+    make(corpus, {**channels, "linear": tmp_path / "linear"}, tmp_path / "out", shown=5)
+    told = pl.read_parquet(tmp_path / "out/reasons.parquet").filter(part="other words")
+    assert told["contribution"].abs().max() < 2e-3
+
+
+def test_the_export_and_the_reasons_of_chosen_documents(corpus, channels, tmp_path):
+    make(corpus, channels, tmp_path, shown=0)
+    assert pl.read_parquet(tmp_path / "reasons.parquet").is_empty()
+    table = pl.read_parquet(tmp_path / "evidence.parquet")
+    weights = choices(tmp_path)["weights"]
+    assert table["label"].unique(maintain_order=True).to_list() == [f"label {label}" for label in range(6)]
+    assert table.filter(part="score").group_by("channel").len()["len"].to_list() == [6, 6, 6]
+    linear = pl.read_parquet(channels["linear"] / "weights.parquet").drop_nulls("feature")
+    assert linear.group_by("label").len()["len"].max() == 5
+    both = table.filter(channel="linear", part="word").join(linear, on=["label", "feature"], suffix="_own")
+    assert both.height == linear.height
+    np.testing.assert_allclose(both["weight"], both["weight_own"] * weights["linear"])
+    told = reasons(tmp_path, channels, corpus=corpus, documents=["test9", "test3"], labels=2, tokens=corpus / "words")
+    assert told["document_id"].unique(maintain_order=True).to_list() == ["test9", "test3"]
+    assert told.group_by("document_id").agg(pl.col("label").n_unique())["label"].to_list() == [2, 2]
+    with pytest.raises(InputError, match="ids of test documents that were scored, got 'val1'"):
+        reasons(tmp_path, channels, corpus=corpus, documents=["val1"], tokens=corpus / "words")
+    with pytest.raises(InputError, match="the tokens of the log-odds"):
+        reasons(tmp_path, channels, corpus=corpus, documents=["test1"])
+
+
+# --- what the baselines keep ----------------------------------------------------------------------
+
+
+def test_the_kept_weights_are_the_largest_of_an_independent_primal_fit(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(baselines_linear, "TOLERANCE", 1e-9)
+    tfidf_linear(corpus, settings=BASELINES, evaluation=Evaluation(), out=tmp_path)
+    table = pl.read_parquet(tmp_path / "weights.parquet")
+    train = pl.read_parquet(corpus / "train.parquet")
+    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
+    features = vectorizer.fit_transform(train["text"].to_list())
+    kept = pl.read_parquet(tmp_path / "features.parquet")
+    assert kept["feature"].to_list() == vectorizer.get_feature_names_out().tolist()
+    np.testing.assert_allclose(kept["idf"], vectorizer.idf_)
+    for label in range(5):
+        truth = [f"label {label}" in row for row in train["labels"].to_list()]
+        model = LinearSVC(C=1.0, dual=False, tol=1e-10).fit(features, truth)
+        own = table.filter(label=f"label {label}")
+        assert own["feature"].null_count() == 1
+        assert own.filter(pl.col("feature").is_null())["weight"].item() == pytest.approx(model.intercept_[0], abs=2e-3)
+        best = np.sort(np.abs(model.coef_[0]))[::-1][:5]
+        words = own.drop_nulls("feature")
+        np.testing.assert_allclose(words["weight"].abs(), best, atol=2e-3)
+        places = [vectorizer.vocabulary_[word] for word in words["feature"]]
+        np.testing.assert_allclose(words["weight"], model.coef_[0][places], atol=2e-3)
+    assert table.filter(label="label 5").rows() == [("label 5", None, 1.0)]
+    assert table.filter(label="label 6").is_empty()
+
+
+def test_constant_and_weights_of_present_words_are_the_log_odds(corpus, channels):
+    table = pl.read_parquet(channels["log_odds"] / "weights.parquet")
+    scores = read_scores(channels["log_odds"], "test")
+    for place, text in enumerate(pl.read_parquet(corpus / "test.parquet")["text"]):
+        for label in range(6):
+            own = table.filter(label=f"label {label}")
+            used = own.filter(pl.col("feature").is_null() | pl.col("feature").is_in(text.split()))
+            assert own.height == 3  # k = 2 and the constant
+            assert scores.dense[place, label] == pytest.approx(used["weight"].sum(), rel=1e-3, abs=1e-3)
+
+
+# --- faults and privacy ---------------------------------------------------------------------------
+
+
+def test_scores_of_other_documents_and_too_few_patients_are_refused(corpus, channels, tmp_path):
+    given = read_scores(channels["network"], "val")
+    for split in ("val", "test"):
+        rewrite(channels["network"], tmp_path / "network", split)
+    write_scores(
+        tmp_path / "network", "val", document_ids=[f"other {one}" for one in given.document_ids], truth=given.truth,
+        label_names=given.label_names, scores=given.dense, natural_threshold=0.0, settings=Evaluation(),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="the same documents"):
+        make(corpus, {**channels, "network": tmp_path / "network"}, tmp_path / "out")
+    with pytest.raises(InputError, match="the documents that were scored, got others"):
+        make(corpus, {"network": tmp_path / "network"}, tmp_path / "out", channels=("network",))
+    with pytest.raises(InputError, match="at most 20, the groups of documents, got 21"):
+        make(corpus, channels, tmp_path / "out", folds=21)
+    with pytest.raises(InputError, match="expected a file, got nothing there"):
+        make(corpus, {**channels, "linear": tmp_path / "nowhere"}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_made_of_private_scores_is_private(corpus, channels, tmp_path):
+    folder = tmp_path / "network"
+    for split in ("val", "test"):
+        rewrite(channels["network"], folder, split)
+    for file in folder.iterdir():
+        file.chmod(0o600)
+    make(corpus, {**channels, "network": folder}, tmp_path / "out", shown=1)
+    assert {file.stat().st_mode & 0o077 for file in (tmp_path / "out").iterdir()} == {0}

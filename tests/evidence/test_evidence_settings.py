@@ -1,0 +1,72 @@
+"""What the config refuses of Stage 3, and what it says of a variant."""
+
+import pytest
+
+from plant.ground.errors import InputError
+from plant.ground.settings import load
+from plant.paper.plan.jobs import system_of
+from plant.paper.systems import find_roles, list_systems
+
+CONFIG = {
+    "datasets": {"small": {"source": "mimic3", "path": "x"}},
+    "backbones": {"tiny": {"kind": "random"}, "words": {"kind": "words"}},
+    "finetunings": {"focal": {}},
+    "evidences": {"both": {"channels": ["network", "linear"]}},
+    "variants": {"plain": {"finetuning": "focal"}, "more": {"finetuning": "focal", "evidence": "both"}},
+    "experiments": {
+        "one": {"dataset": "small", "backbone": "tiny", "variants": ["plain", "more"], "reference": "plain"}
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("section", "entry", "value", "said"),
+    [
+        ("evidences", "both", {"channels": ["prior"]}, "at least one channel other than prior is needed"),
+        ("evidences", "both", {"channels": ["linear", "linear"]}, "each channel may be named once"),
+        ("evidences", "both", {"channels": ["lineal"]}, "evidences.both.channels.0: Input should be 'network'"),
+        ("evidences", "both", {"folds": 1}, "evidences.both.folds: Input should be greater than or equal to 2"),
+        ("evidences", "both", {"ridge": -1}, "evidences.both.ridge: Input should be greater than or equal to 0"),
+        ("evidences", "both", {"slope": True}, "evidences.both.slope: unknown key. Did you mean 'slopes'?"),
+        ("variants", "more", {"finetuning": "focal", "evidence": "bth"}, "unknown name 'bth'. Did you mean 'both'?"),
+        ("evidences", "both", {"channels": ["network", "categories"]}, "the dataset small has no categories of labels"),
+        ("evidences", "both", {"channels": ["network", "mentions"]}, "the dataset small has no mentions"),
+        ("backbones", "words", None, "the evidence of more reads tfidf_linear, which need a backbone named 'words'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_by_the_config(section, entry, value, said):
+    config = {**CONFIG, section: {**CONFIG[section], entry: value}}
+    if value is None:
+        del config[section][entry]
+    with pytest.raises(InputError, match=said.replace("?", r"\?").replace("(", r"\(")):
+        load(config)
+    assert load(CONFIG).evidence_of("more").reads == ("tfidf_linear",)
+
+
+def test_variants_that_differ_in_stage_3_alone_share_a_network_and_no_scores():
+    settings = load(CONFIG)
+    plain, more = settings.variants["plain"], settings.variants["more"]
+    assert plain.network == more.network == system_of(plain) == "none+focal"
+    assert system_of(more) == "none+focal+both"
+    assert settings.reads_network("plain")
+    assert settings.reads_network("more")
+
+
+def test_evidence_without_a_network_is_a_baseline_and_a_control_has_the_evidence_of_the_planted_system():
+    variants = {
+        "random_more": {"finetuning": "focal", "evidence": "both"}, "random": {"finetuning": "focal"},
+        "words_alone": {"pretraining": "plant", "finetuning": "focal", "evidence": "words"},
+        "plant": {"pretraining": "plant", "finetuning": "focal"},
+        "plant_more": {"pretraining": "plant", "finetuning": "focal", "evidence": "both"},
+    }  # fmt: skip
+    for reference, control in (("plant", "random"), ("plant_more", "random_more")):
+        one = {**CONFIG["experiments"]["one"], "variants": list(variants), "reference": reference}
+        settings = load({
+            **CONFIG, "pretrainings": {"plant": {}}, "variants": variants, "experiments": {"one": one},
+            "evidences": {**CONFIG["evidences"], "words": {"channels": ["linear", "prior"]}},
+        })  # fmt: skip
+        roles = find_roles(settings, settings.experiments["one"])
+        assert (roles.planted.name, roles.control.name) == (reference, control)
+        assert [system.name for system in roles.baselines] == ["words_alone"]
+        kinds = {system.name: system.kind for system in list_systems(settings, settings.experiments["one"])}
+        assert kinds["words_alone"] == "no network"

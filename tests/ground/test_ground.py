@@ -1,0 +1,263 @@
+"""The ground floor: errors, files, seeds and settings."""
+
+import copy
+import errno
+import hashlib
+import json
+import os
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+from safetensors import safe_open
+
+from plant.ground import files, seeds
+from plant.ground.errors import InputError, nearest
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def test_an_input_error_says_where_what_was_expected_what_came_and_what_to_do() -> None:
+    error = InputError("labels.csv", expected="a column `label`", got="columns a, b", fix="Name it in the config.")
+    assert str(error) == "labels.csv: expected a column `label`, got columns a, b. Name it in the config."
+
+
+def test_an_input_error_survives_the_way_back_from_a_worker_process() -> None:
+    error = InputError("where", expected="this", got="that", fix="Do it.")
+    twin = copy.copy(error)  # by the protocol that pickling uses too
+    assert isinstance(twin, InputError)
+    assert (twin.where, twin.expected, twin.got, twin.fix, str(twin)) == ("where", "this", "that", "Do it.", str(error))
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest_and_a_strange_one_with_all() -> None:
+    assert nearest("lerning_rate", ["epochs", "learning_rate"]) == "Did you mean 'learning_rate'?"
+    assert nearest("qqqq", ["b", "a"]) == "Known: a, b."
+    assert nearest("qqqq", []) == "Known: none."
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def names(folder: Path) -> list[str]:
+    """Everything below a folder, hidden files too."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def test_a_file_appears_whole_and_alone(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "a.txt"
+    with files.atomic_path(target) as partial:
+        partial.write_text("half")
+        assert not target.exists()
+        partial.write_text("whole")
+    assert target.read_text() == "whole"
+    assert names(tmp_path) == ["new", "new/a.txt"]
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, failure: type[BaseException]) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(failure), files.atomic_path(target) as partial:
+        partial.write_text("half")
+        raise failure
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_folder_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    for name in ("old", "new"):
+        with files.atomic_path(target) as partial:
+            partial.mkdir()
+            (partial / name).write_text(name)
+    assert names(tmp_path) == ["model", "model/new"]
+
+
+def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("old")
+    with pytest.raises(ValueError, match="stop"), files.atomic_path(target) as partial:
+        partial.mkdir()
+        (partial / "new").write_text("half")
+        raise ValueError("stop")
+    assert names(tmp_path) == ["model", "model/old"]
+
+
+def test_what_a_killed_process_left_an_hour_ago_is_removed_and_what_another_writes_is_not(tmp_path: Path) -> None:
+    old, fresh, other = (tmp_path / name for name in (".a.1.partial", ".a.2.partial", ".b.1.partial"))
+    for path in (old, fresh, other):
+        path.write_text("half")
+    for path in (old, other):
+        os.utime(path, (1, 1))
+    with files.atomic_path(tmp_path / "a") as partial:
+        partial.write_text("whole")
+    assert names(tmp_path) == [".a.2.partial", ".b.1.partial", "a"]
+
+
+def test_json_is_read_back_and_does_not_depend_on_the_order_of_keys(tmp_path: Path) -> None:
+    value = {"b": [1, 2.5, None, True], "a": {"ü": "text"}}
+    files.write_json(tmp_path / "1.json", value)
+    files.write_json(tmp_path / "2.json", dict(reversed(value.items())))
+    assert files.read_json(tmp_path / "1.json") == value
+    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_json_refuses_what_is_no_number_and_keeps_the_old_file(tmp_path: Path, bad: float) -> None:
+    files.write_json(tmp_path / "a.json", 1)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.write_json(tmp_path / "a.json", {"value": bad})
+    assert json.loads((tmp_path / "a.json").read_text()) == 1
+    assert names(tmp_path) == ["a.json"]
+
+
+DTYPES = st.sampled_from([np.dtype(name) for name in ("int32", "int64", "float16", "float32", "float64", "bool")])
+
+
+@given(array=arrays_of.arrays(DTYPES, arrays_of.array_shapes(max_dims=3, max_side=5, min_side=0)))
+def test_any_array_is_read_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray) -> None:
+    target = tmp_path_factory.mktemp("arrays") / "a.safetensors"
+    files.write_arrays(target, {"plain": array, "turned": array.T})
+    back = files.read_arrays(target)
+    for name, expected in (("plain", array), ("turned", array.T)):
+        assert back[name].dtype == expected.dtype
+        assert back[name].shape == expected.shape
+        assert back[name].tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_arrays_and_tensors_have_the_mode_that_the_umask_asks_for(tmp_path: Path, mask: int) -> None:
+    import torch
+
+    from plant.ground.checkpoints import save_tensors
+
+    before = os.umask(mask)
+    try:
+        files.write_arrays(tmp_path / "a", {"x": np.zeros(2)})
+        save_tensors(tmp_path / "b", {"x": torch.zeros(2)})
+    finally:
+        os.umask(before)
+    assert {(tmp_path / name).stat().st_mode & 0o777 for name in "ab"} == {0o666 & ~mask}
+
+
+def test_the_metadata_of_arrays_is_kept(tmp_path: Path) -> None:
+    files.write_arrays(tmp_path / "a.safetensors", {"x": np.arange(3)}, {"natural_threshold": "0"})
+    with safe_open(tmp_path / "a.safetensors", framework="numpy") as handle:
+        assert handle.metadata() == {"natural_threshold": "0"}
+
+
+def test_a_table_is_read_back(tmp_path: Path) -> None:
+    rows = [{"label": "a", "n": 1}, {"label": "b", "n": None}]
+    files.write_table(tmp_path / "a.parquet", rows)
+    assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist() == rows
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def write(path: Path) -> None:
+        path.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        files.write_with(tmp_path / "a.txt", write)
+    assert names(tmp_path) == []
+    files.write_with(tmp_path / "a.txt", lambda path: path.write_text("whole"))
+    assert (tmp_path / "a.txt").read_text() == "whole"
+
+
+def test_large_arrays_are_mapped_and_can_be_changed_without_changing_the_file(tmp_path):
+    whole = {
+        "ids": np.arange(300_000, dtype=np.int32), "wide": np.arange(400_000, dtype=np.float64).reshape(2, -1),
+        "small": np.arange(3), "none": np.zeros((0, 4), np.float32),
+    }  # fmt: skip
+    files.write_arrays(tmp_path / "a", whole, {"note": "x"})
+    for _ in range(2):
+        back = files.read_arrays(tmp_path / "a")
+        assert back.keys() == whole.keys()
+        for name, array in whole.items():
+            assert (back[name].dtype, back[name].shape) == (array.dtype, array.shape)
+            assert np.array_equal(back[name], array)
+        assert isinstance(back["ids"].base, np.memmap) and type(back["ids"]) is np.ndarray
+        back["ids"][:] = 0
+
+
+@pytest.mark.parametrize("read", [files.require_file, files.read_json, files.read_arrays])
+def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path: Path, read: Callable[[Path], Any]) -> None:
+    with pytest.raises(InputError, match=r"gone: expected a file, got nothing there"):
+        read(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"expected a file, got a folder"):
+        read(tmp_path)
+
+
+def test_a_truncated_array_file_is_named(tmp_path: Path) -> None:
+    target = tmp_path / "a.safetensors"
+    files.write_arrays(target, {"x": np.arange(100)})
+    target.write_bytes(target.read_bytes()[:-10])
+    with pytest.raises(InputError, match=r"a\.safetensors: expected a safetensors file, got an unreadable one"):
+        files.read_arrays(target)
+
+
+# --- seeds ----------------------------------------------------------------------------------------
+
+
+def test_a_seed_gives_the_same_numbers_again_and_another_purpose_gives_others() -> None:
+    first, again = (seeds.generator(7, "pretraining", "order").random(50) for _ in range(2))
+    assert np.array_equal(first, again)
+    others = [seeds.generator(8, "pretraining", "order"), seeds.generator(7, "pretraining", "dropout")]
+    assert all(not np.isin(first, other.random(50)).any() for other in others)
+
+
+def test_a_stream_is_the_digest_of_its_names() -> None:
+    by_hand = int(hashlib.sha256(b"7/a/3").hexdigest()[:16], 16) // 2
+    assert seeds.stream(7, "a", 3) == by_hand
+
+
+@given(seed=st.integers(), purpose=st.lists(st.text(), max_size=3))
+def test_a_stream_fits_what_torch_takes_as_a_seed(seed: int, purpose: list[str]) -> None:
+    assert 0 <= seeds.stream(seed, *purpose) < 2**63
+
+
+def test_no_character_that_a_terminal_obeys_is_in_an_error_or_a_page(tmp_path):
+    spoilt = "".join(map(chr, range(0x110))) + "\u202e"
+    said = str(InputError("a", expected="b", got=spoilt, fix="c"))
+    files.write_text(tmp_path / "page.md", spoilt)
+    for text in (said, (tmp_path / "page.md").read_bytes().decode("utf-8")):
+        assert {one for one in text if unicodedata.category(one) in ("Cc", "Cf")} <= {"\t", "\n", "\u00ad"}
+
+
+def test_what_cannot_be_read_is_told_from_what_cannot_be_written():
+    outputs = [Path("results/corpus/small/train.parquet"), Path("results/corpus/small/p.json")]
+    for place, verb in (
+        ("results/corpus", "to write"),  # made around the outputs
+        ("results/corpus/small/.train.parquet.1.partial", "to write"),
+        ("raw/notes.csv", "to read it"),
+        ("results/corpus/large/train.parquet", "to read it"),
+    ):
+        told = files.explain(PermissionError(errno.EACCES, "Permission denied", place), outputs)
+        assert (told.expected, place) == (verb, place)
+
+
+def test_a_link_that_leads_in_a_circle_is_said(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(InputError, match="a link that leads nowhere, or in a circle"):
+        files.require_file(tmp_path / "a")
+
+
+def test_what_takes_its_name_is_on_the_disk_before_and_its_folder_after(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(files.os, "fsync", lambda handle: seen.append(Path(f"/proc/self/fd/{handle}").readlink()))
+    files.write_text(tmp_path / "one", "text")
+    with files.atomic_path(tmp_path / "many") as partial:
+        partial.mkdir()
+        (partial / "inner").touch()
+    names = [path.relative_to(tmp_path).as_posix() for path in seen]
+    one, many = f".one.{os.getpid()}.partial", f".many.{os.getpid()}.partial"
+    assert names == [one, ".", many, f"{many}/inner", "."]

@@ -1,0 +1,178 @@
+"""The sidecar says where a result comes from, and nothing about the person who made it."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plant.ground import provenance
+from plant.ground.errors import InputError
+from plant.ground.provenance import digest, sha256, write_provenance
+from plant.ground.resources import Meter
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of a run, below the home directory of its user."""
+    folder = tmp_path / "someone" / "project"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "someone"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def written(target: Path, **changes: object) -> dict:
+    meter = Meter()
+    arguments = {
+        "settings": {}, "inputs": [], "seed": None, "started": meter.started, "resources": meter.read("cpu"), **changes
+    }  # fmt: skip
+    write_provenance(target, **arguments)  # type: ignore[arg-type]
+    return json.loads(target.read_text(encoding="utf-8"))
+
+
+def test_the_sidecar_holds_what_a_rerun_needs(here: Path) -> None:
+    (here / "raw.csv").write_text("id\n1\n")
+    facts = written(
+        here / "provenance.json",
+        settings={"k": 5},
+        inputs=[Path("raw.csv")],
+        seed=3,
+        started=0.0,
+        resources={"wall_seconds": 2.0},
+        extra={"documents": 1},
+    )
+    assert facts["settings"] == {"k": 5}
+    assert facts["seed"] == 3
+    assert facts["documents"] == 1
+    assert facts["inputs"] == {"raw.csv": hashlib.sha256(b"id\n1\n").hexdigest()}
+    assert facts["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert facts["versions"]["numpy"]
+    assert set(facts["versions"]) == {"python", *provenance.VERSIONS_OF}
+    assert facts["device"]["kind"] == "cpu"
+    assert facts["device"]["name"]
+    assert facts["resources"] == {"wall_seconds": 2.0}
+    assert facts["started"] == "1970-01-01T00:00:00+00:00"
+
+
+def test_no_home_directory_is_written(here: Path) -> None:
+    (here.parent / "notes").mkdir()
+    (here.parent / "notes" / "a.csv").write_text("x")
+    (here / "b.csv").write_text("y")
+    facts = written(
+        here / "provenance.json",
+        settings={"dataset": {"path": str(here.parent / "notes"), "files": [str(here / "b.csv"), "relative.csv"]}},
+        inputs=[here.parent / "notes", here / "b.csv"],
+        extra={"more": here / "b.csv"},
+    )
+    assert str(here.parent) not in json.dumps(facts)
+    assert list(facts["inputs"]) == ["b.csv", "~/notes"]
+    assert facts["settings"]["dataset"] == {"path": "~/notes", "files": ["b.csv", "relative.csv"]}
+    assert facts["more"] == "b.csv"
+
+
+def test_extra_facts_do_not_replace_the_others(here: Path) -> None:
+    assert written(here / "provenance.json", seed=1, extra={"seed": 2})["seed"] == 1
+
+
+def test_a_missing_input_is_an_error_and_leaves_no_sidecar(here: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.csv: expected a file or a folder"):
+        written(here / "provenance.json", inputs=[Path("gone.csv")])
+    assert list(here.iterdir()) == []
+
+
+def test_the_commit_and_its_changes_are_those_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    try:
+        git("init")
+    except FileNotFoundError:
+        pytest.skip("no git on this machine")
+    source = tmp_path / "code.py"
+    source.write_text("a = 1\n")
+    git("add", "code.py")
+    git("commit", "-m", "first")
+    target = tmp_path / "provenance.json"
+    assert written(target)["code"] == {"commit": git("rev-parse", "HEAD"), "modified": False}
+    source.write_text("a = 2\n")
+    assert written(target)["code"] == {"commit": git("rev-parse", "HEAD"), "modified": True}
+
+
+def test_without_git_or_outside_a_checkout_the_commit_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "provenance.json"
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert written(target)["code"] == {"commit": None, "modified": None}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert written(target)["code"] == {"commit": None, "modified": None}
+
+
+def test_torch_is_not_imported_for_a_sidecar(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from plant.ground.provenance import write_provenance;"
+        "from plant.ground.resources import Meter; meter = Meter();"
+        f"write_provenance(Path({str(tmp_path / 'p.json')!r}), settings={{}}, inputs=[], seed=0, started=meter.started,"
+        " resources=meter.read('cuda'), device='cuda'); assert 'torch' not in sys.modules"
+    )
+    source = Path(provenance.__file__).parents[2]
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(source), "PATH": ""})
+    assert json.loads((tmp_path / "p.json").read_text())["resources"]["peak_device_mb"] is None
+
+
+def test_the_digest_of_a_folder_sees_names_and_contents_and_no_sidecar(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
+        (folder / "inner").mkdir(parents=True)
+        (folder / "inner" / "x.csv").write_text("1")
+    (second / "provenance.json").write_text("{}")
+    (second / ".hidden").write_text("")
+    assert sha256(first) == sha256(second)
+    (second / "inner" / "x.csv").rename(second / "inner" / "y.csv")
+    assert sha256(first) != sha256(second)
+    (first / "inner" / "x.csv").write_text("2")
+    (second / "inner" / "y.csv").rename(second / "inner" / "x.csv")
+    assert sha256(first) != sha256(second)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of one room and one module; digests of it are not remembered."""
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "walls.py").write_text('"""Doc."""\n\nX = 1\n')
+    (tmp_path / "door.py").write_text("Y = 2\n")
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    monkeypatch.setattr(provenance, "digest", digest.__wrapped__)
+    return tmp_path
+
+
+def test_a_digest_moves_with_the_code_of_its_rooms_only(package: Path) -> None:
+    before = {rooms: provenance.digest(*rooms) for rooms in [("room",), ("door.py",), ("room", "door.py")]}
+    assert all(re.fullmatch(r"[0-9a-f]{64}", value) for value in before.values())
+    assert len(set(before.values())) == 3
+    (package / "room" / "walls.py").write_text('"""Doc."""\n\nX = 2\n')
+    assert provenance.digest("room") != before["room",]
+    assert provenance.digest("door.py") == before["door.py",]
+    assert provenance.digest("door.py", "room") == provenance.digest("room", "door.py") != before["room", "door.py"]
+
+
+def test_a_digest_ignores_comments_docstrings_and_layout(package: Path) -> None:
+    before = provenance.digest("room")
+    (package / "room" / "walls.py").write_text('"""Other words."""\n# why\nX = (\n    1\n)\n"""About X."""\n')
+    assert provenance.digest("room") == before
+
+
+def test_a_digest_sees_a_new_file(package: Path) -> None:
+    before = provenance.digest("room")
+    (package / "room" / "roof.py").write_text("")
+    assert provenance.digest("room") != before
+
+
+def test_an_unknown_room_is_named_with_the_nearest(package: Path) -> None:
+    with pytest.raises(InputError, match=r"got 'rom'\. Did you mean 'room'\?"):
+        provenance.digest("rom")

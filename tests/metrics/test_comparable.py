@@ -1,0 +1,116 @@
+"""Scores on two splits or over two label spaces are never compared, whatever told them apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from plant.baselines.registry import combined
+from plant.ground.errors import InputError
+from plant.ground.identity import digest
+from plant.ground.settings import BaselineSettings, Evaluation, Statistics
+from plant.metrics.comparable import require_comparable
+from plant.metrics.scores import Scores, read_scores, write_scores
+from plant.statistics.compare import write_intervals
+
+IDS, LABELS = ["d1", "d2", "d3"], ["a", "b"]
+TRUTH = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Callable[..., Scores]:
+    """Scores that were written and read again, with some of their properties changed."""
+
+    def make(name: str = "one", split: str = "test", **changed: Any) -> Scores:
+        ids, labels = changed.get("ids", IDS), changed.get("labels", LABELS)
+        truth = sp.csr_array(changed.get("truth", TRUTH))
+        write_scores(
+            tmp_path / name, split, document_ids=ids, label_names=labels, truth=truth,
+            scores=np.arange(len(ids) * len(labels), dtype=np.float32).reshape(len(ids), -1), natural_threshold=0.0,
+            settings=Evaluation(top=5, at=(1, 3, 5)), names=changed.get("names", (None, None)),
+        )  # fmt: skip
+        return read_scores(tmp_path / name, split)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((None, None), (None, None)), (("edin", None), ("edin", "full")), (("edin", "full"), (None, None))],
+)
+def test_the_same_contents_can_be_compared_unless_both_are_named_otherwise(scores, one, other) -> None:
+    first, second = scores(names=one), scores("two", names=other)
+    assert (first.names, second.names) == (one, other)
+    assert require_comparable(first, second, "here") is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"names": ("caml", "full")}, r"the same documents .* got two: edin \(3, \w{8}\) and caml \(3, \w{8}\)"),
+        ({"names": ("edin", "top50")}, r"one label space, got two: full \(2, \w{8}\) and top50 \(2, \w{8}\)"),
+        ({"ids": ["d1", "d2", "d4"]}, r"the same documents .* one without a name"),
+        ({"ids": ["d1", "d3", "d2"]}, "the same documents"),
+        ({"labels": ["a", "c"]}, "one label space"),
+        ({"truth": ~TRUTH}, "the same true labels"),
+    ],
+)
+def test_another_split_label_space_or_truth_is_refused(scores, changed, says: str) -> None:
+    first, second = scores(names=("edin", "full")), scores("two", **changed)
+    with pytest.raises(InputError, match=says) as caught:
+        require_comparable(first, second, "plant and base")
+    assert "plant and base" in str(caught.value)
+
+
+def test_files_without_names_are_still_read(scores, tmp_path: Path) -> None:
+    before = scores(names=("edin", "full"))
+    path = tmp_path / "one" / "test.scores.parquet"
+    table = pq.read_table(path)
+    metadata = table.schema.metadata
+    details = {key: value for key, value in json.loads(metadata[b"plant"]).items() if not key.endswith("_name")}
+    pq.write_table(table.replace_schema_metadata({**metadata, b"plant": json.dumps(details)}), path)
+    after = read_scores(tmp_path / "one", "test")
+    assert after.names == (None, None)
+    assert after.document_ids == before.document_ids
+
+
+def test_the_digest_keeps_names_apart_that_run_together() -> None:
+    different = [["a", "bc"], ["ab", "c"], ["abc"], ["a", "b", "c"], ["c", "b", "a"], ["1:a"], ["a", ""], []]
+    assert len({digest(names) for names in different}) == len(different)
+    assert digest(iter(["a", "bc"])) == digest(("a", "bc"))
+
+
+def test_combined_refuses_two_label_spaces_and_keeps_the_names_of_one(scores, tmp_path: Path) -> None:
+    settings, evaluation = BaselineSettings(), Evaluation(top=5, at=(1, 3, 5))
+    for split in ("val", "test"):
+        for name in ("linear", "log_odds"):
+            scores(name, split, names=("edin", "full"))
+        scores("other", split, names=("edin", "top50"))
+    out = tmp_path / "out"
+    combined(tmp_path / "linear", tmp_path / "log_odds", settings=settings, evaluation=evaluation, out=out)
+    assert read_scores(out, "test").names == ("edin", "full")
+    with pytest.raises(InputError, match="one label space"):
+        combined(tmp_path / "linear", tmp_path / "other", settings=settings, evaluation=evaluation, out=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+
+
+def test_statistics_refuse_systems_of_two_splits(scores, tmp_path: Path) -> None:
+    for split in ("val", "test"):
+        scores("plant", split, names=("edin", "full"))
+        scores("base", split, names=("caml", "full"))
+    pl.DataFrame({"label": LABELS, "n_train": [3, 2]}).write_parquet(tmp_path / "labels.parquet")
+    with pytest.raises(InputError, match=r"the same documents .* edin .* caml"):
+        write_intervals(
+            tmp_path / "never.parquet", {"plant": [tmp_path / "plant"], "base": [tmp_path / "base"]},
+            reference="plant", labels_parquet=tmp_path / "labels.parquet", evaluation=Evaluation(top=5, at=(1, 3, 5)),
+            settings=Statistics(resamples=10, metrics=("p@1",)),
+        )  # fmt: skip
+    assert not (tmp_path / "never.parquet").exists()
