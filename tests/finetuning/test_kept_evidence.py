@@ -17,7 +17,6 @@ from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents
 from plant.model.classifier import LabelClassifier
-from plant.model.literal import literal_logits
 from plant.pretraining.lists import TopTokens, load_top_tokens
 
 CPU = torch.device("cpu")
@@ -102,7 +101,9 @@ def kept(data, tmp_path, model, whole=True, **recipe):
 @pytest.mark.parametrize("few", [0, 2**40], ids=["by hand", "torch attention"])
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("recipe", [{"static_attention": 2.5}, {"residual": 3}, {"static_attention": 1, "residual": 3}])
-def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, monkeypatch, few, whole, recipe):
+def test_prediction_and_loss_are_those_of_the_literal_form(
+    data, tmp_path, monkeypatch, few, whole, recipe, literal_logits
+):
     monkeypatch.setattr("plant.model.classifier.FEW", few)
     model = make()
     data, settings, odds = kept(data, tmp_path, model, whole, **recipe)
