@@ -17,7 +17,7 @@ from plant.finetuning.finetune import finetune
 from plant.ground.checkpoints import save_tensors
 from plant.ground.errors import Interrupted
 from plant.ground.settings import Finetuning, Optimisation, Pretraining
-from plant.model import fitting, parallel
+from plant.model import fitting
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import Group, Task, fit
@@ -118,7 +118,6 @@ def stages(folder):
 
 def main():
     folder, together = Path(sys.argv[1]), processes()
-    parallel.LARGE = 5  # numbers: weights travel alone, biases together
     if together.rank:
         fitting.save_checkpoint = None  # a process that may not write fails if it tries
     tensors, facts = {}, {"count": together.count}
