@@ -3,8 +3,8 @@
 `accelerate launch` starts the same script N times and tells each through the environment which one it is (RANK,
 WORLD_SIZE, LOCAL_RANK). Without a launch there is one process, and everything here is the identity.
 
-Sums of numbers run in the CPU's memory, also where gradients are on GPUs. Accelerate's own `reduce` and `gather` know
-one device a process and copy each tensor; in its `prepare` every process must have a gradient of every parameter.
+Sums of arrays run on the CPU (gloo), sums of gradients where the gradients are (nccl on GPUs). Accelerate's own
+`reduce` does not serve: where there is a GPU it starts nccl alone, and it copies every tensor (docs/log.md).
 """
 
 import os
