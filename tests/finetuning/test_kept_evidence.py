@@ -9,7 +9,7 @@ from torch import nn
 
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import batch_loss, document_losses, finetune
-from plant.finetuning.kept_evidence import ByToken, keep_evidence
+from plant.finetuning.kept_evidence import by_token, keep_evidence
 from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays
@@ -77,13 +77,12 @@ def dense(toy, documents):
 @pytest.mark.parametrize("labels", [None, [5, 5, 0], []])
 def test_relevance_by_token_is_that_of_loops_and_of_the_lists(data, tmp_path, labels):
     top = load_top_tokens(relevance_file(tmp_path / "mig.safetensors", ROWS), data, k=None)
-    by_token = ByToken.of(top, 2)
-    assert (by_token.value > 0).all()
+    static = by_token(top, 2)
     asked = None if labels is None else np.array(labels, dtype=np.int64)
     rows = range(6) if labels is None else labels
     for document in range(30):
         tokens = data.corpus.tokens(document)
-        found = by_token(asked, tokens) / 2
+        found = static(asked, tokens) / 2
         np.testing.assert_array_equal(found, dense(data.corpus, [document])[0][list(rows)].numpy())
         listed = np.maximum(top.relevance_of(np.array(rows, dtype=np.int64), tokens), 0)
         np.testing.assert_array_equal(found, listed)
