@@ -166,10 +166,17 @@ CASES = [
         "split table of another format",
         "own",
         lists(train="d0"),
-        "unreadable",
+        "the ending '.ids'",
         {"split": {"table": "{parent}/train.ids"}},
     ),
-    Case("split table without column", "own", nothing, "_id and split", {"split": {"table": "{parent}/own.parquet"}}),
+    Case(
+        "split table damaged",
+        "own",
+        lambda path: (path.parent / "split.feather").write_text("no feather"),
+        "damaged",
+        {"split": {"table": "{parent}/split.feather"}},
+    ),
+    Case("split table without column", "own", nothing, "the columns _id, split, got 5 columns, no _id", {"split": {"table": "{parent}/own.parquet"}}),
     Case(
         "a split without documents", "own", nothing, "none in val", {"split": {"train": 0.8, "val": 0.0, "test": 0.2}}
     ),

@@ -14,7 +14,8 @@ import pytest
 from pydantic import ValidationError
 from scipy.sparse import csr_matrix, save_npz
 
-from plant.corpus.build import build_corpus, read
+from plant.corpus.build import build_corpus
+from plant.corpus.sources import read
 from plant.ground import settings
 from plant.ground.errors import InputError
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from plant.corpus import build
+from plant.corpus import build, sources
 from plant.corpus.documents import SCHEMA
 from plant.ground import settings
 
@@ -24,7 +24,7 @@ def read(**dataset: object) -> tuple[pl.DataFrame, dict[str, str]]:
     [parsed] = settings.Settings.model_validate(
         {"datasets": config, "backbones": {}, "finetunings": {}, "variants": {}, "experiments": {}}
     ).datasets.values()
-    documents = build.read(parsed)
+    documents = sources.read(parsed)
     assert dict(documents.frame.schema) == SCHEMA
     return documents.frame, dict(documents.descriptions)
 
@@ -80,7 +80,7 @@ def test_report_and_addendum_are_joined_by_a_space_in_file_order(mimic3: Path) -
     ]
     path.write_text(text + "\r\n".join(more) + "\r\n")
     dataset = settings.Mimic3(source="mimic3", path=str(mimic3))
-    documents = build.read(dataset)
+    documents = sources.read(dataset)
     assert row(documents.frame, "101")["text"].endswith("number 1 late words")
     assert len(documents.frame) == 8
     assert documents.notes == {"discharge_notes": 10, "discharge_notes_without_admission": 1}
@@ -89,7 +89,7 @@ def test_report_and_addendum_are_joined_by_a_space_in_file_order(mimic3: Path) -
 def test_an_admission_with_codes_but_no_note_is_known_and_no_document(mimic3: Path) -> None:
     path = mimic3 / "DIAGNOSES_ICD.csv"
     path.write_text(path.read_text() + '90,9,999,1,"4019"\r\n')
-    documents = build.read(settings.Mimic3(source="mimic3", path=str(mimic3)))
+    documents = sources.read(settings.Mimic3(source="mimic3", path=str(mimic3)))
     assert documents.dropped == {"codes_without_note": ("999",)}
     assert "999" not in documents.frame["document_id"]
 

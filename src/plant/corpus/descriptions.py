@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from plant.corpus.documents import Documents
-from plant.corpus.sources.table import text_columns
+from plant.corpus.tables import text_columns
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from plant.corpus.codes import check_label_list
-from plant.corpus.sources.lines import read_list
+from plant.corpus.tables import read_list
 from plant.ground.errors import InputError
 from plant.ground.settings import LabelSpace
 

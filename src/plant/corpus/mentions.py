@@ -14,7 +14,7 @@ import polars as pl
 from plant.corpus.documents import some
 from plant.corpus.reader import load_labels
 from plant.corpus.sources import codiesp
-from plant.corpus.sources.table import text_columns
+from plant.corpus.tables import text_columns
 from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import is_private, require_file, write_with

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,14 +16,6 @@ from plant.ground.settings.corpus import Expected
 
 CEILINGS = (1, 3, 5, 8, 15)
 """k of the precisions of which the ceiling is stated."""
-
-
-@dataclass(frozen=True)
-class Names:
-    """Names of the published split and label space; None where there is none."""
-
-    split: str | None
-    label_space: str | None
 
 
 def label_names(frame: pl.DataFrame) -> pl.Series:
@@ -86,12 +77,13 @@ def ceilings(test: pl.DataFrame) -> dict[int, float]:
     return {k: float((np.minimum(lengths, k) / k).mean()) if len(lengths) else 0.0 for k in CEILINGS}
 
 
-def identity(frame: pl.DataFrame, labels: pl.Series, names: Names) -> dict[str, Any]:
+def identity(frame: pl.DataFrame, labels: pl.Series, names: tuple[str | None, str | None]) -> dict[str, Any]:
     """Names and digests of the split (before the training split is cut) and of the label space."""
     documents = (f"{split} {one}" for split, one in frame.select("split", "document_id").iter_rows())
+    split, label_space = names
     return {
-        "split": {"name": names.split, "digest": digest(documents)},
-        "label_space": {"name": names.label_space, "digest": digest(labels)},
+        "split": {"name": split, "digest": digest(documents)},
+        "label_space": {"name": label_space, "digest": digest(labels)},
     }
 
 
