@@ -78,12 +78,9 @@ def _wanted(path: Path, present: pl.Series, counts: Counter[str]) -> list[str]:
     absent = wanted.difference(present)
     counts["labels_asked_for_but_absent"] = len(absent)
     if len(absent) == len(wanted):
-        raise InputError(
-            str(path),
-            expected="labels of this corpus, one a line",
-            got=f"{len(wanted)} labels, none of which occurs",
-            fix="Check their spelling (dots, case).",
-        )
+        got = f"{len(wanted)} labels, none of which occurs"
+        fix = "Check their spelling (dots, case)."
+        raise InputError(str(path), expected="labels of this corpus, one a line", got=got, fix=fix)
     return sorted(wanted)
 
 
