@@ -2,8 +2,10 @@
 
 import json
 import stat
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +23,28 @@ def table_of(path: Path, **more: object) -> settings.Table:
 
 def corpus_of(folder: Path) -> dict[str, pl.DataFrame]:
     return {name: pl.read_parquet(folder / f"{name}.parquet") for name in ("train", "val", "test", "labels")}
+
+
+def statistics(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "statistics.json").read_text())
+
+
+@pytest.fixture
+def built(own: Path, tmp_path: Path) -> Callable[..., tuple[dict[str, pl.DataFrame], dict[str, Any]]]:
+    """Build the own data with other cells (by column and row) and settings: the tables and the statistics."""
+
+    def build_own(
+        cells: dict[tuple[str, int], Any] | None = None, **config: object
+    ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+        table = pl.read_parquet(own)
+        for (column, row), cell in (cells or {}).items():
+            values = [cell if i == row else value for i, value in enumerate(table[column].to_list())]
+            table = table.with_columns(pl.Series(column, values))
+        table.write_parquet(tmp_path / "changed.parquet")
+        build.build_corpus(table_of(tmp_path / "changed.parquet", **config), tmp_path / "out")
+        return corpus_of(tmp_path / "out"), statistics(tmp_path / "out")
+
+    return build_own
 
 
 def test_the_arrays_say_the_same_as_the_tables(demo_folder: Path) -> None:
@@ -56,38 +80,31 @@ def test_patients_are_in_one_split_and_all_rows_are_there(demo_folder: Path, dem
 
 
 def test_statistics_count_what_the_tables_hold(demo_folder: Path) -> None:
-    tables = corpus_of(demo_folder)
-    found = json.loads((demo_folder / "statistics.json").read_text())
-    lengths = tables["train"]["labels"].list.len()
-    train = found["splits"]["train"]
-    assert train["documents"] == len(tables["train"])
-    assert train["assignments"] == lengths.sum()
-    assert train["labels_per_document"]["mean"] == pytest.approx(lengths.mean(), abs=1e-3)
-    words = sorted(len(text.split()) for text in tables["train"]["text"])
-    assert train["words_per_document"]["median"] == pytest.approx(np.median(words))
+    """The rows of the paper's tables 7 and 8 among them."""
+    tables, found = corpus_of(demo_folder), statistics(demo_folder)
+    splits = {name: tables[name] for name in ("train", "val", "test")}
+    for told, documents in [(found["splits"][name], part) for name, part in splits.items()] + [
+        (found["all"], pl.concat(splits.values()))
+    ]:
+        rows = documents["labels"].to_list()
+        assert told["documents"] == len(rows)
+        assert told["groups"] == documents["group_id"].n_unique()
+        assert told["labels_present"] == len({label for own in rows for label in own})
+        assert told["assignments"] == sum(map(len, rows))
+        assert told["documents_per_label"] == pytest.approx(sum(map(len, rows)) / found["labels"], abs=1e-3)
+        words = [len(text.split()) for text in documents["text"]]
+        for key, values in (("labels_per_document", [len(own) for own in rows]), ("words_per_document", words)):
+            quartiles = np.percentile(values, [25, 50, 75])
+            assert [told[key][name] for name in ("quartile_1", "median", "quartile_3")] == quartiles.tolist()
+            assert told[key]["mean"] == pytest.approx(np.mean(values), abs=1e-3)
+            assert told[key]["max"] == max(values)
+    assert found["labels"] == found["all"]["labels_present"] == len(tables["labels"])
     assert found["label_cleaning"]["repeated_labels_removed"] > 0
-
-
-def test_statistics_hold_the_rows_of_the_papers_tables_7_and_8(demo_folder: Path) -> None:
-    tables, found = corpus_of(demo_folder), json.loads((demo_folder / "statistics.json").read_text())
-    every = pl.concat([tables[name] for name in ("train", "val", "test")])
-    assert found["all"]["documents"] == len(every)
-    assert found["all"]["groups"] == every["group_id"].n_unique()
-    assert found["all"]["labels_present"] == found["labels"] == len(tables["labels"])
-    for key, values in (
-        ("labels_per_document", [len(own) for own in every["labels"]]),
-        ("words_per_document", [len(text.split()) for text in every["text"]]),
-    ):
-        quartiles = np.percentile(values, [25, 50, 75])
-        assert [found["all"][key][name] for name in ("quartile_1", "median", "quartile_3")] == quartiles.tolist()
-        assert found["all"][key]["mean"] == pytest.approx(np.mean(values), abs=1e-3)
-    train = tables["train"]["labels"].list.len().sum()
-    assert found["splits"]["train"]["documents_per_label"] == pytest.approx(train / found["labels"], abs=1e-3)
 
 
 def test_the_ceiling_of_precision_is_what_a_system_that_knows_the_truth_reaches(demo_folder: Path) -> None:
     rows = corpus_of(demo_folder)["test"]["labels"].to_list()
-    found = json.loads((demo_folder / "statistics.json").read_text())["ceilings"]
+    found = statistics(demo_folder)["ceilings"]
     assert set(found) == {"p@1", "p@3", "p@5", "p@8", "p@15"}
     for name, value in found.items():
         k = int(name[2:])
@@ -95,27 +112,21 @@ def test_the_ceiling_of_precision_is_what_a_system_that_knows_the_truth_reaches(
         assert value == pytest.approx(np.mean([sum(label is not None for label in own) / k for own in best]))
 
 
-def test_split_and_label_space_have_a_name_and_a_digest_of_what_they_hold(own: Path, tmp_path: Path) -> None:
-    def built(name: str, **more: object) -> dict:
-        build.build_corpus(table_of(own, **more), tmp_path / name)
-        return json.loads((tmp_path / name / "statistics.json").read_text())
-
-    one = built("one", split={"name": "s"}, labels={"name": "l"})
+def test_split_and_label_space_have_a_name_and_a_digest_of_what_they_hold(built, own: Path) -> None:
+    _, one = built(split={"name": "s"}, labels={"name": "l"})
     assert (one["split"]["name"], one["label_space"]["name"]) == ("s", "l")
-    cut, fewer = built("cut", train_size=4), built("fewer", labels={"top": 2})
+    (_, cut), (_, fewer) = built(train_size=4), built(labels={"top": 2})
     assert (cut["split"]["name"], cut["label_space"]["name"]) == (None, None)
     assert cut["split"]["digest"] == one["split"]["digest"] == fewer["split"]["digest"]  # before the draw
     assert cut["label_space"]["digest"] == one["label_space"]["digest"] != fewer["label_space"]["digest"]
     pl.read_parquet(own).with_columns(split=pl.Series(["train"] * 7 + ["dev"] * 3 + ["test"] * 2)).write_parquet(own)
-    assert built("other")["split"]["digest"] != one["split"]["digest"]
+    assert built()[1]["split"]["digest"] != one["split"]["digest"]
 
 
-def test_an_ordinary_dataset_restricts_labels_before_and_after_its_split(own: Path, tmp_path: Path) -> None:
+def test_an_ordinary_dataset_restricts_labels_before_and_after_its_split(built) -> None:
     """l0 is on 3 training documents, l1 on 3, l2 on 2; test has l1 and l2; `common` is the most frequent of all."""
-    labels = {"top": 3, "train_at_most": 3}
-    build.build_corpus(table_of(own, labels=labels), tmp_path / "out")
-    assert corpus_of(tmp_path / "out")["labels"].select("label", "n_train").rows() == [("l0", 3), ("l1", 3)]
-    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    tables, found = built(labels={"top": 3, "train_at_most": 3})
+    assert tables["labels"].select("label", "n_train").rows() == [("l0", 3), ("l1", 3)]
     assert found["label_cleaning"]["labels_dropped"] == 2
     assert found["dropped_documents"]["without_labels_of_the_label_space"] == 4
 
@@ -127,50 +138,33 @@ def test_building_twice_gives_the_same_bytes(demo: settings.Mimic3, demo_folder:
         assert (tmp_path / name).read_bytes() == (demo_folder / name).read_bytes(), name
 
 
-def test_a_document_without_labels_is_dropped_and_counted(own: Path, tmp_path: Path) -> None:
-    table = pl.read_parquet(own)
-    rows = table["labels"].to_list()
-    table.with_columns(labels=pl.Series([[], ["  ", ""], *rows[2:]])).write_parquet(own)
-    build.build_corpus(table_of(own), tmp_path / "out")
-    found = json.loads((tmp_path / "out/statistics.json").read_text())
+def test_a_document_without_labels_is_dropped_and_counted(built) -> None:
+    tables, found = built({("labels", 0): [], ("labels", 1): ["  ", ""]})
     assert found["dropped_documents"]["without_labels"] == 2
-    assert corpus_of(tmp_path / "out")["train"]["document_id"].to_list() == [f"d{i}" for i in range(2, 8)]
+    assert tables["train"]["document_id"].to_list() == [f"d{i}" for i in range(2, 8)]
 
 
-def test_a_text_that_cleaning_empties_is_dropped_and_counted(own: Path, tmp_path: Path) -> None:
-    table = pl.read_parquet(own)
-    table.with_columns(text=pl.Series(["12 34", *table["text"].to_list()[1:]])).write_parquet(own)
-    build.build_corpus(table_of(own, cleaning={"style": "edin"}), tmp_path / "out")
-    found = json.loads((tmp_path / "out/statistics.json").read_text())
+def test_a_text_that_cleaning_empties_is_dropped_and_counted(built) -> None:
+    _, found = built({("text", 0): "12 34"}, cleaning={"style": "edin"})
     assert found["dropped_documents"]["without_text"] == 1
 
 
-def test_labels_of_test_that_train_lacks_are_kept_and_counted(own: Path, tmp_path: Path) -> None:
-    table = pl.read_parquet(own)
-    rows = table["labels"].to_list()
-    table.with_columns(labels=pl.Series([*rows[:11], ["common", "unseen"]])).write_parquet(own)
-    build.build_corpus(table_of(own), tmp_path / "out")
-    found = json.loads((tmp_path / "out/statistics.json").read_text())
+def test_labels_of_test_that_train_lacks_are_kept_and_counted(built) -> None:
+    tables, found = built({("labels", 11): ["common", "unseen"]})
     assert found["labels_in_test_absent_from_train"] == 1
     assert found["assignments_in_test_absent_from_train"] == 1
-    assert corpus_of(tmp_path / "out")["labels"].filter(label="unseen").row(0)[2:] == (0, 0, 1)
+    assert tables["labels"].filter(label="unseen").row(0)[2:] == (0, 0, 1)
 
 
-def test_min_count_counts_over_all_splits(own: Path, tmp_path: Path) -> None:
-    table = pl.read_parquet(own)
-    rows = table["labels"].to_list()
-    rows[0], rows[11] = [*rows[0], "twice", "once"], [*rows[11], "twice"]
-    table.with_columns(labels=pl.Series(rows)).write_parquet(own)
-    build.build_corpus(table_of(own, labels={"min_count": 2}), tmp_path / "out")
-    labels = corpus_of(tmp_path / "out")["labels"]["label"].to_list()
-    assert labels == ["common", "l0", "l1", "l2", "twice"]
+def test_min_count_counts_over_all_splits(built) -> None:
+    cells = {("labels", 0): ["common", "l0", "twice", "once"], ("labels", 11): ["common", "l2", "twice"]}
+    tables, _ = built(cells, labels={"min_count": 2})
+    assert tables["labels"]["label"].to_list() == ["common", "l0", "l1", "l2", "twice"]
 
 
-def test_keep_restricts_labels_and_drops_documents_that_have_none_of_them(own: Path, tmp_path: Path) -> None:
+def test_keep_restricts_labels_and_drops_documents_that_have_none_of_them(built, tmp_path: Path) -> None:
     (tmp_path / "keep.txt").write_text("l0\nl1\nabsent\n")
-    build.build_corpus(table_of(own, labels={"keep": str(tmp_path / "keep.txt")}), tmp_path / "out")
-    tables = corpus_of(tmp_path / "out")
-    found = json.loads((tmp_path / "out/statistics.json").read_text())
+    tables, found = built(labels={"keep": str(tmp_path / "keep.txt")})
     assert tables["labels"]["label"].to_list() == ["l0", "l1"]
     assert found["label_cleaning"]["labels_asked_for_but_absent"] == 1
     assert found["dropped_documents"]["without_labels_of_the_label_space"] == 4

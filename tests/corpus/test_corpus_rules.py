@@ -73,6 +73,9 @@ def jobs(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
     folder = tmp_path_factory.mktemp("plan")
+    (folder / "data/own").mkdir(parents=True)
+    for split in ("val", "test"):  # what the config names and no download brings must be there
+        (folder / f"data/own/{split}.csv").touch()
     names = ("whole", "part", "n20", "listed", "kept", "own", "folder")
     return jobs(snakemake(folder, config(folder), "--dry-run", *targets(*names)))
 

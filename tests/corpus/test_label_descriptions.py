@@ -49,7 +49,7 @@ def test_the_tabular_list_gives_titles_and_inclusion_terms(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("titles.csv", "label,text\na,b\n", "the columns label, description, got no description"),
+        ("titles.csv", "label,text\na,b\n", "the columns label, description, got 2 columns, no description"),
         ("titles.csv", "label,description\na,\n", "labels and descriptions, got none"),
         (
             "titles.csv",

@@ -70,6 +70,6 @@ def test_what_is_wrong_is_said_without_the_words(tmp_path):
     with pytest.raises(InputError, match="a dataset with mentions"):
         write_mentions(bare, tmp_path / "corpus", tmp_path / "mentions.parquet")
     (tmp_path / "marked.csv").write_text("document,label\na,x\n")
-    with pytest.raises(InputError, match="the columns document, label, mention, got no mention"):
+    with pytest.raises(InputError, match="the columns document, label, mention, got 2 columns, no mention"):
         write_mentions(dataset, tmp_path / "corpus", tmp_path / "mentions.parquet")
     assert not (tmp_path / "mentions.parquet").exists()

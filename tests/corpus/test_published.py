@@ -26,22 +26,10 @@ def find(*places: Path) -> Path:
     pytest.skip(f"none of {', '.join(str(place) for place in places)} is here")
 
 
-@pytest.fixture(scope="module")
-def edin_iv(open_data: Path) -> dict[str, str]:
-    lists = published(Split(table=str(open_data / "mimic_splits/edin/mimiciv_icd10/mimiciv_icd10_split.feather")))
-    assert lists is not None
-    return lists
-
-
-@pytest.fixture(scope="module")
-def edin_iii(open_data: Path) -> dict[str, str]:
-    lists = published(Split(table=str(open_data / "mimic_splits/edin/mimiciii_full/mimiciii_full_splits.feather")))
-    assert lists is not None
-    return lists
-
-
 def listed(folder: Path, pattern: str) -> dict[str, str]:
-    lists = published(Split(ids={name: str(folder / pattern.format(file)) for name, file in NAMES.items()}))
+    """A split of one list of ids a split, or of one table."""
+    paths = {name: str(folder / pattern.format(file)) for name, file in NAMES.items()}
+    lists = published(Split(ids=paths) if "{}" in pattern else Split(table=str(folder / pattern)))
     assert lists is not None
     return lists
 
@@ -50,21 +38,50 @@ def sizes(lists: dict[str, str]) -> tuple[int, ...]:
     return tuple(list(lists.values()).count(name) for name in NAMES)
 
 
-def test_two_benchmarks_on_mimic4_overlap_across_train_and_test(edin_iv: dict[str, str], open_data: Path) -> None:
+@pytest.fixture(scope="module")
+def mimic(open_data: Path) -> Path:
+    return open_data / "mimic_splits"
+
+
+@pytest.fixture(scope="module")
+def edin_iii(mimic: Path) -> dict[str, str]:
+    return listed(mimic, "edin/mimiciii_full/mimiciii_full_splits.feather")
+
+
+SIZES = {
+    "caml/{}_full_hadm_ids.csv": (47_723, 1_631, 3_372),
+    "caml/{}_50_hadm_ids.csv": (8_066, 1_573, 1_729),
+    "edin/mimiciii_full/mimiciii_full_splits.feather": (47_719, 1_631, 3_372),
+    "edin/mimiciii_50/mimiciii_50_splits.feather": (8_066, 1_573, 1_729),
+    "edin/mimiciii_clean/mimiciii_clean_splits.feather": (38_401, 5_577, 8_734),
+    "edin/mimiciv_icd10/mimiciv_icd10_split.feather": (89_099, 13_378, 19_802),
+}
+
+
+@pytest.mark.parametrize("pattern", SIZES)
+def test_the_published_lists_have_their_known_sizes(mimic: Path, pattern: str) -> None:
+    assert sizes(listed(mimic, pattern)) == SIZES[pattern]
+
+
+def test_edin_leaves_out_four_admissions_without_codes_that_caml_lists(mimic: Path, edin_iii: dict[str, str]) -> None:
+    caml = listed(mimic, "caml/{}_full_hadm_ids.csv")
+    assert set(caml) - set(edin_iii) == {"109963", "110220", "142890", "182252"}
+    assert all(caml[one] == split for one, split in edin_iii.items())
+
+
+def test_two_benchmarks_on_mimic4_overlap_across_train_and_test(mimic: Path) -> None:
     """5,652 of the 7,851 test admissions of the one are in the training split of the other; back, 17,856 of 19,802."""
-    nguyen = listed(find(open_data / "mimic_splits/nguyen", ROOT / "data/lists/nguyen"), "{}_full_hadm_ids.csv")
+    edin_iv = listed(mimic, "edin/mimiciv_icd10/mimiciv_icd10_split.feather")
+    nguyen = listed(find(mimic / "nguyen", ROOT / "data/lists/nguyen"), "{}_full_hadm_ids.csv")
     assert sizes(nguyen) == (110_442, 4_017, 7_851)
     pairs = Counter((nguyen[one], edin_iv.get(one)) for one in nguyen)
     assert pairs["test", "train"] == 5_652
     assert pairs["train", "test"] == 17_856
 
 
-def test_the_clean_split_and_the_top_50_list_admissions_of_mimic3_full(open_data: Path, edin_iii) -> None:
-    folder = open_data / "mimic_splits"
-    clean = published(Split(table=str(folder / "edin/mimiciii_clean/mimiciii_clean_splits.feather")))
-    assert clean is not None
-    assert set(clean) <= set(edin_iii)
-    top = listed(folder / "caml", "{}_50_hadm_ids.csv")
+def test_the_clean_split_and_the_top_50_list_admissions_of_mimic3_full(mimic: Path, edin_iii) -> None:
+    assert set(listed(mimic, "edin/mimiciii_clean/mimiciii_clean_splits.feather")) <= set(edin_iii)
+    top = listed(mimic, "caml/{}_50_hadm_ids.csv")
     assert all(edin_iii[one] == split for one, split in top.items())
 
 

@@ -3,10 +3,9 @@
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,13 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from plant.corpus import build
+from plant.corpus import build, sources
 from plant.corpus.documents import SCHEMA
 from plant.ground import settings
 
 
 def read(**dataset: object) -> tuple[pl.DataFrame, dict[str, str]]:
-    config = {"d": dataset}
-    [parsed] = settings.Settings.model_validate(
-        {"datasets": config, "backbones": {}, "finetunings": {}, "variants": {}, "experiments": {}}
-    ).datasets.values()
-    documents = build.read(parsed)
+    documents = sources.read(settings.parse_dataset(dataset))
     assert dict(documents.frame.schema) == SCHEMA
     return documents.frame, dict(documents.descriptions)
 
@@ -80,7 +75,7 @@ def test_report_and_addendum_are_joined_by_a_space_in_file_order(mimic3: Path) -
     ]
     path.write_text(text + "\r\n".join(more) + "\r\n")
     dataset = settings.Mimic3(source="mimic3", path=str(mimic3))
-    documents = build.read(dataset)
+    documents = sources.read(dataset)
     assert row(documents.frame, "101")["text"].endswith("number 1 late words")
     assert len(documents.frame) == 8
     assert documents.notes == {"discharge_notes": 10, "discharge_notes_without_admission": 1}
@@ -89,7 +84,7 @@ def test_report_and_addendum_are_joined_by_a_space_in_file_order(mimic3: Path) -
 def test_an_admission_with_codes_but_no_note_is_known_and_no_document(mimic3: Path) -> None:
     path = mimic3 / "DIAGNOSES_ICD.csv"
     path.write_text(path.read_text() + '90,9,999,1,"4019"\r\n')
-    documents = build.read(settings.Mimic3(source="mimic3", path=str(mimic3)))
+    documents = sources.read(settings.Mimic3(source="mimic3", path=str(mimic3)))
     assert documents.dropped == {"codes_without_note": ("999",)}
     assert "999" not in documents.frame["document_id"]
 
@@ -116,13 +111,10 @@ def test_codiesp_codes_become_upper_case(codiesp: Path, kind: str, labels: list[
 
 
 def test_codiesp_zip_equals_its_folder_in_both_languages(codiesp: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "codiesp.zip"
-    with zipfile.ZipFile(packed, "w") as archive:
-        for file in codiesp.rglob("*"):
-            archive.write(file, file.relative_to(codiesp))
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", codiesp)
     for language, folder in (("en", "text_files_en"), ("es", "text_files")):
         frame, _ = read(source="codiesp", path=str(codiesp), language=language)
-        again, _ = read(source="codiesp", path=str(packed), language=language)
+        again, _ = read(source="codiesp", path=packed, language=language)
         assert again.equals(frame)
         assert row(frame, "S-dev-1")["text"].startswith(f"{folder} dev 1")
         assert frame["split"].to_list() == ["train", "train", "val", "val", "test", "test"]
@@ -137,12 +129,10 @@ def test_eurlex_joins_the_parts_of_a_law_by_newlines(eurlex: Path) -> None:
     assert titles == {"20": "rice"}
 
 
-@pytest.mark.parametrize("packing", ["gz", "xz"])
+@pytest.mark.parametrize("packing", ["gztar", "xztar", "zip"])
 def test_eurlex_archive_equals_its_folder(eurlex: Path, tmp_path: Path, packing: str) -> None:
-    packed = tmp_path / f"eurlex.tar.{packing}"
-    with tarfile.open(packed, f"w:{packing}") as archive:
-        archive.add(eurlex, arcname="data")
-    frame, titles = read(source="eurlex57k", path=str(packed))
+    packed = shutil.make_archive(str(tmp_path / "packed"), packing, eurlex)
+    frame, titles = read(source="eurlex57k", path=packed)
     assert frame.sort("document_id").equals(read(source="eurlex57k", path=str(eurlex))[0].sort("document_id"))
     assert titles == {"20": "rice"}
 
@@ -157,13 +147,8 @@ def test_what_some_systems_leave_beside_the_real_files_is_not_read(
             litter = root / "__MACOSX" / file.relative_to(root).with_name(f"._{file.name}")
             litter.parent.mkdir(parents=True, exist_ok=True)
             litter.write_bytes(b"\x00\x05\x16\x07\xff")
-    path = codiesp
-    if packed:
-        path = tmp_path / "codiesp.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            for file in codiesp.rglob("*"):
-                archive.write(file, file.relative_to(codiesp))
-    assert len(read(source="codiesp", path=str(path))[0]) == 6
+    path = shutil.make_archive(str(tmp_path / "packed"), "zip", codiesp) if packed else str(codiesp)
+    assert len(read(source="codiesp", path=path)[0]) == 6
     assert len(read(source="eurlex57k", path=str(eurlex))[0]) == 6
 
 
@@ -235,13 +220,8 @@ def test_parquet_csv_and_json_lines_give_the_same_documents(own: Path, tmp_path:
     joined.write_csv(tmp_path / "own.csv")
     joined.write_csv(tmp_path / "own.tsv", separator="\t")
     for ending in ("jsonl", "csv", "tsv"):
-        again, _ = read(
-            source="table",
-            path=str(tmp_path / f"own.{ending}"),
-            split_column="split",
-            group_column="patient",
-            label_separator="|",
-        )
+        columns = {"split_column": "split", "group_column": "patient", "label_separator": "|"}
+        again, _ = read(source="table", path=str(tmp_path / f"own.{ending}"), **columns)
         assert again.equals(frame), ending
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -39,10 +41,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from plant.corpus.synthetic import write_raw
 
     out = tmp_path_factory.mktemp("whole")
-    generate = settings.Generate(admissions=300, codes=60, words=300, words_per_note=20, seed=3)
     dataset = settings.Mimic3(
         source="mimic3",
-        generate=generate,
+        generate=settings.Generate(admissions=300, codes=60, words=300, words_per_note=20, seed=3),
         credentialed=False,
         split=settings.Split(name="ours", train=0.6, val=0.15, test=0.25),
         labels=settings.LabelSpace(name="all codes"),
@@ -52,19 +53,34 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_subset_without_restrictions_is_the_whole(whole: Path, tmp_path: Path) -> None:
-    build_subset(subset_of(), whole, tmp_path)
-    for name, table in corpus_of(tmp_path).items():
-        assert table.equals(corpus_of(whole)[name]), name
+@pytest.fixture(scope="module")
+def before(whole: Path) -> dict[str, pl.DataFrame]:
+    return corpus_of(whole)
+
+
+@pytest.fixture
+def made(whole: Path, tmp_path: Path) -> Callable[..., tuple[dict[str, pl.DataFrame], dict[str, Any]]]:
+    """Build a subset of the whole: its tables and its statistics."""
+
+    def build_part(**config: object) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+        build_subset(subset_of(**config), whole, tmp_path / "out")
+        return corpus_of(tmp_path / "out"), statistics(tmp_path / "out")
+
+    return build_part
+
+
+def test_a_subset_without_restrictions_is_the_whole(whole: Path, before, made) -> None:
+    after, found = made()
+    for name, table in after.items():
+        assert table.equals(before[name]), name
     for key in ("split", "label_space", "splits", "all", "ceilings"):
-        assert statistics(tmp_path)[key] == statistics(whole)[key]
+        assert found[key] == statistics(whole)[key]
 
 
 @pytest.mark.parametrize("unlabelled", ["drop", "keep_test"])
-def test_few_in_both_readings(whole: Path, tmp_path: Path, unlabelled: str) -> None:
+def test_few_in_both_readings(before, made, unlabelled: str) -> None:
     """Against a plain count over the whole: which labels, and which documents stay (choice C20)."""
-    build_subset(subset_of(labels=FEW, unlabelled=unlabelled), whole, tmp_path)
-    before, after = corpus_of(whole), corpus_of(tmp_path)
+    after, found = made(labels=FEW, unlabelled=unlabelled)
     counts = before["labels"].filter(pl.col("n_train").is_between(1, 5), pl.col("n_test") >= 1)
     few = set(counts["label"])
     assert set(after["labels"]["label"]) == few
@@ -77,20 +93,12 @@ def test_few_in_both_readings(whole: Path, tmp_path: Path, unlabelled: str) -> N
         expected = {one: labels for one, labels in expected.items() if labels or keep}
         assert dict(after[name].select("document_id", "labels").iter_rows()) == expected
     assert len(after["test"]) == len(before["test"]) or unlabelled == "drop"
-    assert statistics(tmp_path)["label_space"]["name"] == "few"
-    assert statistics(tmp_path)["split"]["name"] == "ours"
+    assert (found["label_space"]["name"], found["split"]["name"]) == ("few", "ours")
+    lengths = [len(own) for own in after["test"]["labels"] if len(own)]  # documents without labels do not count
+    assert found["ceilings"]["p@3"] == pytest.approx(sum(min(n, 3) / 3 for n in lengths) / len(lengths))
 
 
-def test_documents_without_labels_do_not_count_in_the_ceilings(whole: Path, tmp_path: Path) -> None:
-    build_subset(subset_of(labels=FEW, unlabelled="keep_test"), whole, tmp_path)
-    lengths = [len(own) for own in corpus_of(tmp_path)["test"]["labels"] if len(own)]
-    found = statistics(tmp_path)["ceilings"]
-    assert found["p@3"] == pytest.approx(sum(min(n, 3) / 3 for n in lengths) / len(lengths))
-    assert min(map(len, corpus_of(tmp_path)["test"]["labels"])) == 0
-
-
-def test_published_lists_and_a_label_list_make_top50(whole: Path, tmp_path: Path) -> None:
-    before = corpus_of(whole)
+def test_published_lists_and_a_label_list_make_top50(before, made, tmp_path: Path) -> None:
     ids = {}
     for name in SPLITS:
         listed = before[name]["document_id"][::2]
@@ -98,36 +106,24 @@ def test_published_lists_and_a_label_list_make_top50(whole: Path, tmp_path: Path
         ids[name] = str(tmp_path / f"{name}.csv")
     frequent = before["labels"].sort("n_train", descending=True)["label"][:8].to_list()
     (tmp_path / "labels.txt").write_text("\n".join(frequent))
-    dataset = subset_of(
-        split={"name": "top", "ids": ids}, labels={"name": "top8", "keep": str(tmp_path / "labels.txt")}
-    )
-    build_subset(dataset, whole, tmp_path / "out")
-    after = corpus_of(tmp_path / "out")
+    labels = {"name": "top8", "keep": str(tmp_path / "labels.txt")}
+    after, found = made(split={"name": "top", "ids": ids}, labels=labels)
     assert sorted(after["labels"]["label"]) == sorted(frequent)
     for name in SPLITS:
         rows = before[name][::2].filter(pl.col("labels").list.set_intersection(frequent).list.len() > 0)
         assert after[name]["document_id"].equals(rows["document_id"])
-    assert statistics(tmp_path / "out")["dropped_documents"]["not_in_the_split_lists"] == sum(
-        len(before[name]) // 2 for name in SPLITS
-    )
+    unlisted = sum(len(before[name]) // 2 for name in SPLITS)
+    assert found["dropped_documents"]["not_in_the_split_lists"] == unlisted
     assert read_names(tmp_path / "out") == ("top", "top8")
 
 
-def test_another_published_split_deals_the_documents_anew(whole: Path, tmp_path: Path) -> None:
+def test_another_published_split_deals_the_documents_anew(before, made, tmp_path: Path) -> None:
     """MIMIC-III-clean: another split of the same admissions, rare labels dropped by what all of them say."""
-    before = corpus_of(whole)
     table = pl.concat([before[name].select("document_id", "group_id") for name in SPLITS]).sort("group_id")
-    dealt = table.with_columns(
-        split=pl.when(pl.col("group_id").cast(int) % 3 == 0)
-        .then(pl.lit("test"))
-        .when(pl.col("group_id").cast(int) % 3 == 1)
-        .then(pl.lit("val"))
-        .otherwise(pl.lit("train"))
-    )
+    number = pl.col("group_id").cast(int) % 3
+    dealt = table.with_columns(split=number.replace_strict([0, 1, 2], ["test", "val", "train"]))
     dealt.select(pl.col("document_id").cast(pl.Int64).alias("_id"), "split").write_ipc(tmp_path / "split.feather")
-    split = {"table": str(tmp_path / "split.feather")}
-    build_subset(subset_of(split=split, labels={"min_count": 10}), whole, tmp_path / "out")
-    after = corpus_of(tmp_path / "out")
+    after, _ = made(split={"table": str(tmp_path / "split.feather")}, labels={"min_count": 10})
     totals = before["labels"].with_columns(total=pl.sum_horizontal("n_train", "n_val", "n_test"))
     assert after["labels"]["label"].equals(totals.filter(pl.col("total") >= 10)["label"])
     for name in SPLITS:
@@ -135,47 +131,40 @@ def test_another_published_split_deals_the_documents_anew(whole: Path, tmp_path:
     assert read_names(tmp_path / "out") == (None, None)  # neither is the whole's any more
 
 
-def test_a_smaller_training_split_keeps_split_and_label_space(whole: Path, tmp_path: Path) -> None:
-    for draw in ("stratified", "random"):
-        build_subset(subset_of(train_size=20, draw=draw, expected={"train": 20}), whole, tmp_path / draw)
-        before, after = corpus_of(whole), corpus_of(tmp_path / draw)
-        assert len(after["train"]) == 20
-        assert after["val"].equals(before["val"])
-        assert after["test"].equals(before["test"])
-        assert after["labels"]["label"].equals(before["labels"]["label"])
-        assert after["labels"]["description"].equals(before["labels"]["description"])
-        found = statistics(tmp_path / draw)
-        assert found["split"] == statistics(whole)["split"]
-        assert (
-            found["label_space"]
-            == statistics(whole)["label_space"]
-            == {"name": "all codes", "digest": digest(before["labels"]["label"])}
-        )
-        assert found["expected"] == {"train": [20, 20]}
-        assert load_labels(tmp_path / draw).counts[0].sum() == after["train"]["labels"].list.len().sum()
+@pytest.mark.parametrize("draw", ["stratified", "random"])
+def test_a_smaller_training_split_keeps_split_and_label_space(
+    whole: Path, before, made, tmp_path: Path, draw: str
+) -> None:
+    after, found = made(train_size=20, draw=draw, expected={"train": 20})
+    assert len(after["train"]) == 20
+    assert after["val"].equals(before["val"])
+    assert after["test"].equals(before["test"])
+    for column in ("label", "description"):
+        assert after["labels"][column].equals(before["labels"][column])
+    assert found["split"] == statistics(whole)["split"]
+    assert found["label_space"] == statistics(whole)["label_space"]
+    assert found["label_space"] == {"name": "all codes", "digest": digest(before["labels"]["label"])}
+    assert found["expected"] == {"train": [20, 20]}
+    assert load_labels(tmp_path / "out").counts[0].sum() == after["train"]["labels"].list.len().sum()
 
 
-def test_a_smaller_validation_split_leaves_train_and_test_alone(whole: Path, tmp_path: Path) -> None:
-    before = corpus_of(whole)
-    build_subset(subset_of(val_size=20), whole, tmp_path / "20")
-    build_subset(subset_of(val_size=30, draw="stratified"), whole, tmp_path / "30")
-    cut, larger = corpus_of(tmp_path / "20"), corpus_of(tmp_path / "30")
+def test_a_smaller_validation_split_leaves_train_and_test_alone(whole: Path, before, made) -> None:
+    larger, _ = made(val_size=30, draw="stratified")
+    cut, found = made(val_size=20)
     for name in ("train", "test"):
         assert cut[name].equals(before[name])
     ids = [set(table["val"]["document_id"]) for table in (cut, larger, before)]
     assert ids[0] < ids[1] < ids[2]
     assert len(ids[0]) == len(cut["val"]) == 20
     assert cut["labels"]["label"].equals(before["labels"]["label"])
-    assert statistics(tmp_path / "20")["split"] == statistics(whole)["split"]  # what scores are compared by
+    assert found["split"] == statistics(whole)["split"]  # what scores are compared by
 
 
-def test_sizes_that_are_not_the_published_ones_are_said(
-    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_sizes_that_are_not_the_published_ones_are_said(before, made, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="plant"):
-        build_subset(subset_of(expected={"train": 7, "test": 75, "labels": 60, "tokens": 5}), whole, tmp_path)
-    train = statistics(whole)["splits"]["train"]["documents"]
-    assert statistics(tmp_path)["expected"] == {"train": [7, train], "test": [75, 75], "labels": [60, 60]}
+        _, found = made(expected={"train": 7, "test": 75, "labels": 60, "tokens": 5})
+    train = len(before["train"])
+    assert found["expected"] == {"train": [7, train], "test": [75, 75], "labels": [60, 60]}
     assert [record.getMessage() for record in caplog.records] == [
         f"warning: train documents: 7 published, {train} found"
     ]
@@ -192,9 +181,9 @@ def test_a_subset_is_as_private_as_the_whole(whole: Path, tmp_path: Path, creden
     assert {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "out").iterdir()} == {0o600}
 
 
-def test_an_open_whole_has_open_subsets(whole: Path, tmp_path: Path) -> None:
+def test_an_open_whole_has_open_subsets(made, tmp_path: Path) -> None:
     (tmp_path / "usual").touch()
-    build_subset(subset_of(), whole, tmp_path / "out")
+    made()
     assert (tmp_path / "out/train.parquet").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
@@ -208,13 +197,10 @@ def test_an_open_whole_has_open_subsets(whole: Path, tmp_path: Path) -> None:
         ({"val_size": 10_000}, "at most the .* validation documents"),
     ],
 )
-def test_what_cannot_be_made_is_one_error_and_leaves_nothing(
-    whole: Path, tmp_path: Path, config: dict, says: str
-) -> None:
+def test_what_cannot_be_made_is_one_error_and_leaves_nothing(made, tmp_path: Path, config: dict, says: str) -> None:
     (tmp_path / "unknown.txt").write_text("999\n")
-    filled = json.loads(json.dumps(config).replace("{folder}", str(tmp_path)))
     with pytest.raises(InputError, match=says):
-        build_subset(subset_of(**filled), whole, tmp_path / "out")
+        made(**json.loads(json.dumps(config).replace("{folder}", str(tmp_path))))
     assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
 
 

@@ -1,112 +1,228 @@
-"""MIMIC-III: the generator knows the truth, and what it wrote must come back through the ingestion."""
+"""Stand-ins: what the simulation knows comes back through the readers, and nothing else."""
 
+from __future__ import annotations
+
+import csv
 import gzip
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
+from plant.corpus import sources
+from plant.corpus.documents import Documents
 from plant.corpus.simulation import NEGATION, OTHER_WORD, Simulation, simulate
-from plant.corpus.synthetic.mimic3 import CODE_COLUMNS, NOTE_COLUMNS, write
+from plant.corpus.synthetic import icd10_codes, write_raw
 from plant.ground import settings
+from plant.ground.errors import InputError
 
-FILES = [
-    f"{name}.csv.gz"
-    for name in ("NOTEEVENTS", "DIAGNOSES_ICD", "PROCEDURES_ICD", "D_ICD_DIAGNOSES", "D_ICD_PROCEDURES")
-]
+GENERATE = settings.Generate(admissions=120, codes=40, words=300, words_per_note=40, seed=3)
+FORMS: dict[str, dict[str, Any]] = {
+    "mimic3": {"source": "mimic3"},
+    "mimic4": {"source": "mimic4"},
+    "mimic4_icd9": {"source": "mimic4", "icd_version": 9},
+    "pecos": {"source": "xmc", "format": "pecos"},
+}
+Written = Callable[[str], tuple[Path, Documents]]
+
+
+def dataset_of(form: str, **more: Any) -> settings.Dataset:
+    return settings.parse_dataset({**FORMS[form], "generate": GENERATE.model_dump(), **more})
 
 
 @pytest.fixture(scope="module")
-def truth(demo: settings.Mimic3) -> Simulation:
-    assert demo.generate is not None
-    return simulate(demo.generate)
+def truth() -> Simulation:
+    return simulate(GENERATE)
 
 
 @pytest.fixture(scope="module")
-def corpus(demo_folder: Path) -> pl.DataFrame:
-    return pl.concat([pl.read_parquet(demo_folder / f"{name}.parquet") for name in ("train", "val", "test")])
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """The raw folder of a form, and its documents."""
+    made: dict[str, tuple[Path, Documents]] = {}
+
+    def make(form: str) -> tuple[Path, Documents]:
+        if form not in made:
+            raw = tmp_path_factory.mktemp(form)
+            write_raw(dataset_of(form), raw)
+            made[form] = raw, sources.read(dataset_of(form), raw=raw)
+        return made[form]
+
+    return make
 
 
-def dotted(code: str, *, procedure: bool) -> str:
-    head = 2 if procedure else 4 if code[0] == "E" else 3
-    return code if len(code) <= head else f"{code[:head]}.{code[head:]}"
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_every_admission_comes_back_with_its_patient_text_and_codes(truth: Simulation, corpus: pl.DataFrame) -> None:
-    expected = {}
-    for admission, codes in truth.codes.items():
-        notes = [
-            note.text.strip()
-            for note in truth.notes
-            if note.admission == admission and note.category == "Discharge summary"
-        ]
-        labels = sorted({dotted(code, procedure=code in truth.procedures) for code in codes})
-        expected[str(admission)] = (str(truth.patients[admission]), " ".join(notes), labels)
-    assert {document: rest for document, *rest in corpus.iter_rows()} == {
-        document: list(rest) for document, rest in expected.items()
-    }
+def table(path: Path) -> tuple[str, list[dict[str, str]]]:
+    """Header and rows of a gzipped table."""
+    with gzip.open(path, "rt", newline="") as file:
+        header, *rows = csv.reader(file)
+    return ",".join(header), [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def test_the_same_settings_give_the_same_bytes_and_another_seed_gives_others(tmp_path: Path) -> None:
-    generate = settings.Generate(admissions=30, codes=20, words=100)
-    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        write(generate.model_copy(update={"seed": seed}), tmp_path / name)
-    read = {name: [(tmp_path / name / file).read_bytes() for file in FILES] for name in "abc"}
-    assert read["a"] == read["b"]
-    assert all(one != other for one, other in zip(read["a"], read["c"], strict=True))
+# --- every form -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_settings_give_the_same_bytes_and_another_seed_gives_others(
+    written: Written, form: str, tmp_path: Path
+) -> None:
+    for seed in (3, 4):
+        write_raw(dataset_of(form, generate={**GENERATE.model_dump(), "seed": seed}), tmp_path / str(seed))
+    first = contents(written(form)[0])
+    assert contents(tmp_path / "3") == first
+    assert all(content != first[name] for name, content in contents(tmp_path / "4").items())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_published_path_reads_what_the_generated_one_reads(written: Written, form: str) -> None:
+    raw, documents = written(form)
+    published = dataset_of(form, generate=None, path=str(raw))
+    assert sources.read(published).frame.equals(documents.frame)
+    assert not documents.frame["text"].str.contains(OTHER_WORD).any()
 
 
 def test_the_default_corpus_is_what_it_was_when_its_numbers_were_published(tmp_path: Path) -> None:
-    """The digest of the files' contents, taken before other raw forms were written from the same simulation."""
-    write(settings.Generate(admissions=1200, codes=150, words_per_note=60), tmp_path)
+    generate = {"admissions": 1200, "codes": 150, "words_per_note": 60}
+    write_raw(settings.parse_dataset({"source": "mimic3", "generate": generate}), tmp_path)
     state = hashlib.sha256()
     for file in sorted(tmp_path.iterdir()):
         state.update(file.name.encode() + gzip.decompress(file.read_bytes()))
     assert state.hexdigest() == "771e5a3079cf233b1933a4e8f9d39de523cae937bed9eb4e551756bfcdc10d24"
 
 
-def test_the_files_have_the_raw_headers(demo_folder: Path) -> None:
-    for file, columns in ((FILES[0], NOTE_COLUMNS), (FILES[1], CODE_COLUMNS), (FILES[2], CODE_COLUMNS)):
-        with gzip.open(demo_folder / "raw" / file, "rt") as text:
-            assert next(text).strip() == ",".join(f'"{column}"' for column in columns)
+@pytest.mark.parametrize(
+    "dataset", [settings.Table(source="table", path="own.csv"), settings.Subset(source="subset", of="whole")]
+)
+def test_a_dataset_without_a_raw_form_has_no_stand_in(dataset: settings.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a dataset with `generate`"):
+        write_raw(dataset, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_it_has_what_makes_the_real_tables_hard(truth: Simulation, demo_folder: Path) -> None:
-    summaries = [note for note in truth.notes if note.category == "Discharge summary"]
+def test_only_pecos_of_the_xmc_formats_is_generated() -> None:
+    with pytest.raises(ValidationError, match="`format: pecos` only"):
+        settings.parse_dataset({"source": "xmc", "format": "xmc_json", "generate": {}})
+
+
+# --- MIMIC-III, MIMIC-IV, PECOS -------------------------------------------------------------------
+
+
+def dotted(code: str, head: int) -> str:
+    return code if len(code) <= head else f"{code[:head]}.{code[head:]}"
+
+
+def dotted9(code: str, *, procedure: bool) -> str:
+    return dotted(code, 2 if procedure else 4 if code[0] == "E" else 3)
+
+
+def test_every_admission_of_mimic3_comes_back_with_its_patient_text_and_codes(
+    written: Written, truth: Simulation
+) -> None:
+    _, documents = written("mimic3")
+    expected = {}
+    for admission, codes in truth.codes.items():
+        notes = [note.text.strip() for note in truth.notes if note.admission == admission and note.is_summary]
+        labels = {dotted9(code, procedure=code in truth.procedures) for code in codes}
+        expected[str(admission)] = (str(truth.patients[admission]), " ".join(notes), labels)
+    rows = documents.frame.iter_rows()
+    assert {one: (patient, text, set(labels)) for one, patient, text, labels, _ in rows} == expected
+    assert documents.descriptions["038.9"] == f"Invented condition, {truth.terms['0389'][0]}"
+    assert set(documents.descriptions) >= {label for _, _, labels in expected.values() for label in labels}
+
+
+def test_mimic4_gives_each_admission_its_text_and_the_codes_of_the_version(written: Written, truth: Simulation) -> None:
+    names = icd10_codes(truth, GENERATE.seed)
+    assert len(set(names.values())) == len(names)
+    _, documents = written("mimic4")
+    rows = {row["document_id"]: row for row in documents.frame.iter_rows(named=True)}
+    other = [admission for place, admission in enumerate(truth.codes) if place % 40 == 39]
+    assert (len(other), len(rows)) == (3, len(truth.codes))
+    for admission, codes in truth.codes.items():
+        row = rows[str(20_000_000 + admission)]
+        assert row["group_id"] == str(10_000_000 + truth.patients[admission])
+        labels = {names[code] if code in truth.procedures else dotted(names[code], 3) for code in codes}
+        assert set(row["labels"]) == (set() if admission in other else labels)
+    summaries = [note for note in truth.notes if note.is_summary]
+    assert documents.notes == {
+        "discharge_notes": len(summaries),
+        "discharge_notes_without_admission": sum(note.admission is None for note in summaries),
+    }
+    assert set(documents.descriptions) >= {label for own in documents.frame["labels"] for label in own}
+
+
+def test_pecos_holds_the_texts_and_the_first_terms_of_the_codes(written: Written, truth: Simulation) -> None:
+    _, documents = written("pecos")
+    got = {
+        (" ".join(text.split()), frozenset(labels), split)
+        for text, labels, split in documents.frame.select("text", "labels", "split").iter_rows()
+    }
+    assert got == {
+        (
+            " ".join(text.split()),
+            frozenset(truth.terms[code][0] for code in truth.codes[admission]),
+            "test" if place % 10 in (2, 5, 8) else "train",
+        )
+        for place, (admission, text) in enumerate(truth.texts().items())
+    }
+
+
+HEADERS = {
+    "mimic3/NOTEEVENTS": "ROW_ID,SUBJECT_ID,HADM_ID,CHARTDATE,CHARTTIME,STORETIME,CATEGORY,DESCRIPTION,CGID,"
+    "ISERROR,TEXT",
+    "mimic3/DIAGNOSES_ICD": "ROW_ID,SUBJECT_ID,HADM_ID,SEQ_NUM,ICD9_CODE",
+    "mimic3/PROCEDURES_ICD": "ROW_ID,SUBJECT_ID,HADM_ID,SEQ_NUM,ICD9_CODE",
+    "mimic4/note/discharge": "note_id,subject_id,hadm_id,note_type,note_seq,charttime,storetime,text",
+    "mimic4/hosp/diagnoses_icd": "subject_id,hadm_id,seq_num,icd_code,icd_version",
+    "mimic4/hosp/procedures_icd": "subject_id,hadm_id,seq_num,chartdate,icd_code,icd_version",
+    "mimic4/hosp/d_icd_diagnoses": "icd_code,icd_version,long_title",
+    "mimic4/hosp/d_icd_procedures": "icd_code,icd_version,long_title",
+}
+
+
+def test_the_tables_have_the_published_headers_and_what_makes_them_hard(written: Written, truth: Simulation) -> None:
+    tables = {}
+    for name, header in HEADERS.items():
+        form, _, path = name.partition("/")
+        first, tables[name] = table(written(form)[0] / f"{path}.csv.gz")
+        assert first == header, name
+    codes = [(row["HADM_ID"], row["ICD9_CODE"]) for row in tables["mimic3/DIAGNOSES_ICD"]]
+    assert max(Counter(codes).values()) > 1
+    assert any(not code for _, code in codes)
+    assert any(not admission for admission, _ in codes)
+    assert any(row["icd_code"].endswith(" ") for row in tables["mimic4/hosp/diagnoses_icd"])
+    assert {row["icd_version"] for row in tables["mimic4/hosp/diagnoses_icd"]} == {"9", "10"}
+    assert {row["note_type"] for row in tables["mimic4/note/discharge"]} == {"DS", "AD"}
+    summaries = [note for note in truth.notes if note.is_summary]
+    assert len(summaries) < len(truth.notes)
     assert any(note.admission is None for note in summaries)
     assert any(note.description == "Addendum" for note in summaries)
     assert any('"' in note.text and "\n" in note.text and "," in note.text for note in summaries)
-    assert {note.category for note in truth.notes} > {"Discharge summary"}
+    assert any(OTHER_WORD in note.text for note in truth.notes)
     assert max(Counter(truth.patients.values()).values()) > 1
     assert any(code.startswith("0") for code in truth.terms)
-    assert {1, 2} <= set(Counter(code for codes in truth.codes.values() for code in codes).values())
-    codes = pl.read_csv(demo_folder / "raw" / FILES[1], infer_schema=False)
-    pairs = codes.select("HADM_ID", "ICD9_CODE").drop_nulls()
-    assert pairs.is_duplicated().any()
-    assert codes["ICD9_CODE"].null_count() + (codes["ICD9_CODE"] == "").sum() > 0
+    assert {1, 2} <= set(Counter(code for own in truth.codes.values() for code in own).values())
 
 
-def test_no_other_note_reaches_the_corpus(truth: Simulation, corpus: pl.DataFrame) -> None:
-    assert any(OTHER_WORD in note.text for note in truth.notes)
-    assert not corpus["text"].str.contains(OTHER_WORD).any()
+# --- the simulation -------------------------------------------------------------------------------
 
 
 def test_terms_show_at_the_rate_asked_for_and_serve_one_code_each() -> None:
-    generate = settings.Generate(admissions=400, codes=60, indicator_rate=0.7, distractor_rate=0.4)
-    truth = simulate(generate)
+    truth = simulate(settings.Generate(admissions=400, codes=60, indicator_rate=0.7, distractor_rate=0.4))
     words = [word for terms in truth.terms.values() for term in terms for word in term.split()]
     assert len(words) == len(set(words))
-    texts: dict[int, str] = {}
-    for note in truth.notes:
-        if note.category == "Discharge summary" and note.admission is not None:
-            texts[note.admission] = f"{texts.get(note.admission, '')} {note.text}".lower()
+    texts = {admission: text.lower() for admission, text in truth.texts().items()}
 
-    def shown(admission: int, code: str, before: str = "") -> bool:
+    def shown(admission: int, code: str) -> bool:
         flat = " ".join(texts[admission].replace(".", " ").replace('"', " ").split())
-        return any(f" {before}{term} " in f" {flat} " for term in truth.terms[code])
+        return any(f" {term} " in f" {flat} " for term in truth.terms[code])
 
     shows = [shown(admission, code) for admission, codes in truth.codes.items() for code in codes]
     assert np.mean(shows) == pytest.approx(0.7, abs=0.04)
@@ -124,8 +240,9 @@ def test_words_and_codes_follow_a_zipf_law() -> None:
     assert codes[0] > 20 * codes[len(codes) // 2 + len(codes) // 3]
 
 
-def test_titles_describe_labels(demo_folder: Path, truth: Simulation) -> None:
-    labels = pl.read_parquet(demo_folder / "labels.parquet")
-    title = labels.filter(pl.col("label") == "038.9")["description"].item()
-    assert title == f"Invented condition, {truth.terms['0389'][0]}"
-    assert labels["description"].null_count() == 0
+def test_many_labels_on_few_documents_are_possible() -> None:
+    """WIKI10-31K has more labels than documents."""
+    truth = simulate(settings.Generate(admissions=40, codes=120, codes_per_admission=15, words_per_note=30))
+    sizes = pl.Series([len(own) for own in truth.codes.values()])
+    assert 12 < sizes.mean() < 18  # type: ignore[operator]
+    assert len({code for own in truth.codes.values() for code in own}) > 80

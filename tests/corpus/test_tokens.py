@@ -191,3 +191,36 @@ def test_a_vocabulary_smaller_than_the_bytes_is_an_error(demo_folder: Path, tmp_
     with pytest.raises(InputError, match="260"):
         train_tokenizer(demo_folder / "train.parquet", vocabulary=259, out=tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+# --- what is missing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "none there"),
+        ({"config.json": "{}"}, "none there"),
+        ({"tokenizer.json": "{broken"}, "transformers can load"),
+    ],
+)
+def test_a_backbone_folder_without_a_tokenizer_is_one_clear_error(
+    demo_folder: Path, tmp_path: Path, files: dict[str, str], says: str
+) -> None:
+    (tmp_path / "backbone").mkdir()
+    for name, content in files.items():
+        (tmp_path / "backbone" / name).write_text(content)
+    backbone = settings.Pretrained(kind="pretrained", path=str(tmp_path / "backbone"))
+    with pytest.raises(InputError, match=says):
+        tokenize_corpus(demo_folder, backbone, tokenizer=None, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_tokens_before_corpus_and_tokenizer_are_one_clear_error(demo_folder: Path, tmp_path: Path) -> None:
+    for corpus, tokenizer, says in (
+        (tmp_path / "none", tmp_path, "nothing there"),
+        (demo_folder, None, "train_tokenizer"),
+        (demo_folder, tmp_path, r"tokenizer\.json"),
+    ):
+        with pytest.raises(InputError, match=says):
+            tokenize_corpus(corpus, settings.Random(kind="random"), tokenizer=tokenizer, out=tmp_path / "out")

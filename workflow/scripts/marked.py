@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from plant.corpus.mentions import write_mentions
-from plant.corpus.named import files_read
+from plant.corpus.sources import files_read
 from plant.ground.job import job
 from plant.ground.settings import parse_dataset
 

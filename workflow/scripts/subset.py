@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.corpus.named import files_read
+from plant.corpus.sources import files_read
 from plant.corpus.subset import build_subset
 from plant.ground.job import job
 from plant.ground.settings import Subset

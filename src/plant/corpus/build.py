@@ -8,11 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.corpus import draws, label_space, report, splits, synthetic
+from plant.corpus import draws, label_space, report, sources, splits
 from plant.corpus.cleaning import clean
 from plant.corpus.descriptions import describe
 from plant.corpus.documents import SPLITS, Documents, some
-from plant.corpus.sources import codiesp, eurlex57k, mimic3, mimic4, table, xmc
 from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays, write_json
@@ -24,11 +23,16 @@ FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safe
 def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = None) -> None:
     """Read a dataset and write the corpus into `out`: the files of `FILES`, all of them or none.
 
-    Order of the steps: read; clean; drop documents without text; restrict the labels by what all documents of the
-    source say (`keep`, then `min_count`, then `top`); drop documents without labels; split; restrict the labels by
-    what the split says (`train_at_least`, `train_at_most`, `test_at_least`); drop documents without labels; cut the
-    training split to `train_size`. The label space is that of all splits before the cut, so that it does not change
-    with `train_size`.
+    Order of the steps:
+
+    1. Read the source and the descriptions.
+    2. Clean the texts. Drop documents without text.
+    3. Restrict the labels by the documents of all splits (`keep`, then `min_count`, then `top`). Drop documents without
+       labels.
+    4. Split. Restrict the labels by the split (`train_at_least`, `train_at_most`, `test_at_least`). Drop documents
+       without labels.
+    5. Cut the training split to `train_size`, the validation split to `val_size`. The label space is that of the whole
+       splits, so that it does not change with these sizes.
 
     Args:
         dataset: an entry of the config's `datasets`; a subset is made by `plant.corpus.subset`.
@@ -36,53 +40,18 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
         raw: folder of the generated raw files, for a dataset with `generate`.
 
     Raises:
-        InputError: whatever is wrong with the source, its labels or its split; nothing is written then.
+        InputError: something is wrong with the source, its labels or its split. Nothing is written then.
     """
     counts: Counter[str] = Counter()
     documents = _prepare(_read_described(dataset, raw), dataset, counts)  # the raw texts are freed there
     documents = split_documents(documents, dataset, counts)
-    names = report.Names(dataset.split.name, dataset.labels.name)
+    names = (dataset.split.name, dataset.labels.name)
     write(documents, dataset, counts, Path(out), names=names, private=dataset.credentialed)
 
 
-def read(dataset: settings.Dataset, *, raw: Path | None = None) -> Documents:
-    """Read the source that `dataset` names into the canonical frame."""
-    match dataset:
-        case settings.Table():
-            return table.read(dataset)
-        case settings.Subset():
-            raise InputError("build_corpus", expected="a source of its own", got="a subset", fix="Use build_subset.")
-    path = _path(dataset, raw)
-    match dataset:
-        case settings.Mimic3():
-            return mimic3.read(dataset, path)
-        case settings.Mimic4():
-            return mimic4.read(dataset, path)
-        case settings.CodiEsp():
-            return codiesp.read(dataset, path)
-        case settings.Eurlex57k():
-            return eurlex57k.read(path)
-        case settings.Xmc():
-            return xmc.read(dataset, path)
-
-
 def _read_described(dataset: settings.Dataset, raw: Path | None) -> Documents:
-    documents = read(dataset, raw=raw)
+    documents = sources.read(dataset, raw=raw)
     return documents if dataset.descriptions is None else describe(documents, Path(dataset.descriptions))
-
-
-def _path(dataset: synthetic.Raw, raw: Path | None) -> Path:
-    """Where the raw files lie: those of the config, or the generated ones."""
-    if dataset.generate is None:
-        return Path(str(dataset.path))
-    if raw is None:
-        raise InputError(
-            "build_corpus",
-            expected="`raw`, the folder of the generated files",
-            got="none",
-            fix="Run plant.corpus.synthetic.write_raw first.",
-        )
-    return synthetic.raw_path(dataset, Path(raw))
 
 
 def _check_ids(frame: pl.DataFrame) -> None:
@@ -91,11 +60,9 @@ def _check_ids(frame: pl.DataFrame) -> None:
     twice = frame.filter(frame["document_id"].is_duplicated())["document_id"].unique(maintain_order=True)
     if len(twice):
         raise InputError(
-            "corpus",
-            expected="every document id once",
-            got=f"{len(twice)} repeated: {some(twice)}",
+            "corpus", expected="every document id once", got=f"{len(twice)} repeated: {some(twice)}",
             fix="Make the ids unique (over all files).",
-        )
+        )  # fmt: skip
     alone = int((frame["group_id"].fill_null("").str.strip_chars() == "").sum())
     if alone:
         raise InputError(
@@ -105,37 +72,34 @@ def _check_ids(frame: pl.DataFrame) -> None:
 
 
 def _prepare(documents: Documents, dataset: settings.Dataset, counts: Counter[str]) -> Documents:
-    """Clean texts and labels; documents without text or without labels go to `dropped`."""
+    """Clean texts and labels. Documents without text or without labels go to `dropped`."""
     _check_ids(documents.frame)
     texts = clean(documents.frame["text"], dataset.cleaning).alias("text")
     documents = replace(documents, frame=documents.frame.with_columns(texts))
     frame, dropped = documents.frame, dict(documents.dropped)
-    frame = drop(frame, frame["text"].str.strip_chars() == "", "without_text", dropped)
+    frame = _drop(frame, frame["text"].str.strip_chars() == "", "without_text", dropped)
     tidy = pl.element().str.strip_chars()
     frame = frame.with_columns(pl.col("labels").list.eval(tidy.filter(tidy.str.len_chars() > 0)))
     unique = frame["labels"].list.unique().list.sort()
     counts["repeated_labels_removed"] = int((frame["labels"].list.len() - unique.list.len()).sum())
-    frame = drop(frame.with_columns(unique.alias("labels")), unique.list.len() == 0, "without_labels", dropped)
+    frame = _drop(frame.with_columns(unique.alias("labels")), unique.list.len() == 0, "without_labels", dropped)
     frame = frame.with_columns(label_space.restrict(frame["labels"], dataset.labels, counts).alias("labels"))
-    frame = drop(frame, frame["labels"].list.len() == 0, "without_labels_of_the_label_space", dropped)
-    check_some_left(frame, dropped)
+    frame = _drop(frame, frame["labels"].list.len() == 0, "without_labels_of_the_label_space", dropped)
+    _check_some_left(frame, dropped)
     return replace(documents, frame=frame, dropped=dropped)
 
 
-def check_some_left(frame: pl.DataFrame, dropped: dict[str, tuple[str, ...]]) -> None:
-    """Raise where no document is left."""
+def _check_some_left(frame: pl.DataFrame, dropped: dict[str, tuple[str, ...]]) -> None:
     if not len(frame):
         reasons = ", ".join(f"{len(ids)} {reason}" for reason, ids in dropped.items())
         raise InputError(
-            "corpus",
-            expected="documents with text and labels",
-            got=f"none ({reasons})",
+            "corpus", expected="documents with text and labels", got=f"none ({reasons})",
             fix="Check the source and the label restrictions.",
-        )
+        )  # fmt: skip
 
 
-def drop(frame: pl.DataFrame, bad: pl.Series, reason: str, dropped: dict[str, tuple[str, ...]]) -> pl.DataFrame:
-    """The frame without some documents; their ids go to `dropped`, under the reason."""
+def _drop(frame: pl.DataFrame, bad: pl.Series, reason: str, dropped: dict[str, tuple[str, ...]]) -> pl.DataFrame:
+    """The frame without the documents that are `bad`. Their ids go to `dropped`, under the reason."""
     dropped[reason] = (*dropped.get(reason, ()), *frame.filter(bad)["document_id"])
     return frame.filter(~bad)
 
@@ -155,33 +119,25 @@ def split_documents(
         The documents in the order of the corpus: train, val, test, each in the order of the source.
 
     Raises:
-        InputError: lists and documents do not belong together, a group is torn, or a split is empty.
+        InputError: lists and documents do not belong together, a group is in two splits, or a split is empty.
     """
     dropped = dict(documents.dropped)
     known = [one for ids in dropped.values() for one in ids]
     frame = splits.assign(documents.frame, dataset.split, dropped=known)
-    frame = drop(frame, frame["split"].is_null(), "not_in_the_split_lists", dropped)
+    frame = _drop(frame, frame["split"].is_null(), "not_in_the_split_lists", dropped)
     frame = frame.with_columns(label_space.restrict_after_split(frame, dataset.labels, counts).alias("labels"))
     bare = frame["labels"].list.len() == 0
     if keep_test:
         bare &= frame["split"] != "test"
-    frame = drop(frame, bare, "without_labels_of_the_label_space", dropped)
-    check_some_left(frame, dropped)
-    return replace(documents, frame=_in_split_order(frame), dropped=dropped)
-
-
-def _in_split_order(frame: pl.DataFrame) -> pl.DataFrame:
-    """Train, val, test, each in the order of the source."""
+    frame = _drop(frame, bare, "without_labels_of_the_label_space", dropped)
+    _check_some_left(frame, dropped)
     parts = [frame.filter(pl.col("split") == name) for name in SPLITS]
-    empty = [name for name, part in zip(SPLITS, parts, strict=True) if not len(part)]
-    if empty:
+    if empty := [name for name, part in zip(SPLITS, parts, strict=True) if not len(part)]:
         raise InputError(
-            "split",
-            expected="documents in train, val and test",
-            got=f"none in {', '.join(empty)}",
+            "split", expected="documents in train, val and test", got=f"none in {', '.join(empty)}",
             fix="Give the split a fraction or a list, or more documents.",
-        )
-    return pl.concat(parts)
+        )  # fmt: skip
+    return replace(documents, frame=pl.concat(parts), dropped=dropped)
 
 
 def write(
@@ -190,7 +146,7 @@ def write(
     counts: Counter[str],
     out: Path,
     *,
-    names: report.Names,
+    names: tuple[str | None, str | None],
     private: bool,
     labels: pl.Series | None = None,
 ) -> None:
@@ -201,7 +157,7 @@ def write(
         dataset: `train_size`, `val_size`, `draw`, `expected` and the split's seed are read.
         counts: of label cleaning.
         out: folder of the corpus.
-        names: of the split and of the label space.
+        names: of the split and of the label space; None where there is none.
         private: the files can be read by their owner only.
         labels: the label space, sorted; None: the labels that the documents have.
     """

@@ -65,11 +65,10 @@ def check_leading_zeros(codes: pl.Series, kind: CodeKind, *, where: str) -> None
             suspicious = numeric
     if len(suspicious):
         raise InputError(
-            where,
-            expected=f"{kind.replace('_', ' ')} codes as text, with their leading zeros (0389, 0066)",
+            where, expected=f"{kind.replace('_', ' ')} codes as text, with their leading zeros (0389, 0066)",
             got=f"codes that were read as numbers: {some(suspicious)} (of {len(distinct)} distinct codes)",
             fix="Take the file as it was published; a spreadsheet or pandas without dtype=str loses the zeros.",
-        )
+        )  # fmt: skip
 
 
 def check_label_list(wanted: Iterable[str], present: Iterable[str], *, where: str) -> None:
@@ -87,8 +86,7 @@ def check_label_list(wanted: Iterable[str], present: Iterable[str], *, where: st
     lost = [label for label in absent if "0" + label.replace(".", "") in bare]
     if lost and not any(label.startswith("0") for label in wanted):
         raise InputError(
-            where,
-            expected="labels with their leading zeros (04.07)",
+            where, expected="labels with their leading zeros (04.07)",
             got=f"labels that are in the corpus with a 0 before them: {some(lost)}",
             fix="Restore the zeros; the list was saved from numbers.",
-        )
+        )  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from plant.corpus.documents import Documents
-from plant.corpus.sources.table import text_columns
+from plant.corpus.tables import text_columns
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
 
@@ -36,7 +36,7 @@ def read_descriptions(path: Path) -> dict[str, str]:
             phrases.setdefault(label, {})[phrase] = None
     if not phrases:
         raise InputError(str(path), expected="labels and descriptions", got="none", fix="Check the file.")
-    return {label: SEPARATOR.join(some) for label, some in phrases.items()}
+    return {label: SEPARATOR.join(several) for label, several in phrases.items()}
 
 
 def describe(documents: Documents, path: Path) -> Documents:
@@ -51,13 +51,13 @@ def describe(documents: Documents, path: Path) -> Documents:
     given = read_descriptions(path)
     labels = documents.frame["labels"].explode().drop_nulls().unique(maintain_order=True).to_list()
     cut = 3 if path.suffix == ".xml" else 0
-    found = {label: given[known] for label in labels if (known := _listed(label.strip(), given, cut)) is not None}
-    if not found:
+    described = {label: given[known] for label in labels if (known := _listed(label.strip(), given, cut)) is not None}
+    if not described:
         raise InputError(
             str(path), expected="descriptions of the dataset's labels", got=f"{len(given)} of other labels",
             fix="Write the labels as the documents do.",
         )  # fmt: skip
-    return replace(documents, descriptions={**documents.descriptions, **found})
+    return replace(documents, descriptions={**documents.descriptions, **described})
 
 
 def _listed(label: str, given: Mapping[str, str], cut: int) -> str | None:

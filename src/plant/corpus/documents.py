@@ -1,10 +1,11 @@
-"""What every source hands over: one canonical frame, whatever the raw format was."""
+"""What every source returns, whatever its raw format: one canonical frame. Also the rule for ids in messages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -26,11 +27,11 @@ class Documents:
 
     Attributes:
         frame: columns of `SCHEMA`, one row a document, in the order of the source. `group_id` is the patient (or
-            the document itself where the source has no groups); `split` is train, val, test, or null where the
+            the document itself where the source has no groups). `split` is train, val, test, or null where the
             source does not say.
         descriptions: `label` -> plain-text description, for some or all labels.
-        dropped: ids that the source holds but that cannot be documents, by reason. Known to the split lists, so
-            that an id without codes is not taken for an unknown one.
+        dropped: ids that the source holds but that cannot be documents, by reason. Published split lists may name
+            them.
         notes: further counts for statistics.json.
     """
 
@@ -40,11 +41,13 @@ class Documents:
     notes: Mapping[str, int] = field(default_factory=dict)
 
 
-def canonical(frame: pl.DataFrame) -> pl.DataFrame:
-    """Bring a frame to the columns, order and types of `SCHEMA`; a missing `split` becomes null."""
-    if "split" not in frame.columns:
-        frame = frame.with_columns(split=pl.lit(None, dtype=pl.String))
-    return frame.select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
+def canonical(data: pl.DataFrame | dict[str, list[Any]] | list[dict[str, Any]]) -> pl.DataFrame:
+    """A frame with the columns, order and types of `SCHEMA`, from columns or rows. A missing `split` becomes null."""
+    if not isinstance(data, pl.DataFrame):
+        data = pl.DataFrame(data, schema_overrides={"labels": SCHEMA["labels"]})
+    if "split" not in data.columns:
+        data = data.with_columns(split=pl.lit(None, dtype=pl.String))
+    return data.select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
 
 
 def some(ids: Sequence[str] | pl.Series, *, most: int = 5) -> str:

@@ -35,12 +35,9 @@ def cut(
         return frame
     rows = np.flatnonzero((frame["split"] == split).to_numpy())
     if size > len(rows):
-        raise InputError(
-            f"{split}_size",
-            expected=f"at most the {len(rows)} {'training' if split == 'train' else 'validation'} documents",
-            got=str(size),
-            fix="Lower it, or leave it out to keep all.",
-        )
+        expected = f"at most the {len(rows)} {'training' if split == 'train' else 'validation'} documents"
+        fix = "Lower it, or leave it out to keep all."
+        raise InputError(f"{split}_size", expected=expected, got=str(size), fix=fix)
     if draw == "random":
         leave = seeds.generator(seed, "corpus", f"{split}_size").permutation(rows)[size:]
     else:

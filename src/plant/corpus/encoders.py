@@ -1,12 +1,11 @@
-"""Ways from a text to numbered tokens: words, or the tokenizer of a backbone."""
+"""From texts to numbered tokens: words, or the tokenizer of a backbone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,9 +29,14 @@ TOKENIZER_FILES = (
 )
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """Tokens of some documents, one after the other: ids, character spans, and tokens a document."""
+class Pieces(NamedTuple):
+    """Tokens of some documents, one after the other.
+
+    Attributes:
+        ids: int32[sum n_i].
+        starts, ends: int32[sum n_i], character span of each token in its document's text.
+        lengths: int64[N], tokens of each document (n_i).
+    """
 
     ids: np.ndarray
     starts: np.ndarray
@@ -40,8 +44,7 @@ class Pieces:
     lengths: np.ndarray
 
 
-@dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """The final ids.
 
     Attributes:
@@ -55,20 +58,7 @@ class Vocabulary:
     final: np.ndarray
 
 
-class Encoder(Protocol):
-    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces: ...
-
-    def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:
-        """Final ids, given how many training documents hold each provisional id."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of provisional ids; every id in `Pieces` is below it."""
-        ...
-
-
-def load(backbone: settings.Backbone, tokenizer: Path | None) -> Encoder:
+def load(backbone: settings.Backbone, tokenizer: Path | None) -> WordEncoder | SubwordEncoder:
     """The encoder that a backbone's settings ask for.
 
     Raises:
@@ -80,12 +70,8 @@ def load(backbone: settings.Backbone, tokenizer: Path | None) -> Encoder:
         from tokenizers import Tokenizer
 
         if tokenizer is None:
-            raise InputError(
-                "tokenizer",
-                expected="the folder of the trained tokenizer",
-                got="none",
-                fix="Run train_tokenizer first.",
-            )
+            expected = "the folder of the trained tokenizer"
+            raise InputError("tokenizer", expected=expected, got="none", fix="Run train_tokenizer first.")
         return SubwordEncoder(Tokenizer.from_file(str(require_file(Path(tokenizer) / "tokenizer.json"))))
     return SubwordEncoder(_pretrained(backbone, tokenizer))
 
@@ -109,11 +95,9 @@ def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
         raise InputError(path, expected="a tokenizer that transformers can load", got=got, fix=fix) from error
     if not tokenizer.is_fast:
         raise InputError(
-            path,
-            expected="a fast tokenizer (it gives character spans)",
-            got=type(tokenizer).__name__,
+            path, expected="a fast tokenizer (it gives character spans)", got=type(tokenizer).__name__,
             fix="Convert it: save the folder again with a tokenizer.json.",
-        )
+        )  # fmt: skip
     return tokenizer.backend_tokenizer
 
 
@@ -126,7 +110,7 @@ def unreadable(path: str | Path, error: Exception) -> str:
 
 
 class WordEncoder:
-    """Lower-cased words of the training split; words that it does not hold are dropped elsewhere."""
+    """Numbers the lower-cased words of the training split. Other words of val and test are dropped."""
 
     def __init__(self, backbone: settings.Words) -> None:
         self._backbone = backbone
@@ -134,6 +118,7 @@ class WordEncoder:
 
     @property
     def size(self) -> int:
+        """Number of provisional ids; every id in `Pieces` is below it."""
         return len(self._ids) + 1
 
     def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:
@@ -141,21 +126,24 @@ class WordEncoder:
         ids: list[int] = []
         starts: list[int] = []
         ends: list[int] = []
-        lengths = np.zeros(len(texts), dtype=np.int64)
-        known, before = self._ids, 0
-        for i, text in enumerate(texts):
+        edges = [0]  # tokens up to the end of each document
+        known = self._ids
+        for text in texts:
             for match in WORD.finditer(text):
                 word = match[0].lower()
                 ids.append(known.setdefault(word, len(known) + 1) if training else known.get(word, 0))
                 starts.append(match.start())
                 ends.append(match.end())
-            lengths[i] = len(ids) - before
-            before = len(ids)
+            edges.append(len(ids))
         numbers, first, last = (np.array(values, dtype=np.int32) for values in (ids, starts, ends))
-        return Pieces(numbers, first, last, lengths)
+        return Pieces(numbers, first, last, np.diff(np.array(edges, dtype=np.int64)))
 
     def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:
-        """Ids in alphabetical order of the words that are frequent enough."""
+        """Final ids, in alphabetical order of the words that are frequent enough.
+
+        Args:
+            documents_of: training documents that hold each provisional id, int64[size].
+        """
         kept = [word for word, one in self._ids.items() if documents_of[one] >= self._backbone.min_documents]
         if self._backbone.vocabulary is not None:
             kept = sorted(kept, key=lambda word: (-int(documents_of[self._ids[word]]), word))
@@ -174,13 +162,9 @@ class SubwordEncoder:
         tokenizer.no_truncation()
         self._tokenizer = tokenizer
         ids = tokenizer.get_vocab(with_added_tokens=True).values()
-        self._size = max(ids, default=-1) + 1
+        self.size = max(ids, default=-1) + 1
 
-    @property
-    def size(self) -> int:
-        return self._size
-
-    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:  # noqa: ARG002 (of the protocol)
+    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:  # noqa: ARG002 (as of words)
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         ids = [np.array(one.ids, dtype=np.int32) for one in encodings]
         spans = [
@@ -191,25 +175,25 @@ class SubwordEncoder:
         lengths = np.array([len(one) for one in ids], dtype=np.int64)
         return Pieces(np.concatenate(ids) if ids else np.zeros(0, np.int32), both[:, 0], both[:, 1], lengths)
 
-    def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:  # noqa: ARG002 (of the protocol)
+    def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:  # noqa: ARG002 (as of words)
         """All ids of the tokenizer; the special ones (also the unknown token) are never stored."""
         added = self._tokenizer.get_added_tokens_decoder()
         unknown = getattr(self._tokenizer.model, "unk_token", None)
-        special = [bool(i in added and added[i].special) for i in range(self._size)]
+        special = [bool(i in added and added[i].special) for i in range(self.size)]
         if unknown is not None and (one := self._tokenizer.token_to_id(unknown)) is not None:
             special[one] = True
-        decoded = self._tokenizer.decode_batch([[i] for i in range(self._size)], skip_special_tokens=False)
+        decoded = self._tokenizer.decode_batch([[i] for i in range(self.size)], skip_special_tokens=False)
         tokens = [
             text if text and "\ufffd" not in text else self._tokenizer.id_to_token(i) or ""
             for i, text in enumerate(decoded)
         ]
-        final = np.arange(self._size, dtype=np.int32)
+        final = np.arange(self.size, dtype=np.int32)
         final[np.array(special, dtype=bool)] = -1
         return Vocabulary(tokens, special, final)
 
 
 def _trimmed(text: str, spans: np.ndarray) -> np.ndarray:
-    """Spans without the white space at a token's start (byte-level tokens hold the space before a word)."""
+    """Spans (n, 2) without the white space at a token's start: byte-level tokens hold the space before a word."""
     if not len(spans) or not text:
         return spans
     characters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import logging
+import shutil
 import tarfile
 import urllib.error
 import urllib.request
@@ -21,7 +22,7 @@ from plant.ground.files import atomic_path, write_json
 from plant.ground.settings import Download
 
 BLOCK = 1 << 20
-"""Bytes read at once: no file is ever held in memory."""
+"""Bytes copied at once: no file is ever held in memory."""
 WAIT = 60
 """Seconds without an answer after which a server counts as out of reach."""
 
@@ -29,10 +30,10 @@ WAIT = 60
 def fetch(download: Download, target: Path) -> None:
     """Bring a public file (or unpacked archive) to `target`, and note beside it where it came from and when.
 
-    What is already there is left alone, whatever it is: nothing is fetched twice. A file is written in one step,
-    after its checksum was found right; an archive's folder likewise, after all of it was unpacked. The note is
-    `<target>.source.json`: url, sha256 of what came, its size, the date, the licence. Where the config has no checksum,
-    a warning names the one that came.
+    What is already there is left alone: nothing is fetched twice. A file appears in one step after its checksum is
+    found right, and the folder of an archive after all of it is unpacked. The note is `<target>.source.json`: url,
+    sha256 of what came, its size, the date, the licence. If the config has no checksum, a warning names the one that
+    came.
 
     Args:
         download: an entry of the config's `downloads`.
@@ -50,15 +51,14 @@ def fetch(download: Download, target: Path) -> None:
         return
     log.info("fetching %s (licence: %s)", download.url, download.licence or "see its source")
     with atomic_path(target) as partial:
-        if download.unpack:
-            archive = partial.with_suffix(".archive.partial")
-            try:
-                size, sha256 = _transfer(download, archive, target)
-                _unpack(archive, partial, download)
-            finally:
-                archive.unlink(missing_ok=True)
-        else:
-            size, sha256 = _transfer(download, partial, target)
+        came = partial.with_suffix(".archive.partial") if download.unpack else partial
+        try:
+            size, sha256 = _transfer(download, came, target)
+            if download.unpack:
+                _unpack(came, partial, download)
+        finally:
+            if download.unpack:
+                came.unlink(missing_ok=True)
     if download.sha256 is None:
         log.warning(
             "%s: unchecked. Record what came in the config, under `downloads`: sha256: %s", download.url, sha256
@@ -69,31 +69,27 @@ def fetch(download: Download, target: Path) -> None:
 
 
 def _transfer(download: Download, partial: Path, target: Path) -> tuple[int, str]:
-    """Stream the url into a file; its size in bytes and SHA-256."""
-    state, size = hashlib.sha256(), 0
+    """Stream the url into a file. Returns its size in bytes and its SHA-256."""
     try:
         request = urllib.request.Request(download.url, headers={"User-Agent": "plant-xmtc"})
         with urllib.request.urlopen(request, timeout=WAIT) as answer, partial.open("wb") as file:
             promised = answer.headers.get("Content-Length")
             page = answer.headers.get_content_type() == "text/html"
-            for block in iter(lambda: answer.read(BLOCK), b""):
-                file.write(block)
-                state.update(block)
-                size += len(block)
+            shutil.copyfileobj(answer, file, BLOCK)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise InputError(download.url, expected="a file", got=_reason(error), fix=_by_hand(download, target)) from None
+    size = partial.stat().st_size
     if promised is not None and size != int(promised):
-        raise InputError(
-            download.url, expected=f"{promised} bytes", got=f"{size}: the transfer was cut", fix="Run it again."
-        )
-    sha256 = state.hexdigest()
+        got = f"{size}: the transfer was cut"
+        raise InputError(download.url, expected=f"{promised} bytes", got=got, fix="Run it again.")
+    with partial.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if download.sha256 is not None and sha256 != download.sha256:
         raise InputError(
-            download.url,
-            expected=f"a file with the SHA-256 {download.sha256}",
+            download.url, expected=f"a file with the SHA-256 {download.sha256}",
             got=f"one with {sha256} ({size} bytes)",
             fix=f"The file has changed at its home, or the transfer was damaged. {_by_hand(download, target)}",
-        )
+        )  # fmt: skip
     if page and not target.name.endswith((".html", ".htm")):
         raise InputError(download.url, expected="a file", got="a web page in its place", fix=_by_hand(download, target))
     return size, sha256
@@ -120,19 +116,16 @@ def _unpack(archive: Path, folder: Path, download: Download) -> None:
             path = folder.joinpath(*PurePosixPath(name).parts)
             path.parent.mkdir(parents=True, exist_ok=True)
             with stream, path.open("wb") as file:
-                for block in iter(lambda stream=stream: stream.read(BLOCK), b""):  # type: ignore[misc]
-                    file.write(block)
+                shutil.copyfileobj(stream, file, BLOCK)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError, RuntimeError) as error:
         raise InputError(
-            download.url,
-            expected="a zip or tar archive",
-            got=f"a damaged or other file ({type(error).__name__})",
+            download.url, expected="a zip or tar archive", got=f"a damaged or other file ({type(error).__name__})",
             fix="Run it again; leave `unpack` out where the file is no archive.",
-        ) from error
+        ) from error  # fmt: skip
 
 
 def _members(archive: Path, download: Download) -> Iterator[tuple[str, IO[bytes]]]:
-    """(name, content) of every file of an archive; all names are checked before the first is given."""
+    """(name, content) of every file of an archive. All names are checked before the first file is given."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
             files = [member for member in packed.infolist() if not member.is_dir()]
@@ -159,8 +152,7 @@ def _check_names(names: list[str], others: list[str], download: Download) -> Non
     bad += [name for name in names if "\\" in name or ":" in PurePosixPath(name).parts[0]]
     if bad or others:
         raise InputError(
-            download.url,
-            expected="an archive of files that stay in its folder",
+            download.url, expected="an archive of files that stay in its folder",
             got=f"{'members that lead out of it' if bad else 'links or devices'}: {', '.join((bad or others)[:5])}",
             fix="Do not use it: it is not what its source published.",
-        )
+        )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from plant.corpus.codes import check_label_list
-from plant.corpus.sources.lines import read_list
+from plant.corpus.tables import read_list
 from plant.ground.errors import InputError
 from plant.ground.settings import LabelSpace
 
@@ -78,12 +78,9 @@ def _wanted(path: Path, present: pl.Series, counts: Counter[str]) -> list[str]:
     absent = wanted.difference(present)
     counts["labels_asked_for_but_absent"] = len(absent)
     if len(absent) == len(wanted):
-        raise InputError(
-            str(path),
-            expected="labels of this corpus, one a line",
-            got=f"{len(wanted)} labels, none of which occurs",
-            fix="Check their spelling (dots, case).",
-        )
+        got = f"{len(wanted)} labels, none of which occurs"
+        fix = "Check their spelling (dots, case)."
+        raise InputError(str(path), expected="labels of this corpus, one a line", got=got, fix=fix)
     return sorted(wanted)
 
 

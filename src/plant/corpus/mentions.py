@@ -14,7 +14,7 @@ import polars as pl
 from plant.corpus.documents import some
 from plant.corpus.reader import load_labels
 from plant.corpus.sources import codiesp
-from plant.corpus.sources.table import text_columns
+from plant.corpus.tables import text_columns
 from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import is_private, require_file, write_with
@@ -39,10 +39,10 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
     """
     match dataset:
         case settings.CodiEsp() if dataset.has_mentions:
-            where, found = str(dataset.path), codiesp.read_mentions(dataset, Path(str(dataset.path)))
+            where, marked = dataset.path, codiesp.read_mentions(dataset, Path(dataset.path))
         case settings.Table(mentions=str(path)):
             table = text_columns(Path(path), ("document", "label", "mention"))
-            where, found = path, table.rename({"document": "document_id"}).filter(pl.col("mention") != "")
+            where, marked = path, table.rename({"document": "document_id"}).filter(pl.col("mention") != "")
         case _:
             raise InputError(
                 "mentions", expected="a dataset with mentions (CodiEsp in Spanish; a table with `mentions`)",
@@ -54,9 +54,9 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
     names = pl.Series(labels.names, dtype=pl.String)
     rows = np.repeat(np.arange(len(train)), np.diff(indptr))
     pairs = pl.DataFrame({"document_id": train["document_id"].gather(rows), "label": names.gather(indices)})
-    kept = pairs.join(found, on=["document_id", "label"], how="inner", maintain_order="left_right")
+    kept = pairs.join(marked, on=["document_id", "label"], how="inner", maintain_order="left_right")
     if not len(kept):
-        ids = found["document_id"].unique(maintain_order=True).to_list()
+        ids = marked["document_id"].unique(maintain_order=True).to_list()
         raise InputError(
             where, expected="mentions of labels of training documents", got=f"those of {some(ids) if ids else 'none'}",
             fix="Write documents and labels as in the corpus.",

@@ -1,4 +1,4 @@
-"""Reads the arrays of a corpus. NumPy only: the training rooms and relevance use these."""
+"""Reads the files of a corpus into NumPy arrays, for relevance and for the rooms that train."""
 
 from __future__ import annotations
 
@@ -43,34 +43,26 @@ class Labels:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Label names; the position of a name is its label id."""
-        import pyarrow.parquet
-
-        return tuple(pyarrow.parquet.read_table(self.folder / "labels.parquet", columns=["label"])["label"].to_pylist())
+        return _column(self.folder / "labels.parquet", "label")
 
     @cached_property
     def descriptions(self) -> tuple[str | None, ...]:
         """Label descriptions by label id; None where the source has none."""
-        import pyarrow.parquet
-
-        table = pyarrow.parquet.read_table(self.folder / "labels.parquet", columns=["description"])
-        return tuple(table["description"].to_pylist())
+        return _column(self.folder / "labels.parquet", "description")
 
     def document_ids(self, split: str) -> tuple[str, ...]:
         """Ids of the documents of a split, in order."""
-        import pyarrow.parquet
-
-        table = pyarrow.parquet.read_table(self.folder / f"{split}.parquet", columns=["document_id"])
-        return tuple(table["document_id"].to_pylist())
+        return _column(self.folder / f"{split}.parquet", "document_id")
 
     def texts(self, split: str) -> tuple[str, ...]:
         """Texts of the documents of a split, in order. Clinical text: never log or show it."""
-        import pyarrow.parquet
-
-        return tuple(pyarrow.parquet.read_table(self.folder / f"{split}.parquet", columns=["text"])["text"].to_pylist())
+        return _column(self.folder / f"{split}.parquet", "text")
 
     def rows(self, split: str) -> slice:
         """The documents of a split as a slice of all documents."""
-        return split_rows(self.split_sizes, split)
+        edges = np.concatenate([[0], np.cumsum(self.split_sizes)])
+        position = SPLITS.index(split)
+        return slice(int(edges[position]), int(edges[position + 1]))
 
     def row(self, document: int) -> np.ndarray:
         """Label ids of one document."""
@@ -105,19 +97,12 @@ class Tokens:
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
         """Readable token by token id."""
-        import pyarrow.parquet
-
-        return tuple(
-            pyarrow.parquet.read_table(self.folder / "vocabulary.parquet", columns=["token"])["token"].to_pylist()
-        )
+        return _column(self.folder / "vocabulary.parquet", "token")
 
     @cached_property
     def special(self) -> np.ndarray:
         """bool[V]: which token ids are special."""
-        import pyarrow.parquet
-
-        table = pyarrow.parquet.read_table(self.folder / "vocabulary.parquet", columns=["special"])
-        return table["special"].to_numpy()
+        return np.array(_column(self.folder / "vocabulary.parquet", "special"), dtype=bool)
 
     @property
     def vocabulary_size(self) -> int:
@@ -135,20 +120,15 @@ class Tokens:
         return _part(self.offsets, self.input_ids, rows)
 
 
+def _column(path: Path, name: str) -> tuple:
+    import pyarrow.parquet
+
+    return tuple(pyarrow.parquet.read_table(path, columns=[name])[name].to_pylist())
+
+
 def _part(indptr: np.ndarray, values: np.ndarray, rows: slice) -> tuple[np.ndarray, np.ndarray]:
     edges = indptr[rows.start : rows.stop + 1]
     return edges - edges[0], values[edges[0] : edges[-1]]
-
-
-def split_rows(split_sizes: np.ndarray, split: str) -> slice:
-    """The documents of a split as a slice of all documents.
-
-    >>> split_rows(np.array([5, 2, 3]), "val")
-    slice(5, 7, None)
-    """
-    edges = np.concatenate([[0], np.cumsum(split_sizes)])
-    position = SPLITS.index(split)
-    return slice(int(edges[position]), int(edges[position + 1]))
 
 
 def load_labels(corpus: Path) -> Labels:
@@ -175,9 +155,7 @@ def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     arrays = read_arrays(path)
     if missing := [name for name in names if name not in arrays]:
         raise InputError(
-            str(path),
-            expected=f"the arrays {', '.join(names)}",
-            got=f"no {', '.join(missing)}",
+            str(path), expected=f"the arrays {', '.join(names)}", got=f"no {', '.join(missing)}",
             fix="Delete it and run again: the rule that makes it will write it anew.",
-        )
+        )  # fmt: skip
     return {name: arrays[name] for name in names}

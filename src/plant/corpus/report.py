@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,14 +16,6 @@ from plant.ground.settings.corpus import Expected
 
 CEILINGS = (1, 3, 5, 8, 15)
 """k of the precisions of which the ceiling is stated."""
-
-
-@dataclass(frozen=True)
-class Names:
-    """Names of the published split and label space; None where there is none."""
-
-    split: str | None
-    label_space: str | None
 
 
 def label_names(frame: pl.DataFrame) -> pl.Series:
@@ -62,6 +53,7 @@ def label_table(labels: pl.Series, counts: np.ndarray, descriptions: Mapping[str
 def statistics(frame: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
     """Aggregates of the corpus: nothing that belongs to one document."""
     train, val, test = counts
+    best = ceilings(frame.filter(pl.col("split") == "test"))
     return {
         "labels": int(counts.shape[1]),
         "all": _part(frame, counts.sum(axis=0)),
@@ -71,7 +63,7 @@ def statistics(frame: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
         "assignments_in_test_absent_from_train": int(test[train == 0].sum()),
         "labels_in_train_below_10_documents": int(((train > 0) & (train < 10)).sum()),
         "test_texts_that_are_in_train": _shared_texts(frame),
-        "ceilings": {f"p@{k}": value for k, value in ceilings(frame.filter(pl.col("split") == "test")).items()},
+        "ceilings": {f"p@{k}": value for k, value in best.items()},
     }
 
 
@@ -86,12 +78,13 @@ def ceilings(test: pl.DataFrame) -> dict[int, float]:
     return {k: float((np.minimum(lengths, k) / k).mean()) if len(lengths) else 0.0 for k in CEILINGS}
 
 
-def identity(frame: pl.DataFrame, labels: pl.Series, names: Names) -> dict[str, Any]:
+def identity(frame: pl.DataFrame, labels: pl.Series, names: tuple[str | None, str | None]) -> dict[str, Any]:
     """Names and digests of the split (before the training split is cut) and of the label space."""
     documents = (f"{split} {one}" for split, one in frame.select("split", "document_id").iter_rows())
+    split, label_space = names
     return {
-        "split": {"name": names.split, "digest": digest(documents)},
-        "label_space": {"name": names.label_space, "digest": digest(labels)},
+        "split": {"name": split, "digest": digest(documents)},
+        "label_space": {"name": label_space, "digest": digest(labels)},
     }
 
 
@@ -113,21 +106,17 @@ def _part(part: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
         "groups": part["group_id"].n_unique(),
         "labels_present": int((counts > 0).sum()),
         "assignments": int(counts.sum()),
-        "labels_per_document": _summary(part["labels"].list.len()),
-        "words_per_document": _summary(words),
+        "labels_per_document": summary(part["labels"].list.len().to_numpy()),
+        "words_per_document": summary(words.to_numpy()),
         "documents_per_label": round(float(counts.mean()), 3),  # over the label space, as in the paper's Table 8
     }
 
 
-def _summary(values: pl.Series) -> dict[str, float]:
-    quartiles = np.percentile(values.to_numpy(), [25, 50, 75])
-    return {
-        "mean": round(float(values.mean()), 3),  # type: ignore[arg-type]
-        "quartile_1": float(quartiles[0]),
-        "median": float(quartiles[1]),
-        "quartile_3": float(quartiles[2]),
-        "max": float(values.max()),  # type: ignore[arg-type]
-    }
+def summary(values: np.ndarray) -> dict[str, float]:
+    """Mean, quartiles and largest of one number a document."""
+    quartile_1, median, quartile_3 = np.percentile(values, [25, 50, 75]).tolist()
+    mean, largest = round(float(values.mean()), 3), float(values.max())
+    return {"mean": mean, "quartile_1": quartile_1, "median": median, "quartile_3": quartile_3, "max": largest}
 
 
 def _shared_texts(frame: pl.DataFrame) -> int:

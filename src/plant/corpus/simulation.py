@@ -1,4 +1,4 @@
-"""Draws a corpus in the shape of MIMIC-III; `plant.corpus.synthetic` writes it in every published raw form.
+"""Draws a corpus in the shape of MIMIC-III; `plant.corpus.synthetic` writes it in published raw forms.
 
 Nothing clinical: words are invented syllables, codes are drawn from the patterns of ICD-9. Every code has its own
 indicator terms, so this corpus FAVOURS relevance by presence; a result on it is no evidence for a method.
@@ -196,20 +196,14 @@ class _Writer:
             if absent:
                 mentions.append(f"{NEGATION} {self._term(absent[int(self.random.integers(len(absent)))])}")
         length = max(10, round(self.generate.words_per_note * float(self.random.lognormal(-0.08, 0.4))))
-        report_mentions, notes = list(mentions), [self._other(patient, admission)]
-        addendum: list[Note] = []
+        notes, addendum = [self._other(patient, admission)], []
         if self.random.random() < ADDENDUM_RATE:
-            late = [report_mentions.pop()] if len(report_mentions) > 1 else []
-            addendum.append(self._summary(patient, admission, "Addendum", max(5, length // 6), late))
-        notes += [self._summary(patient, admission, "Report", length, report_mentions), *addendum]
+            late = [mentions.pop()] if len(mentions) > 1 else []
+            addendum = [Note(patient, admission, SUMMARY, "Addendum", self._text(max(5, length // 6), late))]
+        notes += [Note(patient, admission, SUMMARY, "Report", self._text(length, mentions)), *addendum]
         if self.random.random() < 0.02:
-            notes.append(self._summary(patient, None, "Report", 20, []))
+            notes.append(Note(patient, None, SUMMARY, "Report", self._text(20, [])))
         return notes
-
-    def _summary(
-        self, patient: int, admission: int | None, description: str, length: int, mentions: Sequence[str]
-    ) -> Note:
-        return Note(patient, admission, SUMMARY, description, self._text(length, mentions))
 
     def _term(self, code: str) -> str:
         return self.terms[code][int(self.random.choice(3, p=SYNONYMS))]

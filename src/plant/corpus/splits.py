@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.documents import SPLITS, some
-from plant.corpus.sources.lines import read_list
 from plant.corpus.stratification import stratify
+from plant.corpus.tables import read_list, text_columns
 from plant.ground.errors import InputError, nearest
-from plant.ground.files import require_file
 from plant.ground.settings import Split
 
 NAMES = {"dev": "val", "valid": "val", "validation": "val", "trn": "train", "training": "train", "tst": "test"}
@@ -38,19 +37,28 @@ def published(split: Split) -> dict[str, str] | None:
     Raises:
         InputError: a file is missing, an id is listed twice (so also: in two splits), a column is missing.
     """
+    if split.ids is None and split.table is None:
+        return None
     if split.ids is not None:
         pairs = [(one, str(name)) for name, path in split.ids.items() for one in _read_ids(Path(path))]
-        where = ", ".join(split.ids.values())
-    elif split.table is not None:
-        pairs, where = _read_table(Path(split.table)), split.table
     else:
-        return None
-    again = [one for one, times in Counter(one for one, _ in pairs).items() if times > 1]
+        table = text_columns(Path(_where(split)), ("_id", "split"))
+        pairs = [(one, canonical_name(name, where=_where(split))) for one, name in table.iter_rows()]
+    again = [one for one, times in Counter(_bare(one) for one, _ in pairs).items() if times > 1]
     if again:
-        raise InputError(
-            where, expected="every id once, in one split", got=f"ids listed again: {some(again)}", fix="Remove them."
-        )
-    return dict(pairs)
+        got = f"ids listed again: {some(again)}"
+        raise InputError(_where(split), expected="every id once, in one split", got=got, fix="Remove them.")
+    return {_bare(one): name for one, name in pairs}
+
+
+def _where(split: Split) -> str:
+    """The files of the published lists."""
+    return split.table or ", ".join((split.ids or {}).values())
+
+
+def _bare(one: str) -> str:
+    """An id without the `.0` that a data frame with missing values leaves."""
+    return one.removesuffix(".0")
 
 
 def _read_ids(path: Path) -> list[str]:
@@ -59,30 +67,7 @@ def _read_ids(path: Path) -> list[str]:
     if not lines or several:  # a file of texts must not come to be quoted as ids
         got = f"several words in {several} of {len(lines)} lines" if lines else "an empty file"
         raise InputError(str(path), expected="one document id a line", got=got, fix="Check the path.")
-    return [line.strip('"').removesuffix(".0") for line in lines]
-
-
-def _read_table(path: Path) -> list[tuple[str, str]]:
-    read = pl.read_parquet if path.suffix == ".parquet" else pl.read_ipc
-    try:
-        frame = read(require_file(path))
-    except (pl.exceptions.ComputeError, OSError) as error:
-        raise InputError(
-            str(path),
-            expected="a feather or parquet file",
-            got=f"an unreadable one ({type(error).__name__})",
-            fix="Download it again.",
-        ) from error
-    missing = [column for column in ("_id", "split") if column not in frame.columns]
-    if missing:
-        raise InputError(
-            str(path),
-            expected="the columns _id and split",
-            got=f"{len(frame.columns)} columns, without {' and '.join(missing)}",
-            fix=f"Add or rename: {', '.join(missing)}.",
-        )
-    ids = frame["_id"].cast(pl.String).str.strip_suffix(".0").to_list()
-    return [(one, canonical_name(name, where=str(path))) for one, name in zip(ids, frame["split"], strict=True)]
+    return [line.strip('"') for line in lines]
 
 
 def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) -> pl.DataFrame:
@@ -108,27 +93,20 @@ def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) ->
     elif frame["split"].null_count() == len(frame):
         frame = frame.with_columns(split=pl.lit("train"))
     if "train" not in frame["split"]:
-        raise InputError(
-            "split",
-            expected="a training split",
-            got=f"only {', '.join(frame['split'].drop_nulls().unique())}",
-            fix="Name training documents.",
-        )
+        got = f"only {', '.join(frame['split'].drop_nulls().unique())}"
+        raise InputError("split", expected="a training split", got=got, fix="Name training documents.")
     frame = _hold_out(frame, split)
     check_groups(frame)
     return frame
 
 
 def _check_known(lists: dict[str, str], ids: pl.Series, dropped: Sequence[str], split: Split) -> None:
-    unknown = sorted(set(lists).difference(ids).difference(dropped))
-    if unknown:
-        where = split.table or ", ".join((split.ids or {}).values())
+    if unknown := sorted(set(lists).difference(ids).difference(dropped)):
         raise InputError(
-            where,
-            expected="ids of documents that the source holds",
+            _where(split), expected="ids of documents that the source holds",
             got=f"{len(unknown)} unknown of {len(lists)} ids: {some(unknown)}",
             fix="Check that lists and source belong together (benchmark, version, type of id).",
-        )
+        )  # fmt: skip
 
 
 def _hold_out(frame: pl.DataFrame, split: Split) -> pl.DataFrame:
@@ -141,12 +119,8 @@ def _hold_out(frame: pl.DataFrame, split: Split) -> pl.DataFrame:
     rows = frame.with_row_index("row").filter(pl.col("split") == "train")
     shares = np.array([fractions[name] for name in targets])
     if not shares.sum():
-        raise InputError(
-            "split",
-            expected=f"fractions for {', '.join(targets)}",
-            got="all of them 0",
-            fix="Give the missing splits a fraction, or a file.",
-        )
+        fix = "Give the missing splits a fraction, or a file."
+        raise InputError("split", expected=f"fractions for {', '.join(targets)}", got="all of them 0", fix=fix)
     dealt = stratify(rows["group_id"], rows["labels"], shares=shares / shares.sum(), seed=split.seed)
     column = np.array(frame["split"].to_list(), dtype=object)
     column[rows["row"].to_numpy()] = np.array(targets, dtype=object)[dealt]
@@ -159,8 +133,7 @@ def check_groups(frame: pl.DataFrame) -> None:
     torn = spread.filter(pl.col("split") > 1)["group_id"].sort()
     if len(torn):
         raise InputError(
-            "split",
-            expected="all documents of a group (a patient) in one split",
+            "split", expected="all documents of a group (a patient) in one split",
             got=f"{len(torn)} group(s) in more than one: {some(torn)}",
             fix="Correct the lists, or let the pipeline split by group (no `ids`, no `table`).",
-        )
+        )  # fmt: skip

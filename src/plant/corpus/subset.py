@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.corpus import build, label_space, report
+from plant.corpus import build, label_space
 from plant.corpus.documents import SPLITS, Documents, canonical
 from plant.ground import identity, settings
 from plant.ground.files import is_private, require_file
@@ -37,22 +37,23 @@ def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:
     counts: Counter[str] = Counter()
     documents = _read(Path(whole))
     before = pl.read_parquet(require_file(Path(whole) / "labels.parquet"), columns=["label"])["label"]
-    names = identity.read_names(Path(whole))
+    split_name, space_name = identity.read_names(Path(whole))
     frame = documents.frame.with_columns(
         label_space.restrict(documents.frame["labels"], dataset.labels, counts).alias("labels")
     )
     documents = build.split_documents(
         replace(documents, frame=frame), dataset, counts, keep_test=dataset.unlabelled == "keep_test"
     )
-    listed, restricted = _is_listed(dataset.split), _is_restricted(dataset.labels)
+    listed = dataset.split.ids is not None or dataset.split.table is not None
+    restricted = dataset.labels != settings.LabelSpace(name=dataset.labels.name)
     build.write(
         documents,
         dataset,
         counts,
         Path(out),
-        names=report.Names(
-            dataset.split.name or (None if listed else names[0]),
-            dataset.labels.name or (None if restricted else names[1]),
+        names=(
+            dataset.split.name or (None if listed else split_name),
+            dataset.labels.name or (None if restricted else space_name),
         ),
         private=dataset.credentialed or is_private(Path(whole) / "train.parquet"),
         labels=None if listed or restricted else before,
@@ -65,11 +66,3 @@ def _read(whole: Path) -> Documents:
     ]
     table = pl.read_parquet(require_file(whole / "labels.parquet"), columns=["label", "description"]).drop_nulls()
     return Documents(canonical(pl.concat(parts)), dict(table.iter_rows()))
-
-
-def _is_listed(split: settings.Split) -> bool:
-    return split.ids is not None or split.table is not None
-
-
-def _is_restricted(space: settings.LabelSpace) -> bool:
-    return space != settings.LabelSpace(name=space.name)

@@ -11,7 +11,8 @@ import polars as pl
 
 from plant.corpus import encoders
 from plant.corpus.documents import SPLITS
-from plant.corpus.encoders import Encoder, Pieces, Vocabulary
+from plant.corpus.encoders import Pieces, SubwordEncoder, Vocabulary, WordEncoder
+from plant.corpus.report import summary
 from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, is_private, require_file, write_arrays, write_json
@@ -38,12 +39,8 @@ def train_tokenizer(train_parquet: Path, *, vocabulary: int, out: Path) -> None:
         InputError: the file is missing, or the vocabulary is smaller than the bytes need.
     """
     if vocabulary < SMALLEST_VOCABULARY:
-        raise InputError(
-            "vocabulary",
-            expected=f"at least {SMALLEST_VOCABULARY}",
-            got=str(vocabulary),
-            fix="Raise it in the backbone's config.",
-        )
+        expected, fix = f"at least {SMALLEST_VOCABULARY}", "Raise it in the backbone's config."
+        raise InputError("vocabulary", expected=expected, got=str(vocabulary), fix=fix)
     texts = pl.read_parquet(require_file(train_parquet), columns=["text"])["text"]
     tokenizer = _byte_level_bpe(texts, vocabulary)
     with owner_only(is_private(train_parquet)):
@@ -98,20 +95,23 @@ def tokenize_corpus(corpus: Path, backbone: settings.Backbone, *, tokenizer: Pat
     """
     files = {name: require_file(Path(corpus) / f"{name}.parquet") for name in SPLITS}
     encoder = encoders.load(backbone, tokenizer)
-    parts = {name: list(_encode(encoder, files[name], name)) for name in SPLITS}
-    full = np.concatenate([piece.lengths for name in SPLITS for piece in parts[name]])
-    cut = {name: _join([_cut(piece, backbone.max_tokens) for piece in parts.pop(name)]) for name in SPLITS}
-    vocabulary = encoder.vocabulary(_document_counts(cut["train"], encoder.size))
-    pieces = _final(_join([cut.pop(name) for name in SPLITS]), vocabulary)
+    full, cut = [], []  # tokens of each document before the cut; the splits after it
+    for name in SPLITS:
+        parts = list(_encode(encoder, files[name], name))
+        full += [piece.lengths for piece in parts]
+        cut.append(_join([_cut(piece, backbone.max_tokens) for piece in parts]))
+    vocabulary = encoder.vocabulary(_document_counts(cut[0], encoder.size))  # by the training split alone
+    pieces = _final(_join(cut), vocabulary.final)
     offsets = np.concatenate([[0], np.cumsum(pieces.lengths)]).astype(np.int64)
     with staged(out, private=is_private(files["train"])) as folder:
         arrays = {"input_ids": pieces.ids, "offsets": offsets, "starts": pieces.starts, "ends": pieces.ends}
         write_arrays(folder / "tokens.safetensors", arrays)
-        _table(vocabulary).write_parquet(folder / "vocabulary.parquet")
-        write_json(folder / "statistics.json", _statistics(full, pieces.lengths, vocabulary, backbone.max_tokens))
+        _vocabulary_table(vocabulary).write_parquet(folder / "vocabulary.parquet")
+        statistics = _statistics(np.concatenate(full), pieces.lengths, backbone.max_tokens)
+        write_json(folder / "statistics.json", statistics | {"vocabulary": len(vocabulary.tokens)})
 
 
-def _encode(encoder: Encoder, file: Path, split: str) -> Iterator[Pieces]:
+def _encode(encoder: WordEncoder | SubwordEncoder, file: Path, split: str) -> Iterator[Pieces]:
     texts = pl.read_parquet(file, columns=["text"])["text"]
     for start in range(0, len(texts), BATCH):
         yield encoder.encode(texts[start : start + BATCH].to_list(), training=split == "train")
@@ -127,9 +127,7 @@ def _cut(pieces: Pieces, most: int) -> Pieces:
 
 
 def _join(parts: list[Pieces]) -> Pieces:
-    return Pieces(
-        *(np.concatenate([getattr(one, name) for one in parts]) for name in ("ids", "starts", "ends", "lengths"))
-    )
+    return Pieces(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _document_counts(pieces: Pieces, size: int) -> np.ndarray:
@@ -140,29 +138,30 @@ def _document_counts(pieces: Pieces, size: int) -> np.ndarray:
     return np.bincount(pairs % size, minlength=size)
 
 
-def _final(pieces: Pieces, vocabulary: Vocabulary) -> Pieces:
-    """Final ids; tokens that are never stored are taken out."""
-    ids = vocabulary.final[pieces.ids]
+def _final(pieces: Pieces, final: np.ndarray) -> Pieces:
+    """Pieces with final ids, without the tokens that are never stored."""
+    ids = final[pieces.ids]
     keep = ids >= 0
     before = np.concatenate([[0], np.cumsum(keep)])
     edges = np.concatenate([[0], np.cumsum(pieces.lengths)])
     return Pieces(ids[keep], pieces.starts[keep], pieces.ends[keep], np.diff(before[edges]))
 
 
-def _table(vocabulary: Vocabulary) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "token_id": pl.Series(np.arange(len(vocabulary.tokens), dtype=np.uint32)),
-            "token": pl.Series(vocabulary.tokens, dtype=pl.String),
-            "special": pl.Series(vocabulary.special, dtype=pl.Boolean),
-        }
-    )
+def _vocabulary_table(vocabulary: Vocabulary) -> pl.DataFrame:
+    ids = np.arange(len(vocabulary.tokens), dtype=np.uint32)
+    columns = {"token_id": ids, "token": vocabulary.tokens, "special": vocabulary.special}
+    return pl.DataFrame(columns, schema_overrides={"token": pl.String, "special": pl.Boolean})
 
 
-def _statistics(full: np.ndarray, stored: np.ndarray, vocabulary: Vocabulary, most: int) -> dict[str, Any]:
-    """Aggregates: how long documents are, and what was lost to `max_tokens` or is never stored."""
+def _statistics(full: np.ndarray, stored: np.ndarray, most: int) -> dict[str, Any]:
+    """How long documents are, and how many tokens were cut at `most` or are never stored.
+
+    Args:
+        full: (N,) tokens of each document before the cut.
+        stored: (N,) tokens of each document that are stored.
+        most: `max_tokens` of the backbone.
+    """
     kept = np.minimum(full, most)
-    quartiles = np.percentile(stored, [25, 50, 75])
     return {
         "documents": len(full),
         "documents_cut": int((full > most).sum()),
@@ -170,13 +169,6 @@ def _statistics(full: np.ndarray, stored: np.ndarray, vocabulary: Vocabulary, mo
         "tokens": int(stored.sum()),
         "tokens_lost_by_cutting": int((full - kept).sum()),
         "tokens_unknown_or_special": int((kept - stored).sum()),
-        "tokens_per_document": {
-            "mean": round(float(stored.mean()), 3),
-            "quartile_1": float(quartiles[0]),
-            "median": float(quartiles[1]),
-            "quartile_3": float(quartiles[2]),
-            "max": int(stored.max()),
-        },
-        "vocabulary": len(vocabulary.tokens),
+        "tokens_per_document": summary(stored) | {"max": int(stored.max())},
         "max_tokens": most,
     }

@@ -1,1 +1,59 @@
-"""One module a raw format; each reads its files into `plant.corpus.documents.Documents`."""
+"""One module a raw format. Each reads its files into `plant.corpus.documents.Documents`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plant.corpus.documents import Documents
+from plant.corpus.sources import codiesp, eurlex57k, mimic, table, xmc
+from plant.ground import settings
+from plant.ground.errors import InputError
+
+
+def read(dataset: settings.Dataset, *, raw: Path | None = None) -> Documents:
+    """Read the source that a dataset names.
+
+    Args:
+        dataset: an entry of the config's `datasets`, no subset.
+        raw: folder of the generated raw files, for a dataset with `generate`.
+
+    Raises:
+        InputError: a file is missing, damaged or of another form.
+    """
+    match dataset:
+        case settings.Table():
+            return table.read(dataset)
+        case settings.Subset():
+            raise InputError("build_corpus", expected="a source of its own", got="a subset", fix="Use build_subset.")
+    if dataset.path is None and raw is None:
+        raise InputError(
+            "build_corpus", expected="`raw`, the folder of the generated files", got="none",
+            fix="Run plant.corpus.synthetic.write_raw first.",
+        )  # fmt: skip
+    path = Path(dataset.path or str(raw))
+    match dataset:
+        case settings.Mimic3() | settings.Mimic4():
+            return mimic.read(dataset, path)
+        case settings.CodiEsp():
+            return codiesp.read(dataset, path)
+        case settings.Eurlex57k():
+            return eurlex57k.read(path)
+        case settings.Xmc():
+            return xmc.read(dataset, path)
+
+
+def files_read(dataset: settings.Dataset) -> list[Path]:
+    """The files that a dataset is made from, for its provenance: those of its source and the lists, if they are there.
+
+    Of a MIMIC folder they are the tables that are read, of other sources the folder as a whole. Generated raw files are
+    an input of their own.
+    """
+    named = [Path(path) for path in dataset.lists]
+    match dataset:
+        case settings.Table():
+            named += map(Path, [dataset.path] if dataset.path is not None else (dataset.files or {}).values())
+        case settings.Mimic3(path=str(path)) | settings.Mimic4(path=str(path)):
+            named += mimic.files_read(dataset, Path(path))
+        case settings.CodiEsp(path=str(path)) | settings.Eurlex57k(path=str(path)) | settings.Xmc(path=str(path)):
+            named.append(Path(path))
+    return [path for path in named if path.exists()]

@@ -1,22 +1,15 @@
-"""EURLEX57K (Chalkidis et al., ACL 2019): the folder or tar with train/, dev/ and test/ JSON files."""
+"""EURLEX57K (Chalkidis et al., ACL 2019): the folder or archive with train/, dev/ and test/ JSON files."""
 
 from __future__ import annotations
 
 import json
-import lzma
-import tarfile
-import zlib
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import polars as pl
-
 from plant.corpus.descriptions import SEPARATOR
 from plant.corpus.documents import Documents, canonical
-from plant.corpus.sources.archive import is_litter
+from plant.corpus.sources.archive import read_files
 from plant.ground.errors import InputError
-from plant.ground.files import absence
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 LABELS = "EURLEX57K.json"
@@ -26,53 +19,33 @@ SECTIONS = ("title", "header", "recitals", "main_body", "attachments")
 def read(path: Path) -> Documents:
     """EU laws with their EUROVOC concepts.
 
-    Text: title, header, recitals, main body and attachments, joined by newlines. The authors' loader takes the
-    last four, and by a slip one character a line of the attachments; the title stands in the header too.
-    Labels are concept ids; `EURLEX57K.json`, where it is there, describes them: the label, then its synonyms.
+    Text: title, header, recitals, main body and attachments, joined by newlines. The authors' loader takes the last
+    four, and by a slip one character a line of the attachments; the title stands in the header too. Labels are concept
+    ids. `EURLEX57K.json`, where it is there, describes them: the label, then its synonyms.
 
     Raises:
         InputError: nothing there, a damaged archive, a folder without documents, or a file that is no EURLEX57K.
     """
     rows: list[dict[str, Any]] = []
     descriptions: dict[str, str] = {}
-    for name, content in sorted(_files(path)):
-        parts = PurePosixPath(name).parts
-        if is_litter(name):
-            continue
-        if parts[-1] == LABELS:
-            descriptions = _descriptions(name, content)
-        elif len(parts) > 1 and parts[-2] in FOLDERS:
-            rows.append(_row(name, content, FOLDERS[parts[-2]]))
+    fix = "Check the path, or download the archive again."
+    files = read_files(path, _is_read, expected="the EURLEX57K folder or its .tar, .tar.gz, .tar.xz", fix=fix)
+    for inside, content in sorted(files, key=lambda file: str(file[0])):
+        if inside.name == LABELS:
+            descriptions = _descriptions(str(inside), content)
+        else:
+            rows.append(_row(str(inside), content, FOLDERS[inside.parent.name]))
     missing = [folder for folder, split in FOLDERS.items() if not any(row["split"] == split for row in rows)]
     if missing:
         raise InputError(
-            str(path),
-            expected="JSON files in train/, dev/ and test/",
-            got=f"none in {', '.join(missing)}",
+            str(path), expected="JSON files in train/, dev/ and test/", got=f"none in {', '.join(missing)}",
             fix="Unpack the authors' archive as it is, or name the archive itself.",
-        )
-    return Documents(canonical(pl.DataFrame(rows, schema_overrides={"labels": pl.List(pl.String)})), descriptions)
+        )  # fmt: skip
+    return Documents(canonical(rows), descriptions)
 
 
-def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    if path.is_dir():
-        for file in path.rglob("*.json"):
-            yield file.relative_to(path).as_posix(), file.read_bytes()
-        return
-    try:
-        with tarfile.open(path, "r|*") as archive:
-            for member in archive:
-                content = archive.extractfile(member) if member.name.endswith(".json") else None
-                if content is not None:
-                    yield member.name, content.read()
-    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        got = absence(path) if not path.exists() else f"a damaged or other file ({error})"
-        raise InputError(
-            str(path),
-            expected="the EURLEX57K folder or its .tar, .tar.gz, .tar.xz",
-            got=got,
-            fix="Check the path, or download the archive again.",
-        ) from error
+def _is_read(inside: PurePosixPath) -> bool:
+    return inside.suffix == ".json" and (inside.name == LABELS or inside.parent.name in FOLDERS)
 
 
 def _descriptions(name: str, content: bytes) -> dict[str, str]:
@@ -84,11 +57,9 @@ def _descriptions(name: str, content: bytes) -> dict[str, str]:
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            name,
-            expected="JSON with label and alt_labels of every concept",
-            got=f"another form ({type(error).__name__})",
-            fix="Take the file as published, or leave it out.",
-        ) from None
+            name, expected="JSON with label and alt_labels of every concept",
+            got=f"another form ({type(error).__name__})", fix="Take the file as published, or leave it out.",
+        ) from None  # fmt: skip
 
 
 def _row(name: str, content: bytes, split: str) -> dict[str, Any]:
@@ -108,7 +79,7 @@ def _row(name: str, content: bytes, split: str) -> dict[str, Any]:
 
 
 def _strings(values: Any) -> list[str]:
-    """A list of strings as it is; a string is none, though Python would take it for a list of characters."""
+    """A list of strings as it is. A string alone is refused: Python would take it for a list of characters."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError("expected a list of strings")
     return values

@@ -1,69 +1,181 @@
-"""What the two editions of MIMIC have in common: notes and codes become one document an admission."""
+"""MIMIC-III v1.4 and MIMIC-IV: discharge summaries and ICD codes become one document an admission."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from plant.corpus.codes import CodeKind, check_leading_zeros, with_dots
 from plant.corpus.documents import Documents, canonical, some
+from plant.corpus.sources import raw_csv
 from plant.ground.errors import InputError
+from plant.ground.settings import Mimic3, Mimic4
+
+CODE_TYPES = ("procedures", "diagnoses")
+KINDS: dict[tuple[str, int], CodeKind] = {
+    ("procedures", 9): "icd9_procedure",
+    ("procedures", 10): "icd10_procedure",
+    ("diagnoses", 9): "icd9_diagnosis",
+    ("diagnoses", 10): "icd10_diagnosis",
+}
 
 
-def normal_id(name: str) -> pl.Expr:
-    """An id as text; a data frame with missing values writes 145834 as 145834.0."""
+@dataclass(frozen=True)
+class _Edition:
+    """Where an edition keeps its tables, and what it calls the columns that are read.
+
+    `codes` and `titles` are by code type. Each names the places where a table may be (without ending, in any case).
+    """
+
+    name: str
+    notes: Sequence[str]
+    codes: Mapping[str, Sequence[str]]
+    titles: Mapping[str, Sequence[str]]
+    note_columns: Mapping[str, str]
+    code_columns: Mapping[str, str]
+    title_columns: Mapping[str, str]
+
+
+THREE = _Edition(
+    "MIMIC-III",
+    notes=("NOTEEVENTS",),
+    codes={"procedures": ("PROCEDURES_ICD",), "diagnoses": ("DIAGNOSES_ICD",)},
+    titles={"procedures": ("D_ICD_PROCEDURES",), "diagnoses": ("D_ICD_DIAGNOSES",)},
+    note_columns={"patient": "SUBJECT_ID", "admission": "HADM_ID", "category": "CATEGORY", "text": "TEXT"},
+    code_columns={"admission": "HADM_ID", "code": "ICD9_CODE"},
+    title_columns={"code": "ICD9_CODE", "title": "LONG_TITLE"},
+)
+FOUR = _Edition(
+    "MIMIC-IV",
+    notes=("note/discharge", "discharge"),
+    codes={one: (f"hosp/{one}_icd", f"{one}_icd") for one in CODE_TYPES},
+    titles={one: (f"hosp/d_icd_{one}", f"d_icd_{one}") for one in CODE_TYPES},
+    note_columns={"note": "note_id", "patient": "subject_id", "admission": "hadm_id", "text": "text"},
+    code_columns={"admission": "hadm_id", "code": "icd_code", "version": "icd_version"},
+    title_columns={"code": "icd_code", "version": "icd_version", "title": "long_title"},
+)
+
+
+def files_read(dataset: Mimic3 | Mimic4, folder: Path) -> list[Path]:
+    """The tables that are read of the folder, those that are there. The folder holds gigabytes of others."""
+    edition = THREE if isinstance(dataset, Mimic3) else FOUR
+    places = [edition.notes, *(tables[one] for one in CODE_TYPES for tables in (edition.codes, edition.titles))]
+    return [path for place in places if (path := raw_csv.find(folder, place)) is not None]
+
+
+def read(dataset: Mimic3 | Mimic4, folder: Path) -> Documents:
+    """Discharge summaries with their ICD codes; one document an admission.
+
+    The summaries of an admission (report and addenda) are joined by a space in file order. Codes are read as text,
+    stripped (they may be padded with spaces) and dotted. Notes without an admission are left out and counted. Of
+    MIMIC-IV only the codes of `icd_version` are read. Its admissions without such a code are known but have no text
+    here: their notes never stay in memory.
+
+    Raises:
+        InputError: a file is missing, incomplete or of the other edition, a column is missing, the codes lost their
+            leading zeros, or an admission belongs to two patients.
+    """
+    edition = THREE if isinstance(dataset, Mimic3) else FOUR
+    hint = _other_edition(edition, folder)
+    notes_path = raw_csv.require(folder, edition.notes, hint=hint)
+    code_types = [one for one in CODE_TYPES if dataset.code_types in (one, "both")]
+    paths = {one: raw_csv.require(folder, edition.codes[one], hint=hint) for one in code_types}
+    version = dataset.icd_version if isinstance(dataset, Mimic4) else 9
+    codes = pl.concat([_codes(edition, paths[one], KINDS[one, version], version) for one in code_types])
+    notes = _notes(edition, notes_path, codes["admission"].unique())
+    with_admission = notes.filter(pl.col("admission").str.len_chars() > 0)
+    titles: dict[str, str] = {}
+    for one in code_types:
+        titles |= _titles(edition, raw_csv.find(folder, edition.titles[one]), KINDS[one, version], version)
+    frame, without_note = _join(with_admission, codes, where=str(folder))
+    counts = {"discharge_notes": len(notes), "discharge_notes_without_admission": len(notes) - len(with_admission)}
+    return Documents(frame, titles, {"codes_without_note": without_note}, counts)
+
+
+def _other_edition(edition: _Edition, folder: Path) -> str:
+    """What the folder seems to be, if it holds tables of the other edition only."""
+    three = raw_csv.find(folder, THREE.notes) is not None
+    if edition is FOUR:
+        return "a MIMIC-III folder (source: mimic3 reads it)" if three else ""
+    four = raw_csv.find(folder, [*FOUR.notes, "hosp/diagnoses_icd"]) is not None
+    return "a MIMIC-IV folder (source: mimic4 reads it)" if four and not three else ""
+
+
+def _normal_id(name: str) -> pl.Expr:
+    """An id as text. A data frame with missing values writes 145834 as 145834.0."""
     return pl.col(name).str.strip_chars().str.strip_suffix(".0")
 
 
-def normal_text(name: str) -> pl.Expr:
-    """A text without white space around it; null where nothing is left."""
-    text = pl.col(name).str.strip_chars()
-    return pl.when(text.str.len_bytes() > 0).then(text)
+def _normal_code() -> pl.Expr:
+    return pl.col("code").str.strip_chars().str.to_uppercase()
 
 
-def normal_codes(table: pl.DataFrame, kind: CodeKind, *, path: Path) -> pl.DataFrame:
-    """Columns `admission`, `code` (raw) -> the same with dotted codes; rows without either are dropped."""
-    code = pl.col("code").str.strip_chars().str.to_uppercase()
-    table = table.with_columns(normal_id("admission"), code.alias("code"))
-    table = table.filter(pl.col("admission").str.len_chars() > 0, pl.col("code").str.len_chars() > 0)
-    check_leading_zeros(table["code"], kind, where=str(path))
-    return table.with_columns(with_dots(pl.col("code"), kind))
+def _notes(edition: _Edition, path: Path, coded: pl.Series) -> pl.DataFrame:
+    """admission, patient and text of the discharge summaries, in file order. Other notes never stay in memory.
+
+    Text is stripped, and null where nothing is left; also, in MIMIC-IV, where the admission is not in `coded`.
+    """
+    table = raw_csv.scan(path, edition.note_columns, edition=edition.name).with_row_index("row")
+    text = pl.col("text").str.strip_chars()
+    has_text = text.str.len_bytes() > 0
+    if edition is THREE:
+        table = table.filter(pl.col("category").str.strip_chars() == "Discharge summary")
+    else:
+        has_text &= _normal_id("admission").is_in(coded.implode())
+    columns = ("row", _normal_id("admission"), _normal_id("patient"), pl.when(has_text).then(text).alias("text"))
+    return raw_csv.collect(table.select(columns), path).sort("row")
 
 
-def join(notes: pl.DataFrame, codes: pl.DataFrame, *, where: str) -> Documents:
-    """One document an admission: its notes joined by a space in file order, its codes in file order.
+def _codes(edition: _Edition, path: Path, kind: CodeKind, version: int) -> pl.DataFrame:
+    """admission and dotted code, in file order. Rows without either are dropped."""
+    table = _of_version(raw_csv.scan(path, edition.code_columns, edition=edition.name), version)
+    codes = raw_csv.collect(table.select(_normal_id("admission"), _normal_code()), path)
+    codes = codes.filter(pl.col("admission").str.len_chars() > 0, pl.col("code").str.len_chars() > 0)
+    check_leading_zeros(codes["code"], kind, where=str(path))
+    return codes.with_columns(with_dots(pl.col("code"), kind))
+
+
+def _titles(edition: _Edition, path: Path | None, kind: CodeKind, version: int) -> dict[str, str]:
+    """Long titles by dotted code, where the dictionary is there (that of MIMIC-III lacks 160 codes in use)."""
+    if path is None:
+        return {}
+    table = _of_version(raw_csv.scan(path, edition.title_columns, edition=edition.name).drop_nulls(), version)
+    titles = raw_csv.collect(table.select(with_dots(_normal_code(), kind), "title"), path)
+    return dict(titles.iter_rows())
+
+
+def _of_version(table: pl.LazyFrame, version: int) -> pl.LazyFrame:
+    """The rows of one ICD version; MIMIC-III has no such column, as all of its codes are ICD-9."""
+    if "version" not in table.collect_schema().names():
+        return table
+    return table.filter(pl.col("version").str.strip_chars() == str(version))
+
+
+def _join(notes: pl.DataFrame, codes: pl.DataFrame, *, where: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The canonical frame, one document an admission, and the admissions that have codes but no note.
 
     Args:
         notes: `admission`, `patient`, `text` (null where blank), in file order.
         codes: `admission`, `code`.
         where: the folder, for errors.
-
-    Raises:
-        InputError: there are no notes, or an admission belongs to two patients.
     """
     if not len(notes):
         raise InputError(where, expected="discharge summaries with an admission id", got="none", fix="Check the files.")
     documents = notes.group_by("admission", maintain_order=True).agg(
         pl.col("patient").first(), pl.col("patient").n_unique().alias("patients"), pl.col("text").str.join(" ")
     )
-    _check_patients(documents, where=where)
+    shared = documents.filter(pl.col("patients") > 1)["admission"]
+    if len(shared):
+        raise InputError(
+            where, expected="one patient an admission", got=f"admissions of several: {some(shared)}",
+            fix="Check the SUBJECT_ID column.",
+        )  # fmt: skip
     labels = codes.group_by("admission", maintain_order=True).agg(pl.col("code").alias("labels"))
-    documents = documents.join(labels, on="admission", how="left", maintain_order="left").with_columns(
+    frame = documents.join(labels, on="admission", how="left", maintain_order="left").with_columns(
         pl.col("labels").fill_null([])
     )
-    frame = documents.rename({"admission": "document_id", "patient": "group_id"})
-    without_note = codes["admission"].unique().sort()
-    without_note = without_note.filter(~without_note.is_in(documents["admission"].implode()))
-    return Documents(canonical(frame), dropped={"codes_without_note": tuple(without_note)})
-
-
-def _check_patients(documents: pl.DataFrame, *, where: str) -> None:
-    shared = documents.filter(pl.col("patients") > 1)["admission"].to_list()
-    if shared:
-        raise InputError(
-            where,
-            expected="one patient an admission",
-            got=f"admissions of several: {some(shared)}",
-            fix="Check the SUBJECT_ID column.",
-        )
+    without_note = labels.join(documents, on="admission", how="anti")["admission"].sort()
+    return canonical(frame.rename({"admission": "document_id", "patient": "group_id"})), tuple(without_note)

@@ -1,8 +1,8 @@
-"""Large CSV tables, plain or gzipped, read as a stream; every column as text."""
+"""Large CSV tables, plain or gzipped, read as a stream. Every column is text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +10,8 @@ import polars as pl
 from plant.ground.errors import InputError
 
 AGAIN = "Download it again and compare its checksum."
+CUT = ("eof", "end of file", "truncated", "corrupt", "deflate")
+"""What polars says of a .gz that ends early."""
 MIMIC4_COLUMNS = {"note_id", "note_seq", "icd_code", "icd_version"}
 
 
@@ -19,31 +21,28 @@ def find(folder: Path, places: Sequence[str]) -> Path | None:
         parent = folder / Path(place).parent
         entries = {entry.name.lower(): entry for entry in parent.iterdir()} if parent.is_dir() else {}
         for ending in (".csv", ".csv.gz"):
-            if (found := entries.get(Path(place).name.lower() + ending)) is not None:
-                return found
+            if (path := entries.get(Path(place).name.lower() + ending)) is not None:
+                return path
     return None
 
 
 def require(folder: Path, places: Sequence[str], *, hint: str = "") -> Path:
-    """Like `find`, or an error that names what was looked for. `hint` says what the folder seems to be instead."""
-    found = find(folder, places)
-    if found is None:
-        got = "no such folder" if not folder.is_dir() else hint or "no such file there"
-        raise InputError(
-            str(folder),
-            expected=f"{places[0]}.csv or {places[0]}.csv.gz",
-            got=got,
-            fix="Check `path` and `source` of the dataset.",
-        )
-    return found
+    """Like `find`, or an error that names the first place. `hint` says what the folder seems to be instead."""
+    if (path := find(folder, places)) is not None:
+        return path
+    got = "no such folder" if not folder.is_dir() else hint or "no such file there"
+    raise InputError(
+        str(folder), expected=f"{places[0]}.csv or {places[0]}.csv.gz", got=got,
+        fix="Check `path` and `source` of the dataset.",
+    )  # fmt: skip
 
 
-def scan(path: Path, columns: Sequence[str], *, edition: str) -> pl.LazyFrame:
-    """A lazy table of `columns`, all text. Header names are matched in any case and given back as asked for.
+def scan(path: Path, columns: Mapping[str, str], *, edition: str) -> pl.LazyFrame:
+    """A lazy table of some columns, all text.
 
     Args:
         path: .csv or .csv.gz.
-        columns: names in the spelling that the caller uses.
+        columns: name in the result -> name in the file's header, where upper and lower case are the same.
         edition: what the file should be (for the error), such as MIMIC-III.
 
     Raises:
@@ -56,19 +55,17 @@ def scan(path: Path, columns: Sequence[str], *, edition: str) -> pl.LazyFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, error) from None
     spelling = {name.strip().lower(): name for name in header}
-    missing = [column for column in columns if column.lower() not in spelling]
-    if missing:
+    if missing := [column for column in columns.values() if column.lower() not in spelling]:
         raise InputError(
-            str(path),
-            expected=f"a {edition} table with the columns {', '.join(columns)}",
+            str(path), expected=f"a {edition} table with the columns {', '.join(columns.values())}",
             got=f"{_edition(set(spelling))} without {', '.join(missing)}",
             fix="Check that `source` names the edition of the files (mimic3 or mimic4), and that they are complete.",
-        )
-    return table.select(pl.col(spelling[column.lower()]).alias(column) for column in columns)
+        )  # fmt: skip
+    return table.select(pl.col(spelling[column.lower()]).alias(name) for name, column in columns.items())
 
 
 def _check_end(path: Path) -> None:
-    """Refuse a plain file that was cut inside a row: the reader would fill it up with nulls or a piece of text."""
+    """Refuse a plain file that was cut inside a row: polars would fill it up with nulls or a piece of text."""
     if path.suffix == ".gz":  # has its own checksum
         return
     quotes, last = 0, b""
@@ -87,8 +84,10 @@ def _edition(columns: set[str]) -> str:
 
 
 def collect(table: pl.LazyFrame, path: Path) -> pl.DataFrame:
-    """Run a lazy query in bounded memory. All columns are read: else the reader drops what is too much in a row, and
-    with it the row that a lost line end has put there.
+    """Run a lazy query in bounded memory.
+
+    All columns are read. Otherwise polars drops the surplus cells of a row, and with them the row that a lost line end
+    has put there.
 
     Raises:
         InputError: the file ends early (a cut download) or is not a well-formed table.
@@ -100,15 +99,14 @@ def collect(table: pl.LazyFrame, path: Path) -> pl.DataFrame:
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    """The library's message may quote a row, so neither it nor its traceback is passed on."""
+    """The error of polars may quote a row, so neither its message nor its traceback is passed on."""
     text = str(error).lower()
-    cut = "end of file" in text or "eof" in text or "truncated" in text or "corrupt" in text or "deflate" in text
-    empty = isinstance(error, pl.exceptions.NoDataError) or "empty" in text
-    got = (
-        "an incomplete or damaged .gz (it ends early)"
-        if cut and path.suffix == ".gz"
-        else ("an empty file" if empty else f"a file that cannot be read as CSV ({type(error).__name__})")
-    )
     if "more fields" in text:
         got = "a row with more cells than the header (a line end was lost)"
+    elif path.suffix == ".gz" and any(word in text for word in CUT):
+        got = "an incomplete or damaged .gz (it ends early)"
+    elif isinstance(error, pl.exceptions.NoDataError) or "empty" in text:
+        got = "an empty file"
+    else:
+        got = f"a file that cannot be read as CSV ({type(error).__name__})"
     return InputError(str(path), expected="a complete table", got=got, fix=AGAIN)

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.documents import Documents, canonical
-from plant.corpus.sources.lines import json_objects, lines
+from plant.corpus.tables import json_objects, lines
 from plant.ground.errors import InputError
 from plant.ground.settings import Xmc
 
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 """What numpy and scipy raise on a damaged file."""
-Rows = list[tuple[str, str, list[str]]]  # id, text, labels
+SHORT = {"train": "trn", "test": "tst"}
+TOGETHER = "Check that the files belong together."
+Rows = list[tuple[str, str, list[str]]]
+"""Id, text and labels of each document."""
+Parsed = tuple[dict[str, Rows], dict[str, str]]
+"""The rows of each split, and descriptions by label."""
 
 
 def read(dataset: Xmc, folder: Path) -> Documents:
@@ -36,28 +41,24 @@ def read(dataset: Xmc, folder: Path) -> Documents:
     Raises:
         InputError: a file is missing or damaged, or texts and labels differ in number.
     """
-    reader: Callable[[Path], tuple[dict[str, Rows], dict[str, str]]] = {
+    readers: dict[str, Callable[[Path], Parsed]] = {
         "pecos": _pecos,
         "attentionxml": _attentionxml,
         "xmc_json": _xmc_json,
         "libmultilabel": _libmultilabel,
-    }[dataset.format]
-    splits, descriptions = reader(folder)
-    frames = [_frame(rows, split) for split, rows in splits.items()]
-    return Documents(pl.concat(frames), descriptions)
+    }
+    splits, descriptions = readers[dataset.format](folder)
+    return Documents(pl.concat([_frame(rows, split) for split, rows in splits.items()]), descriptions)
 
 
 def _frame(rows: Rows, split: str) -> pl.DataFrame:
     ids, texts, labels = ([row[i] for row in rows] for i in range(3))
     return canonical(
-        pl.DataFrame(
-            {"document_id": ids, "group_id": ids, "text": texts, "labels": labels, "split": [split] * len(rows)},
-            schema_overrides={"labels": pl.List(pl.String), "text": pl.String},
-        )
+        {"document_id": ids, "group_id": ids, "text": texts, "labels": labels, "split": [split] * len(rows)}
     )
 
 
-def _find(folder: Path, names: Sequence[str]) -> Path:
+def _find(folder: Path, *names: str) -> Path:
     for name in names:
         for candidate in (folder / name, folder / f"{name}.gz"):
             if candidate.is_file():
@@ -67,47 +68,47 @@ def _find(folder: Path, names: Sequence[str]) -> Path:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines without their ends; bytes that are not UTF-8 are replaced."""
+    """Lines without their ends. Bytes that are not UTF-8 are replaced."""
     for line in lines(path):
         yield line.decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
-def _pair(split: str, texts: Sequence[str], labels: Sequence[list[str]], *, path: Path) -> Rows:
+def _numbered(split: str, texts: Sequence[str], labels: Sequence[list[str]], path: Path) -> Rows:
+    """Rows with the line number as id."""
     if len(texts) != len(labels):
-        raise InputError(
-            str(path),
-            expected=f"one line a document ({len(texts)} texts)",
-            got=f"labels of {len(labels)} documents",
-            fix="Check that the files belong together.",
-        )
+        expected, got = f"one line a document ({len(texts)} texts)", f"labels of {len(labels)} documents"
+        raise InputError(str(path), expected=expected, got=got, fix=TOGETHER)
     return [(f"{split}-{i}", text, own) for i, (text, own) in enumerate(zip(texts, labels, strict=True))]
 
 
-def _pecos(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
+def _names(titles: list[str], labels: int) -> tuple[list[str], dict[str, str]]:
+    """Names and descriptions of the labels. Titles that differ are the names; otherwise they describe numbers."""
+    if len(set(titles)) == len(titles) == labels and all(titles):
+        return titles, {}
+    return [str(i) for i in range(labels)], {str(i): title for i, title in enumerate(titles)}
+
+
+def _pecos(folder: Path) -> Parsed:
     """X.{trn,tst}.txt, Y.{trn,tst}.npz (scipy CSR) and, optionally, output-items.txt (a label a line)."""
     items = folder / "output-items.txt"
     titles = list(_lines(items)) if items.is_file() else []
-    named = len(set(titles)) == len(titles)
-    splits = {}
-    for split, short in (("train", "trn"), ("test", "tst")):
-        texts, path = _find(folder, [f"X.{short}.txt"]), _find(folder, [f"Y.{short}.npz"])
+    splits: dict[str, Rows] = {}
+    descriptions: dict[str, str] = {}
+    for split, short in SHORT.items():
+        texts, path = _find(folder, f"X.{short}.txt"), _find(folder, f"Y.{short}.npz")
         matrix = _matrix(path)
-        if titles and len(titles) != matrix.shape[1]:
-            raise InputError(
-                str(items),
-                expected=f"{matrix.shape[1]} lines, one a label",
-                got=str(len(titles)),
-                fix="Check that the files belong together.",
-            )
+        width = matrix.shape[1]
+        if titles and len(titles) != width:
+            raise InputError(str(items), expected=f"{width} lines, one a label", got=str(len(titles)), fix=TOGETHER)
         matrix.eliminate_zeros()
-        names = titles if titles and named else [str(i) for i in range(matrix.shape[1])]
+        names, descriptions = _names(titles, width)
         labels = [[names[j] for j in matrix.indices[a:b]] for a, b in pairwise(matrix.indptr)]
-        splits[split] = _pair(split, list(_lines(texts)), labels, path=path)
-    return splits, {str(i): title for i, title in enumerate(titles)} if not named else {}
+        splits[split] = _numbered(split, list(_lines(texts)), labels, path)
+    return splits, descriptions
 
 
 def _matrix(path: Path) -> csr_matrix:
-    """The matrix of a .npz file, every index checked: scipy itself reads beyond the memory of a damaged one."""
+    """The matrix of a .npz file. Every index is checked: scipy itself reads beyond the memory of a damaged one."""
     from scipy.sparse import csr_matrix, load_npz
 
     try:
@@ -125,62 +126,52 @@ def _matrix(path: Path) -> csr_matrix:
         ) from error  # fmt: skip
 
 
-def _attentionxml(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
+def _attentionxml(folder: Path) -> Parsed:
     """{train,test}_raw_texts.txt or {train,test}_texts.txt, and {train,test}_labels.txt (separated by spaces)."""
     splits = {}
-    for split in ("train", "test"):
-        texts = list(_lines(_find(folder, [f"{split}_raw_texts.txt", f"{split}_texts.txt"])))
-        path = _find(folder, [f"{split}_labels.txt"])
-        splits[split] = _pair(split, texts, [line.split() for line in _lines(path)], path=path)
+    for split in SHORT:
+        texts = list(_lines(_find(folder, f"{split}_raw_texts.txt", f"{split}_texts.txt")))
+        path = _find(folder, f"{split}_labels.txt")
+        splits[split] = _numbered(split, texts, [line.split() for line in _lines(path)], path)
     return splits, {}
 
 
-def _xmc_json(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
+def _xmc_json(folder: Path) -> Parsed:
     """{trn,tst}.json[.gz] with uid, title, content, target_ind, and lbl.json[.gz] with uid, title."""
-    path = _find(folder, ["lbl.json"])
-    titles = [str(entry.get("title", "")) for entry in json_objects(enumerate(_lines(path), 1), path, ("uid",))]
-    named = len(set(titles)) == len(titles) and all(titles)
-    names = titles if named else [str(i) for i in range(len(titles))]
-    splits = {}
-    for split, short in (("train", "trn"), ("test", "tst")):
-        path = _find(folder, [f"{short}.json"])
-        rows: Rows = []
-        for number, entry in enumerate(json_objects(enumerate(_lines(path), 1), path, ("uid", "target_ind")), 1):
-            numbers, parts = entry["target_ind"], [entry[part] for part in ("title", "content") if entry.get(part)]
-            if not isinstance(numbers, list) or any(type(i) is not int or not 0 <= i < len(names) for i in numbers):
+    path = _find(folder, "lbl.json")
+    titles = [str(entry.get("title", "")) for _, entry in json_objects(_lines(path), path, ("uid",))]
+    names, descriptions = _names(titles, len(titles))
+    splits: dict[str, Rows] = {split: [] for split in SHORT}
+    for split, short in SHORT.items():
+        path = _find(folder, f"{short}.json")
+        for number, entry in json_objects(_lines(path), path, ("uid", "target_ind")):
+            where, own = f"{path}, line {number}", entry["target_ind"]
+            parts = [entry[part] for part in ("title", "content") if entry.get(part)]
+            if not isinstance(own, list) or any(type(i) is not int or not 0 <= i < len(names) for i in own):
                 raise InputError(
-                    f"{path}, line {number}",
-                    expected=f"target_ind as a list of label numbers below {len(names)}",
-                    got="other values",
+                    where, expected=f"target_ind as a list of label numbers below {len(names)}", got="other values",
                     fix="Check that lbl.json belongs to it.",
-                )
-            if not isinstance(entry["uid"], str | int) or not all(isinstance(part, str) for part in parts):
-                raise InputError(
-                    f"{path}, line {number}", expected="uid, title and content as text", got="other values",
-                    fix="Check `format` of the dataset.",
                 )  # fmt: skip
-            rows.append((str(entry["uid"]), "\n".join(parts), [names[i] for i in numbers]))
-        splits[split] = rows
-    return splits, {} if named else {str(i): title for i, title in enumerate(titles)}
+            if not isinstance(entry["uid"], str | int) or not all(isinstance(part, str) for part in parts):
+                fix = "Check `format` of the dataset."
+                raise InputError(where, expected="uid, title and content as text", got="other values", fix=fix)
+            splits[split].append((str(entry["uid"]), "\n".join(parts), [names[i] for i in own]))
+    return splits, descriptions
 
 
-def _libmultilabel(folder: Path) -> tuple[dict[str, Rows], dict[str, str]]:
+def _libmultilabel(folder: Path) -> Parsed:
     """train.txt, test.txt and, optionally, valid.txt: ID<TAB>labels<TAB>text, or labels<TAB>text."""
-    files = {"train": _find(folder, ["train.txt"]), "test": _find(folder, ["test.txt"])}
+    files = {"train": _find(folder, "train.txt"), "test": _find(folder, "test.txt")}
     if (folder / "valid.txt").is_file():
         files["val"] = folder / "valid.txt"
-    splits = {}
+    splits: dict[str, Rows] = {split: [] for split in files}
     for split, path in files.items():
-        rows: Rows = []
         for number, line in enumerate(_lines(path)):
             *identity, labels, text = line.split("\t") if "\t" in line else ("", "", "")
             if len(identity) > 1 or not text:
                 raise InputError(
-                    f"{path}, line {number + 1}",
-                    expected="ID<TAB>labels<TAB>text",
-                    got=f"{line.count(chr(9)) + 1} column(s) or no text",
-                    fix="Check `format`.",
-                )
-            rows.append((f"{split}-{identity[0] if identity else number}", text, labels.split()))
-        splits[split] = rows
+                    f"{path}, line {number + 1}", expected="ID<TAB>labels<TAB>text",
+                    got=f"{line.count(chr(9)) + 1} column(s) or no text", fix="Check `format`.",
+                )  # fmt: skip
+            splits[split].append((f"{split}-{identity[0] if identity else number}", text, labels.split()))
     return splits, {}

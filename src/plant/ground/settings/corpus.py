@@ -255,11 +255,11 @@ class Mimic4(_Raw):
     credentialed: bool = True
 
 
-class CodiEsp(_Raw):
+class CodiEsp(_Dataset):
     """CodiEsp (CLEF eHealth 2020), the published zip or its folder; it has its own split."""
 
     source: Literal["codiesp"]
-    path: str | None = None
+    path: str
     """The zip or its folder."""
     language: Literal["en", "es"] = "en"
     """Of the texts: Spanish, or the published machine translation."""
@@ -268,14 +268,14 @@ class CodiEsp(_Raw):
 
     @property
     def has_mentions(self) -> bool:
-        return self.generate is None and self.language == "es"  # the coders marked the Spanish texts
+        return self.language == "es"  # the coders marked the Spanish texts
 
 
-class Eurlex57k(_Raw):
+class Eurlex57k(_Dataset):
     """EURLEX57K: the folder (or tar) with train/, dev/ and test/ JSON files; it has its own split."""
 
     source: Literal["eurlex57k"]
-    path: str | None = None
+    path: str
     """The folder or tar."""
 
 
@@ -287,6 +287,12 @@ class Xmc(_Raw):
     """A folder."""
     format: Literal["pecos", "attentionxml", "xmc_json", "libmultilabel"]
     """Of the files in the folder."""
+
+    @model_validator(mode="after")
+    def _generated_as_pecos(self) -> Self:
+        if self.generate is not None and self.format != "pecos":
+            raise ValueError("generate: stand-ins are written as `format: pecos` only")
+        return self
 
 
 class Subset(_Dataset):

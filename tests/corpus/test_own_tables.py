@@ -1,10 +1,9 @@
-"""Raw data that used to become a wrong corpus, or to end the process, without a word: now refused, or said aloud."""
+"""Own tables: what would become a wrong corpus without a word is refused, or gives a warning."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 from pydantic import ValidationError
-from scipy.sparse import csr_matrix, save_npz
 
-from plant.corpus.build import build_corpus, read
+from plant.corpus.build import build_corpus
+from plant.corpus.sources import read
 from plant.ground import settings
 from plant.ground.errors import InputError
 
@@ -204,117 +203,3 @@ def test_a_list_that_is_not_utf8_is_refused_with_the_line(tmp_path: Path, which:
     ids = {"split": {"ids": dict.fromkeys(("train", "val", "test"), str(tmp_path / "list"))}}
     config = ids if which == "ids" else {"labels": {"keep": str(tmp_path / "list")}}
     assert "list, line 2: expected text in UTF-8" in refusal(own(path, **config), tmp_path)
-
-
-# --- published sources ---------------------------------------------------------------------------
-
-
-def fuse(path: Path) -> None:
-    """Loses the line end between the second row and the third."""
-    rows = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*rows[:2], rows[2].rstrip(), *rows[3:]]))
-
-
-@pytest.mark.parametrize("quote", ["", '"'])
-def test_mimic_rows_that_a_lost_line_end_fused_are_refused(mimic3: Path, tmp_path: Path, quote: str) -> None:
-    """Without quotes the reader took what it knew of the first row, and the second was gone."""
-    codes = mimic3 / "DIAGNOSES_ICD.csv"
-    codes.write_text(codes.read_text().replace('"', quote))
-    dataset = settings.Mimic3(source="mimic3", path=str(mimic3))
-    assert len(read(dataset).frame) == 8
-    fuse(codes)
-    assert "DIAGNOSES_ICD.csv" in refusal(dataset, tmp_path)
-
-
-def test_mimic_notes_without_a_patient_are_one_clear_error(mimic3: Path, tmp_path: Path) -> None:
-    notes = mimic3 / "NOTEEVENTS.csv"
-    notes.write_text(notes.read_text().replace(",1,101,", ",,101,"))
-    assert "a group (a patient) for every document" in refusal(
-        settings.Mimic3(source="mimic3", path=str(mimic3)), tmp_path
-    )
-
-
-LAW = {"celex_id": "x", "concepts": ["1234"], "title": "T", "header": None, "recitals": "R", "main_body": ["A"]}
-LAW |= {"attachments": ""}
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [{"concepts": "1234"}, {"concepts": [["1234"]]}, {"title": 5}, {"main_body": {"a": "b"}}, {"main_body": [1]},
-     {"celex_id": 5}],
-)  # fmt: skip
-def test_a_law_with_parts_of_another_type_is_refused(eurlex: Path, tmp_path: Path, changed: dict[str, Any]) -> None:
-    """`concepts: "1234"` became the four labels 1, 2, 3 and 4."""
-    law = eurlex / "EURLEX57K/train/train0.json"
-    law.write_text(json.dumps(LAW))
-    dataset = settings.Eurlex57k(source="eurlex57k", path=str(eurlex))
-    assert "1234" in read(dataset).frame["labels"].explode()
-    law.write_text(json.dumps(LAW | changed))
-    assert "train0.json: expected JSON with celex_id" in refusal(dataset, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "content", ["{broken", "[]", '{"20": "rice"}', '{"20": {}}', '{"20": {"label": "rice", "alt_labels": "paddy"}}']
-)
-def test_a_bad_file_of_concepts_is_one_clear_error(eurlex: Path, tmp_path: Path, content: str) -> None:
-    (eurlex / "EURLEX57K/EURLEX57K.json").write_text(content)
-    assert "EURLEX57K.json" in refusal(settings.Eurlex57k(source="eurlex57k", path=str(eurlex)), tmp_path)
-
-
-@pytest.mark.parametrize("file", ["train/text_files_en/S-train-0.txt", "dev/devD.tsv"])
-def test_codiesp_in_latin_1_is_one_clear_error(codiesp: Path, tmp_path: Path, file: str) -> None:
-    path = codiesp / "final_dataset_v4_to_publish" / file
-    path.write_bytes(path.read_bytes() + b"S-dev-0\tcaf\xe9\n")
-    said = refusal(settings.CodiEsp(source="codiesp", path=str(codiesp)), tmp_path)
-    assert "in UTF-8" in said
-    assert "S-train-0" not in said
-
-
-def pecos(folder: Path, change: Callable[[csr_matrix], object]) -> settings.Xmc:
-    for short in ("trn", "tst"):
-        (folder / f"X.{short}.txt").write_text("one\ntwo\n")
-        matrix = csr_matrix(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
-        if short == "trn":
-            change(matrix)
-        save_npz(folder / f"Y.{short}.npz", matrix)
-    return settings.Xmc(source="xmc", path=str(folder), format="pecos")
-
-
-def with_array(name: str, *values: float, dtype: str = "int32") -> Callable[[csr_matrix], None]:
-    return lambda matrix: setattr(matrix, name, np.array(values, dtype=dtype))
-
-
-DAMAGE = {
-    "an index below 0": with_array("indices", 0, -1, 1),
-    "an index beyond the labels": with_array("indices", 0, 2, 3),
-    "an index far beyond the labels": with_array("indices", 0, 2, 2**30),
-    "row ends that fall": with_array("indptr", 0, 3, 2),
-    "row ends beyond the indices": with_array("indptr", 0, 2, 10**6),
-    "fewer row ends than documents": with_array("indptr", 0, 3),
-    "indices that are fractions": with_array("indices", 0, 1.5, 1, dtype="float64"),
-    "data that is no number": with_array("data", 1, 1, 1, dtype="complex128"),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_pecos_matrix_is_checked_before_it_is_read(tmp_path: Path, damage: str) -> None:
-    """Indices out of range ended the process, or counted from the last label."""
-    assert "a scipy sparse matrix" in refusal(pecos(tmp_path, DAMAGE[damage]), tmp_path)
-
-
-def test_a_sound_pecos_matrix_is_read(tmp_path: Path) -> None:
-    assert read(pecos(tmp_path, lambda matrix: None)).frame["labels"].to_list() == [["0", "2"], ["1"]] * 2
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [{"target_ind": "0"}, {"target_ind": ["0"]}, {"target_ind": [0.0]}, {"target_ind": [True]}, {"target_ind": 0},
-     {"target_ind": [-1]}, {"title": ["x"]}, {"uid": {}}],
-)  # fmt: skip
-def test_xmc_json_values_of_another_type_are_refused_with_the_line(tmp_path: Path, entry: dict[str, Any]) -> None:
-    usual = {"uid": "u", "title": "t", "content": "c", "target_ind": [0]}
-    (tmp_path / "lbl.json").write_text('{"uid": "0", "title": "label"}\n{"uid": "1", "title": "other"}\n')
-    for short in ("trn", "tst"):
-        (tmp_path / f"{short}.json").write_text(json.dumps(usual) + "\n" + json.dumps(usual | {"uid": "v"} | entry))
-    dataset = settings.Xmc(source="xmc", path=str(tmp_path), format="xmc_json")
-    assert "trn.json, line 2" in refusal(dataset, tmp_path)

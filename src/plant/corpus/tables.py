@@ -1,0 +1,214 @@
+"""Tables and lists in files: parquet, feather, CSV, TSV, JSON lines. No error quotes a row: it may hold a text."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant.ground.errors import InputError
+from plant.ground.files import require_file
+
+FEATHER = (".feather", ".ftr", ".arrow", ".ipc")
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Lines with their ends, of a plain or gzipped file. They end at newlines only: texts may hold other separators.
+
+    Raises:
+        InputError: the file cannot be read to its end.
+    """
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            str(path), expected="a complete text file", got=f"a damaged one ({type(error).__name__})",
+            fix="Download it again.",
+        ) from error  # fmt: skip
+
+
+def _decoded(path: Path) -> Iterator[str]:
+    """The lines as text, without a byte order mark at the start of the file."""
+    for number, line in enumerate(lines(path), start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{path}, line {number}", expected="text in UTF-8", got="bytes of another encoding (Latin-1?)",
+                fix="Save the file as UTF-8.",
+            ) from None  # fmt: skip
+        yield text
+
+
+def read_list(path: Path) -> list[str]:
+    """The lines of a list (ids, labels), without white space around them. Blank lines are left out.
+
+    Raises:
+        InputError: the file is missing or is not UTF-8.
+    """
+    return [line.strip() for line in _decoded(require_file(path)) if line.strip()]
+
+
+def json_objects(texts: Iterable[str], path: Path, keys: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number (from 1) and object of each line. Blank lines are left out.
+
+    Args:
+        texts: the lines of the file.
+        path: of the file, for errors.
+        keys: that every object must have.
+
+    Raises:
+        InputError: a line is no JSON object, or lacks a key.
+    """
+    for number, line in enumerate(texts, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            if "\\ud" in line.lower():
+                json.dumps(entry, ensure_ascii=False).encode()  # half a character cannot be written
+        except (ValueError, RecursionError):
+            entry = None
+        if not isinstance(entry, dict):
+            raise InputError(
+                f"{path}, line {number}", expected="one JSON object a line", got="none, or a piece of one",
+                fix="Write each object on one line, without a list around them; else download the file again.",
+            )  # fmt: skip
+        if missing := [key for key in keys if key not in entry]:
+            raise InputError(
+                f"{path}, line {number}", expected=f"the keys {', '.join(keys)}",
+                got=f"none called {', '.join(missing)}", fix="Check `format` of the dataset.",
+            )  # fmt: skip
+        yield number, entry
+
+
+def load_table(path: Path) -> pl.DataFrame:
+    """A table, by the ending of its name. Text files give strings and lists; mixed JSON values stay Python objects.
+
+    Raises:
+        InputError: the file is missing or cannot be read.
+    """
+    name = require_file(path).name.removesuffix(".gz")
+    if name.endswith((".parquet", *FEATHER)):
+        return _binary(path)
+    if name.endswith((".jsonl", ".ndjson", ".json")):
+        rows = [row for _, row in json_objects(_decoded(path), path)]
+        names = dict.fromkeys(key for row in rows for key in row)
+        return pl.DataFrame([_json_column(name, [row.get(name) for row in rows]) for name in names])
+    if name.endswith((".csv", ".tsv")):
+        return _delimited(path, "\t" if name.endswith(".tsv") else ",")
+    raise InputError(
+        str(path), expected="a .parquet, .feather, .csv, .tsv or .jsonl file (.gz allowed for text)",
+        got=f"the ending {path.suffix!r}", fix="Convert or rename the file.",
+    )  # fmt: skip
+
+
+def _binary(path: Path) -> pl.DataFrame:
+    try:
+        return (pl.read_parquet if path.suffix == ".parquet" else pl.read_ipc)(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            str(path), expected=f"a readable {path.suffix} file",
+            got=f"one that is empty, damaged or of another format ({type(error).__name__})",
+            fix="Check it, and that its ending says its format.",
+        ) from None  # fmt: skip
+
+
+def _json_column(name: str, values: list[Any]) -> pl.Series:
+    """polars would make one type of several: of a list beside a string the string `["a"]`."""
+    kinds = {_kind(value) for value in values} - {"NoneType", "list of nothing"}
+    plain = len(kinds) <= 1 and not any(mark in kind for kind in kinds for mark in ("dict", "of list", "+"))
+    return pl.Series(name, values, dtype=None if plain else pl.Object)
+
+
+def _kind(value: Any) -> str:
+    """The type of a JSON value.
+
+    >>> _kind("a"), _kind(["a", 1]), _kind([])
+    ('str', 'list of int + str', 'list of nothing')
+    """
+    if not isinstance(value, list):
+        return type(value).__name__
+    parts = {type(part).__name__ for part in value if part is not None}
+    return f"list of {' + '.join(sorted(parts)) or 'nothing'}"
+
+
+def _delimited(path: Path, separator: str) -> pl.DataFrame:
+    """A CSV or TSV table, every cell as text. Python's reader knows the line of an error, polars does not."""
+    csv.field_size_limit(sys.maxsize)  # texts may be long
+    reader = csv.reader(_decoded(path), delimiter=separator, strict=True)
+    rows: list[list[str]] = []
+    first = 1  # line on which the row begins
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                _check_length(row, rows[0], f"{path}, line {first}")
+            first = reader.line_num + 1
+    except csv.Error:
+        raise InputError(
+            f"{path}, line {first}", expected="a table with closed quotes",
+            got="a row with a quote that is not closed, or with text behind a closing quote",
+            fix='Close the quote; a quote inside a text is written twice ("").',
+        ) from None  # fmt: skip
+    if not rows:
+        raise InputError(str(path), expected="a table with a header", got="an empty file", fix="Check the file.")
+    header, *cells = rows
+    if twice := len(header) - len(set(header)):
+        raise InputError(
+            str(path), expected="every column once", got=f"{twice} again in the header", fix="Rename them."
+        )
+    return pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String), orient="row")
+
+
+def _check_length(row: list[str], header: list[str], where: str) -> None:
+    if len(row) != len(header):
+        cause = "a line end" if len(row) < len(header) else "a separator"
+        raise InputError(
+            where, expected=f"{len(header)} cells, as in the header", got=str(len(row)),
+            fix=f"The usual cause is {cause} inside a text that is not in quotes: quote the text.",
+        )  # fmt: skip
+
+
+def text_columns(path: Path, names: Sequence[str]) -> pl.DataFrame:
+    """Columns of a table as strings without white space around them. A missing value is "".
+
+    Raises:
+        InputError: the file is missing or cannot be read, or a column is not there.
+    """
+    table = load_table(path)
+    if missing := [name for name in names if name not in table.columns]:
+        raise InputError(
+            str(path), expected=f"the columns {', '.join(names)}",
+            got=f"{len(table.columns)} columns, no {' and no '.join(missing)}", fix="Name the columns so.",
+        )  # fmt: skip
+    for name in names:
+        check_type(table[name], is_plain(table[name].dtype), "text", name, path=path)
+    return table.select(pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in names)
+
+
+def is_plain(dtype: pl.DataType) -> bool:
+    """Whether a value of this type can be written as one word: no list, no object, no bytes."""
+    return not dtype.is_nested() and dtype not in (pl.Binary, pl.Object)
+
+
+def check_type(values: pl.Series, fits: bool, expected: str, column: str, *, path: Path) -> None:
+    """Raise unless a column's type fits. The error counts the types of mixed JSON values."""
+    if fits:
+        return
+    inner = getattr(values.dtype, "inner", None)
+    got = f"{values.dtype.base_type()}" + (f" of {inner.base_type()}" if inner is not None else "")
+    if values.dtype == pl.Object:
+        got = ", ".join(f"{kind} ({number} documents)" for kind, number in Counter(map(_kind, values)).items())
+    raise InputError(
+        str(path), expected=f"{expected} in the column {column!r}", got=got, fix="Write all cells in the same way."
+    )
