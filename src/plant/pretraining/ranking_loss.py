@@ -82,14 +82,14 @@ def _loss_and_gradient(scores: Tensor, relevance: Tensor, k: int, sigma: float, 
     s, r = (values.reshape(-1, t).to(device).to(dtype) for values in (scores, relevance))
     # (lists, t) in order of relevance: a position makes pairs with those behind it
     order = r.argsort(dim=-1, descending=True, stable=True)
-    lists = [array.gather(1, order).contiguous() for array in (s, gains(r, gain), discounts(s, r, k))]
+    lead, g, d = (array.gather(1, order).contiguous() for array in (s, gains(r, gain), discounts(s, r, k)))
     sizes = (r >= 0).sum(1, dtype=torch.int32)
     if fused:
         from plant.kernels.pairwise_triton import pairwise_fused
 
-        losses, pulls = pairwise_fused(*lists, sizes, float(sigma))
+        losses, pulls = pairwise_fused(lead, g, d, sizes, float(sigma))
     else:
-        arrays = pairwise_lists(*(array.numpy() for array in (*lists, sizes)), float(sigma))
+        arrays = pairwise_lists(*(array.numpy() for array in (lead, g, d, sizes)), float(sigma))
         losses, pulls = (torch.from_numpy(array) for array in arrays)
     ideal = ideal_dcg(r, k, gain)
     scale = torch.where(ideal > 0, 1 / ideal, 0)
