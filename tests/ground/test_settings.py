@@ -111,7 +111,6 @@ OUT_OF_RANGE = [
         "cannot be trained",
     ),
     ("pretrainings.plant.sigma", -1, "greater than 0"),
-    ("pretrainings.plant.measure", "mi", "'mig', 'smoothed_mig', 'term_frequency'"),
     ("finetunings.focal.epsilon", 0.5, "less than 0.5"),
     ("finetunings.focal.learning_rate", float("nan"), "finite number"),
     ("finetunings.focal.learning_rate", float("inf"), "finite number"),

@@ -1,4 +1,4 @@
-"""The Triton kernel against the float64 loops: on a GPU where there is one, else by Triton's interpreter on the CPU.
+"""The Triton kernel against the float64 loop: on a GPU where there is one, else by Triton's interpreter on the CPU.
 
 Triton is no part of the CPU environment (on Linux it comes with the CUDA build of PyTorch): without it most of these
 are skipped.
@@ -9,13 +9,14 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from plant.kernels.pairwise import pairwise_lists
 from plant.pretraining import ranking_loss
+from plant.pretraining.ranking_loss import pairwise_loss
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # must be set before Triton is imported for the first time
 GPU = torch.cuda.is_available() and not INTERPRETED
@@ -24,14 +25,19 @@ TOLERANCE = 1e-5
 
 
 @pytest.fixture
-def fused():
+def fused(monkeypatch):
+    """Loss and gradient by the kernel."""
     if not find_spec("triton"):
         pytest.skip("Triton is not installed")
     if not GPU and not INTERPRETED:
         pytest.skip("no GPU: run by test_tritons_interpreter_agrees, in a process of its own")
-    from plant.kernels import pairwise_triton
 
-    return pairwise_triton
+    def compute(*arguments):
+        with monkeypatch.context() as patched:
+            patched.setattr(ranking_loss, "_has_gpu_kernel", lambda _: True)
+            return ranking_loss._loss_and_gradient(*arguments)
+
+    return compute
 
 
 @pytest.mark.skipif(not find_spec("triton"), reason="Triton is not installed")
@@ -78,12 +84,13 @@ def lists(seed, t, *, n=3, spread=3.0):
 
 
 def assert_close(fused, scores, relevance, *, k, sigma=1.0, gain="exponential"):
-    losses, gradient = fused.pairwise_fused(scores, relevance, k, sigma, gain)
-    exact = (scores.cpu().double().numpy(), relevance.cpu().double().numpy())
-    expected, slope = pairwise_lists(*exact, k, sigma, gain == "exponential")
-    np.testing.assert_allclose(losses.cpu().numpy(), expected, rtol=TOLERANCE, atol=1e-35)
-    largest = np.abs(slope).max(1, keepdims=True)
-    assert (np.abs(gradient.cpu().numpy() - slope) <= TOLERANCE * largest + 1e-35).all()
+    losses, gradient = fused(scores, relevance, k, sigma, gain)
+    exact = scores.cpu().double().requires_grad_()
+    expected = pairwise_loss(exact, relevance.cpu().double(), k=k, sigma=sigma, gain=gain)
+    (slope,) = torch.autograd.grad(expected.sum(), exact)
+    torch.testing.assert_close(losses.cpu().double(), expected.detach(), rtol=TOLERANCE, atol=1e-35)
+    largest = slope.abs().amax(1, keepdim=True)
+    assert ((gradient.cpu() - slope).abs() <= TOLERANCE * largest + 1e-35).all()
 
 
 @pytest.mark.parametrize("gain", ["exponential", "linear"])
@@ -105,9 +112,9 @@ def test_small_relevance_keeps_its_gain(fused):
 
 def test_a_list_with_a_score_that_is_not_finite_is_seen_and_spoils_no_other(fused):
     scores, relevance = lists(1, 40)
-    good = fused.pairwise_fused(scores, relevance, 9, 1.0, "linear")
+    good = fused(scores, relevance, 9, 1.0, "linear")
     scores[1, 5], relevance[1, 5] = torch.nan, 0.5
-    losses, gradient = fused.pairwise_fused(scores, relevance, 9, 1.0, "linear")
+    losses, gradient = fused(scores, relevance, 9, 1.0, "linear")
     assert losses[1].isnan() and gradient[1].isnan().any()
     for row in (0, 2):
         assert (losses[row] == good[0][row]) and (gradient[row] == good[1][row]).all()
@@ -116,50 +123,38 @@ def test_a_list_with_a_score_that_is_not_finite_is_seen_and_spoils_no_other(fuse
 @pytest.mark.parametrize("relevance", [[-1.0] * 3, [0.5] * 3, [0.0] * 3, [0.7, -1.0, -1.0]])
 def test_a_list_without_a_pair_costs_nothing_and_pulls_nothing(fused, relevance):
     given = torch.tensor([[1.0, 2.0, 3.0]], device=DEVICE), torch.tensor([relevance], device=DEVICE)
-    losses, gradient = fused.pairwise_fused(*given, 10, 1.0, "exponential")
+    losses, gradient = fused(*given, 10, 1.0, "exponential")
     assert (losses.tolist(), gradient.tolist()) == ([0.0], [[0.0] * 3])
 
 
 def test_no_lists_are_no_work(fused):
-    losses, gradient = fused.pairwise_fused(*(torch.zeros(0, 5, device=DEVICE),) * 2, 10, 1.0, "linear")
+    losses, gradient = fused(*(torch.zeros(0, 5, device=DEVICE),) * 2, 10, 1.0, "linear")
     assert (losses.shape, gradient.shape) == ((0,), (0, 5))
 
 
 def test_leading_dimensions_and_lower_precision_come_back_as_they_were(fused):
     scores, relevance = lists(2, 30, n=4)
-    losses, gradient = fused.pairwise_fused(
-        scores.bfloat16().view(2, 2, 30), relevance.view(2, 2, 30), 9, 1.0, "linear"
-    )
-    expected = fused.pairwise_fused(scores.bfloat16().float(), relevance, 9, 1.0, "linear")
+    losses, gradient = fused(scores.bfloat16().view(2, 2, 30), relevance.view(2, 2, 30), 9, 1.0, "linear")
+    expected = fused(scores.bfloat16().float(), relevance, 9, 1.0, "linear")
     assert (losses.shape, gradient.shape, losses.dtype) == ((2, 2), (2, 2, 30), torch.bfloat16)
     assert (losses.flatten() == expected[0].bfloat16()).all()
     assert (gradient.view(4, 30) == expected[1].bfloat16()).all()
 
 
 def test_two_runs_give_the_same_bits(fused):
-    one, two = (fused.pairwise_fused(*lists(3, 150), 1000, 1.0, "exponential") for _ in range(2))
+    one, two = (fused(*lists(3, 150), 1000, 1.0, "exponential") for _ in range(2))
     assert (one[0] == two[0]).all() and (one[1] == two[1]).all()
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype", "installed", "way"),
+    ("device", "dtype", "installed", "expected"),
     [
-        ("cpu", torch.float32, True, "_compiled"),
-        ("cuda", torch.float32, True, "pairwise_fused"),
-        ("cuda", torch.bfloat16, True, "pairwise_fused"),
-        ("cuda", torch.float64, True, "_chunked"),
-        ("cuda", torch.float32, False, "_chunked"),
-        ("mps", torch.float32, True, "_chunked"),
+        ("cpu", torch.float32, True, False), ("cuda", torch.float32, True, True), ("cuda", torch.bfloat16, True, True),
+        ("cuda", torch.float64, True, False), ("cuda", torch.float32, False, False),
+        ("mps", torch.float32, True, False),
     ],
-)
-def test_the_kernel_is_chosen_by_device_and_precision(monkeypatch, device, dtype, installed, way):
-    class Scores:
-        pass
-
-    scores, stand_in = Scores(), Scores()
-    scores.device, scores.dtype = torch.device(device), dtype
-    stand_in.pairwise_fused = lambda: None
-    stand_in.pairwise_fused.__name__ = "pairwise_fused"
-    monkeypatch.setitem(sys.modules, "plant.kernels.pairwise_triton", stand_in)
+)  # fmt: skip
+def test_the_kernel_is_chosen_by_device_and_precision(monkeypatch, device, dtype, installed, expected):
+    scores = SimpleNamespace(device=torch.device(device), dtype=dtype)
     monkeypatch.setattr(ranking_loss, "find_spec", lambda _: object() if installed else None)
-    assert ranking_loss._way(scores).__name__ == way
+    assert ranking_loss._has_gpu_kernel(scores) == expected

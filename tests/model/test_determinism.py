@@ -1,16 +1,12 @@
 """`compute.deterministic`: what it sets, that it holds other code to it, and that a CPU does without it."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-import plant
 from plant.finetuning.finetune import finetune
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import features
@@ -118,32 +114,6 @@ def test_hidden_states_have_the_same_bits_whatever_the_number_of_threads(
         features.write_features(backbone, toy, tmp_path / str(threads), device=device, threads=threads)
         found.append((tmp_path / str(threads)).read_bytes())
     assert found[0] == found[1] == found[2]
-
-
-KERNEL = """
-import hashlib, numpy as np
-from plant.kernels.pairwise_vector import pairwise_vectors
-random, found = np.random.default_rng(0), hashlib.sha256()
-for t, k in ((200, 1000), (300, 50)):
-    relevance = np.where(random.random((40, t)) < 0.1, -1, random.random((40, t)).round(2)).astype(np.float32)
-    for array in pairwise_vectors(random.normal(size=(40, t)).astype(np.float32), relevance, k, 1.0, True):
-        found.update(array.tobytes())
-print(found.hexdigest())
-"""
-
-
-@pytest.mark.slow
-def test_the_process_that_compiles_the_ranking_loss_has_the_bits_of_those_that_find_it_compiled(tmp_path):
-    """numba links a function into its callers and optimises it there once more: relaxed sums got another order."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(plant.__file__).parents[1])}
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True, check=True
-        ).stdout
-        for _ in range(2)
-    )
-    assert list(tmp_path.rglob("*.nbc"))
-    assert first == second
 
 
 @pytest.mark.gpu

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plant.pretraining.ranking_loss import _chunked, _compiled, mse_loss, pairwise_loss, pairwise_loss_dense
+from plant.pretraining.ranking_loss import mse_loss, pairwise_loss, pairwise_loss_dense
 
-WAYS = {"compiled": _compiled, "chunked": _chunked}
+WAYS = {"compiled": pairwise_loss, "dense": pairwise_loss_dense}
 
 
 def naive(scores, relevance, k, sigma, gain):
@@ -37,40 +37,37 @@ def lists(seed=0, t=17):
     return scores, relevance
 
 
-@pytest.mark.parametrize("gain", ["exponential", "linear"])
-@pytest.mark.parametrize("k", [1, 4, 100])
-def test_loss_equals_the_naive_double_loop(gain, k):
-    scores, relevance = lists()
-    expected = [naive(s.tolist(), r.tolist(), k, 1.3, gain) for s, r in zip(scores, relevance, strict=True)]
-    actual = pairwise_loss(scores, relevance, k=k, sigma=1.3, gain=gain)
-    torch.testing.assert_close(actual, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("gain", ["exponential", "linear"])
 @pytest.mark.parametrize("k", [1, 4, 100])
-def test_gradient_by_hand_equals_autograd_of_the_dense_form(way, gain, k):
+def test_loss_equals_the_naive_double_loop(way, gain, k):
     scores, relevance = lists()
-    scores.requires_grad_()
-    dense = pairwise_loss_dense(scores, relevance, k=k, sigma=0.7, gain=gain)
-    (expected,) = torch.autograd.grad(dense.sum(), scores)
-    losses, gradient = WAYS[way](scores, relevance, k, 0.7, gain)
-    torch.testing.assert_close(losses, dense.detach(), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=1e-12)
+    expected = [naive(s.tolist(), r.tolist(), k, 1.3, gain) for s, r in zip(scores, relevance, strict=True)]
+    actual = WAYS[way](scores, relevance, k=k, sigma=1.3, gain=gain)
+    torch.testing.assert_close(actual, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("gain", ["exponential", "linear"])
+@pytest.mark.parametrize("k", [1, 4, 100])
+def test_gradient_by_hand_equals_autograd_of_the_dense_form_and_follows_the_incoming_gradient(gain, k):
+    scores, relevance = lists()
+    weights, found = torch.arange(6, dtype=torch.float64), []
+    for way in WAYS.values():
+        s = scores.clone().requires_grad_()
+        (way(s, relevance, k=k, sigma=0.7, gain=gain) * weights).sum().backward()
+        found.append(s.grad)
+    torch.testing.assert_close(found[0], found[1], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 7e-7), (torch.float32, 1e-20), (torch.float64, 7e-14)])
-@pytest.mark.parametrize("way", [*WAYS, "dense"])
+@pytest.mark.parametrize("way", WAYS)
 def test_small_relevance_has_the_loss_of_linear_gain(way, dtype, size):
     """2^r - 1 is r ln 2 in the limit, and the factor ln 2 cancels in nDCG."""
     scores, relevance = (values.to(dtype) for values in lists())
     relevance = torch.where(relevance > 0, relevance * size, relevance)
-    if way == "dense":
-        exponential, linear = (
-            pairwise_loss_dense(scores, relevance, k=9, sigma=1.3, gain=gain) for gain in ("exponential", "linear")
-        )
-    else:
-        exponential, linear = (WAYS[way](scores, relevance, 9, 1.3, gain)[0] for gain in ("exponential", "linear"))
+    exponential, linear = (
+        WAYS[way](scores, relevance, k=9, sigma=1.3, gain=gain) for gain in ("exponential", "linear")
+    )
     torch.testing.assert_close(exponential, linear, rtol=1e-5, atol=0)
 
 
@@ -83,15 +80,6 @@ def test_gradcheck_where_no_rank_changes():
     )
 
 
-def test_backward_weights_each_list_by_its_incoming_gradient():
-    scores, relevance = lists()
-    weights = torch.arange(6, dtype=torch.float64)
-    one, two = scores.clone().requires_grad_(), scores.clone().requires_grad_()
-    (pairwise_loss(one, relevance, k=5, sigma=1, gain="linear") * weights).sum().backward()
-    (pairwise_loss_dense(two, relevance, k=5, sigma=1, gain="linear") * weights).sum().backward()
-    torch.testing.assert_close(one.grad, two.grad)
-
-
 @pytest.mark.parametrize(
     "relevance",
     [[-1.0, -1.0, -1.0], [0.5, 0.5, 0.5], [0.0, 0.0, 0.0], [0.7, -1.0, -1.0]],
@@ -99,9 +87,10 @@ def test_backward_weights_each_list_by_its_incoming_gradient():
 )
 @pytest.mark.parametrize("way", WAYS)
 def test_a_list_without_a_pair_costs_nothing_and_pulls_nothing(way, relevance):
-    losses, gradient = WAYS[way](torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([relevance]), 10, 1.0, "exponential")
-    assert losses.tolist() == [0.0]
-    assert gradient.tolist() == [[0.0, 0.0, 0.0]]
+    scores = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    losses = WAYS[way](scores, torch.tensor([relevance]), k=10, sigma=1.0, gain="exponential")
+    losses.sum().backward()
+    assert (losses.tolist(), scores.grad.tolist()) == ([0.0], [[0.0, 0.0, 0.0]])
 
 
 def test_two_tokens_in_the_right_order_have_the_closed_form():
@@ -111,12 +100,53 @@ def test_two_tokens_in_the_right_order_have_the_closed_form():
     assert pairwise_loss(s, r, k=10, sigma=1, gain="linear").item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_extreme_scores_give_finite_losses_and_gradients():
-    scores = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
-    loss = pairwise_loss(scores, torch.tensor([[0.0, 1.0, 0.5]]), k=3, sigma=1, gain="exponential")
-    loss.sum().backward()
-    assert torch.isfinite(loss).all()
-    assert torch.isfinite(scores.grad).all()
+@pytest.mark.parametrize("spread", [1e-30, 1.0, 1e4, 1e20])
+@pytest.mark.parametrize("k", [1, 5, 10**6])
+def test_float32_scores_give_the_dense_float64_loss_to_their_last_digits(k, spread):
+    scores, relevance = lists(seed=3, t=90)
+    scores, relevance = (scores * spread).float(), relevance.float()
+    scores[:, 1::7] = scores[:, :1]  # equal scores are ranked by position
+    one, two = scores.clone().requires_grad_(), scores.double().requires_grad_()
+    loss = pairwise_loss(one, relevance, k=k, sigma=1.3, gain="exponential")
+    dense = pairwise_loss_dense(two, relevance.double(), k=k, sigma=1.3, gain="exponential")
+    (loss.sum() + dense.sum()).backward()
+    torch.testing.assert_close(loss, dense.float(), rtol=1e-6, atol=1e-35)
+    torch.testing.assert_close(one.grad, two.grad.float(), rtol=1e-5, atol=1e-6 * float(two.grad.abs().max()))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_lower_precisions_get_the_float64_result_in_their_own_dtype(dtype):
+    scores, relevance = lists(seed=4, t=30)
+    scores = scores.to(dtype).requires_grad_()
+    exact = scores.detach().double().requires_grad_()
+    loss, expected = (pairwise_loss(s, relevance, k=9, sigma=1.0, gain="linear") for s in (scores, exact))
+    (loss.sum().double() + expected.sum()).backward()
+    assert loss.dtype == scores.grad.dtype == dtype
+    assert torch.equal(loss, expected.to(dtype)) and torch.equal(scores.grad, exact.grad.to(dtype))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_not_finite_spoils_its_own_list_and_is_seen(bad):
+    scores, relevance = lists()
+    relevance[1, 5] = -1
+    scores[1, 5] = bad  # outside the list it is not looked at
+    expected = pairwise_loss(scores, relevance, k=9, sigma=1.0, gain="linear")
+    assert expected.isfinite().all()
+    relevance[1, 5] = 0.5
+    scores.requires_grad_()
+    losses = pairwise_loss(scores, relevance, k=9, sigma=1.0, gain="linear")
+    losses.sum().backward()
+    others = torch.arange(6) != 1
+    assert losses[1].isnan() and scores.grad[1, relevance[1] >= 0].isnan().all()
+    assert torch.equal(losses[others], expected[others]) and scores.grad[others].isfinite().all()
+
+
+def test_a_view_with_strides_and_leading_dimensions_is_read_as_it_is():
+    scores, relevance = lists()
+    straight = pairwise_loss(scores, relevance, k=9, sigma=1.0, gain="linear")
+    turned = pairwise_loss(scores.T.contiguous().T, relevance.T.contiguous().T, k=9, sigma=1.0, gain="linear")
+    stacked = pairwise_loss(scores.view(2, 3, -1), relevance.view(2, 3, -1), k=9, sigma=1.0, gain="linear")
+    assert torch.equal(straight, turned) and torch.equal(straight.view(2, 3), stacked)
 
 
 @settings(max_examples=30, deadline=None)

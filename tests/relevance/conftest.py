@@ -9,6 +9,10 @@ import polars as pl
 import pytest
 from safetensors.numpy import save_file
 
+from plant.kernels.relevance import Lists, distinct
+from plant.relevance.choice import Training, candidates
+from plant.relevance.contingency import label_documents
+
 
 @dataclass(frozen=True)
 class Toy:
@@ -94,6 +98,26 @@ def toy_corpus() -> Toy:
 @pytest.fixture(scope="session")
 def make_corpus():
     return make_toy
+
+
+@pytest.fixture(scope="session")
+def make_training():
+    """`Training` of documents, given as (token ids, label ids)."""
+
+    def make(documents, n_tokens, n_labels, *, least=1, special=()):
+        ids = np.array([token for words, _ in documents for token in words], np.int32)
+        offsets = np.cumsum([0, *(len(words) for words, _ in documents)])
+        counted = ~np.isin(np.arange(n_tokens), special)
+        values, begins, n_token = distinct(ids, offsets, counted)
+        indptr = np.cumsum([0, *(len(row) for _, row in documents)])
+        carried = np.array([label for _, row in documents for label in row], np.int32)
+        return Training(
+            tuple(f"l{i}" for i in range(n_labels)), tuple(f"w{i}" for i in range(n_tokens)), ids, offsets, counted,
+            Lists(values, begins), candidates(n_token, len(documents), min_documents=least),
+            *label_documents(indptr, carried, n_labels),
+        )  # fmt: skip
+
+    return make
 
 
 @pytest.fixture(scope="session")

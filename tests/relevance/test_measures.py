@@ -1,6 +1,7 @@
 """Every measure against closed forms, scikit-learn, SciPy and naive logarithms."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 from sklearn.metrics import mutual_info_score
 
+from plant.ground.errors import InputError
 from plant.relevance.measures import (
-    FORMULAS,
     Counts,
+    check_measures,
     chi2,
     is_positive,
     mig,
@@ -155,14 +157,19 @@ def test_term_frequency_is_the_share_of_the_labels_tokens():
         term_frequency(Counts(1, 1, 1, 2))
 
 
-@pytest.mark.parametrize("measure", sorted(FORMULAS))
 @given(total=st.integers(2, 400), data=st.data())
-def test_without_joint_documents_no_measure_decreases_with_the_tokens_frequency(measure, total, data):
+def test_without_joint_documents_mig_does_not_decrease_with_the_tokens_frequency(total, data):
+    """The compiled search leans on this (`plant.kernels.relevance`)."""
     n_label = data.draw(st.integers(1, total))
     n_token = np.arange(0, total - n_label + 1)
-    none = np.zeros_like(n_token)
-    values = FORMULAS[measure](Counts(none, n_token, n_label, total, none, 7))
-    assert (values >= 0).all() and (np.diff(values) >= 0).all()
+    assert (np.diff(mig(Counts(np.zeros_like(n_token), n_token, n_label, total))) >= 0).all()
+
+
+@pytest.mark.parametrize(("section", "key"), [("pretrainings", "measure"), ("finetunings", "static_measure")])
+def test_a_measure_that_no_entry_has_is_refused_with_the_nearest(section, key):
+    recipes = {"pretrainings": {}, "finetunings": {}} | {section: {"plant": SimpleNamespace(**{key: "pmy"})}}
+    with pytest.raises(InputError, match=rf"{section}.plant.{key}: expected one of mig, .*Did you mean 'pmi'"):
+        check_measures(SimpleNamespace(**recipes))
 
 
 @given(tables())

@@ -11,9 +11,9 @@ from sklearn.metrics import mutual_info_score
 
 from plant.ground.errors import InputError
 from plant.ground.seeds import generator
-from plant.ground.settings import MEASURES as ALL
 from plant.ground.settings import Relevance
 from plant.relevance import table as room
+from plant.relevance.measures import MEASURES as ALL
 from plant.relevance.table import write_relevance
 
 COLUMNS = {

@@ -29,12 +29,14 @@ from plant.paper import FIGURE_FORMATS, FIGURES, STUDY_TABLES, TABLE_FORMATS, TA
 from plant.paper.plan import jobs as paper_jobs
 from plant.paper.systems import cut_settings, find_roles
 from plant.ground.provenance import digest
+from plant.relevance.measures import MEASURES, check_measures
 
 plant_settings.forget_foreign_nulls(config)
 try:
     SETTINGS = plant_settings.load(config)
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
         find(metric, SETTINGS.evaluation)
+    check_measures(SETTINGS)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
@@ -69,7 +71,7 @@ wildcard_constraints:
     initial=rf"{plant_settings.NO_PRETRAINING}|(?:{one_of(SETTINGS.pretrainings)})(?:@\d+)?",
     finetuning=one_of([*SETTINGS.finetunings, *SETTINGS.points]),
     evidence=one_of(SETTINGS.evidences),
-    measure=one_of(plant_settings.MEASURES),
+    measure=one_of(MEASURES),
     experiment=one_of(SETTINGS.experiments),
     study=one_of(SETTINGS.studies),
     tuning=one_of(SETTINGS.tunings),
@@ -317,11 +319,11 @@ def tokenizer_source(wildcards):
 def tokenizer_of_descriptions(wildcards):
     """The tokenizer that this pipeline trained, where descriptions are read (choice C28)."""
     trained = tokenizer_source(wildcards)
-    return {"tokenizer": trained} if trained and wildcards.measure == "description" else {}
+    return {"tokenizer": trained} if trained and MEASURES[wildcards.measure].described else {}
 
 
 def relevance_settings(wildcards):
-    if wildcards.measure != "description":
+    if not MEASURES[wildcards.measure].described:
         return section(wildcards.dataset, relevance=SETTINGS.relevance)
     return section(wildcards.dataset, relevance=SETTINGS.relevance, backbone=SETTINGS.backbones[wildcards.backbone])
 

@@ -1,6 +1,14 @@
-"""Eq. 2 and its gradient, list by list and pair by pair in float64: no t x t tensor exists.
+"""Eq. 2 and its gradient on a CPU: list by list and pair by pair in float64.
 
-The oracle of `pairwise_vector`, which does the same in float32 several pairs at a time.
+    loss   = sum over pairs j, h with gain_j > gain_h of w_jh log(1 + exp(-x_jh))
+    pull_h = sum over j of w_jh / (1 + exp(x_jh)),   pull_j = -sum over h of the same
+    w_jh = (gain_j - gain_h) |D_j - D_h|,   x_jh = sigma (s_j - s_h)
+
+Plain function: `pretraining.ranking_loss.pairwise_loss_dense`. It divides by log 2 and max DCG@k, which the caller of
+this loop does.
+
+What it buys: Stage 1 over all 8,929 labels of MIMIC-III on a CPU. A document takes a quarter of the time of the plain
+function, and 40 MB in place of 830 MB (docs/speed/ranking-loss.md).
 """
 
 import math
@@ -9,66 +17,43 @@ import numpy as np
 
 from plant.kernels.compiled import njit
 
-LN2 = math.log(2)
-INVERSE_LN2 = 1 / LN2
-
 
 @njit()
 def pairwise_lists(
-    scores: np.ndarray, relevance: np.ndarray, k: int, sigma: float, exponential: bool
+    scores: np.ndarray, gain: np.ndarray, discount: np.ndarray, sizes: np.ndarray, sigma: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Loss (lists) and gradient (lists, t) of Eq. 2.
+    """Loss (lists) in nats and pulls (lists, t) of Eq. 2, not yet divided by max DCG@k.
 
     Args:
-        scores: float64 (lists, t).
-        relevance: float64 (lists, t), negative outside the list.
-        k: truncation of nDCG.
+        scores: float64 (lists, t), each list in order of falling gain. A list with a score that is not finite gets NaN.
+        gain: float64 (lists, t).
+        discount: float64 (lists, t), by the rank of the score; 0 beyond k.
+        sizes: positions in each list; what stands behind them is not read.
         sigma: slope.
-        exponential: gain 2^r - 1, else r.
     """
-    n_lists, t = scores.shape
-    losses = np.zeros(n_lists)
-    gradient = np.zeros((n_lists, t))
-    for row in range(n_lists):
-        inside = np.flatnonzero(relevance[row] >= 0)
-        m = len(inside)
+    losses, pulls = np.zeros(len(scores)), np.zeros(scores.shape)
+    for row in range(len(scores)):
+        m = sizes[row]
         if m < 2:
             continue
-        s, r = scores[row][inside], relevance[row][inside]
-        gain = np.empty(m)
-        discount = np.zeros(m)
-        for j in range(m):
-            gain[j] = math.expm1(r[j] * LN2) if exponential else r[j]
-        by_score = np.argsort(-s, kind="mergesort")
-        by_gain = np.argsort(-r, kind="mergesort")
-        ideal = 0.0
-        for rank in range(min(k, m)):
-            weight = 1 / math.log2(rank + 2.0)
-            discount[by_score[rank]] = weight
-            ideal += gain[by_gain[rank]] * weight
-        if ideal <= 0:
+        s, g, d, pull = scores[row, :m], gain[row, :m], discount[row, :m], pulls[row, :m]
+        if not np.isfinite(s).all():
+            losses[row] = np.nan
+            pull[:] = np.nan
             continue
-        # positions in order of relevance: every later one with a lower relevance makes a pair
-        s, gain, discount, r = s[by_gain], gain[by_gain], discount[by_gain], r[by_gain]
-        slope = np.zeros(m)
         total = 0.0
         for j in range(m - 1):
             own = 0.0
             for h in range(j + 1, m):
-                if r[h] == r[j]:
-                    continue
-                weight = (gain[j] - gain[h]) * abs(discount[j] - discount[h])
-                if weight == 0.0:
+                weight = (g[j] - g[h]) * abs(d[j] - d[h])
+                if weight == 0.0:  # equal gains are no pair, and two positions beyond k have no weight
                     continue
                 x = sigma * (s[j] - s[h])
-                e = math.exp(-abs(x))
+                e = math.exp(-abs(x))  # at most 1: no score overflows
                 total += weight * (math.log1p(e) + max(-x, 0.0))
-                pull = weight * (e if x >= 0 else 1.0) / (1.0 + e)
-                own += pull
-                slope[h] += pull
-            slope[j] -= own
-        losses[row] = total * INVERSE_LN2 / ideal
-        scale = sigma * INVERSE_LN2 / ideal
-        for j in range(m):
-            gradient[row, inside[by_gain[j]]] = slope[j] * scale
-    return losses, gradient
+                slope = weight * (e if x >= 0 else 1.0) / (1.0 + e)
+                own += slope
+                pull[h] += slope
+            pull[j] -= own
+        losses[row] = total
+    return losses, pulls

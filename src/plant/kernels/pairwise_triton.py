@@ -1,26 +1,36 @@
-"""Eq. 2 and its gradient on a GPU, fused: no t x t tensor exists (docs/speed/ranking-loss.md counts the operations).
+"""Eq. 2 and its gradient on a GPU, fused: no t x t tensor exists.
 
-Positions are put in order of relevance, as in `pairwise_vector`; one program takes one list and goes through the upper
-triangle of its pairs in tiles. A tile's pulls are added along both of its sides: over h they stay in registers, over j
-they go to the list's row of the gradient, which no other program touches. So the sums have one order, and the result is
-the same at every run.
+    loss   = sum over pairs j, h with gain_j > gain_h of w_jh log(1 + exp(-x_jh))
+    pull_h = sum over j of w_jh / (1 + exp(x_jh)),   pull_j = -sum over h of the same
+    w_jh = (gain_j - gain_h) |D_j - D_h|,   x_jh = sigma (s_j - s_h)
+
+Plain function: `pretraining.ranking_loss.pairwise_loss_dense`. It divides by log 2 and max DCG@k, which the caller of
+this kernel does.
+
+What it buys: memory. With all 8,929 labels and lists of 1,000 tokens the t x t tensors of one document are 36 GB each;
+here a list is a few arrays of its length. Its time on a GPU is not measured (docs/speed/ranking-loss.md).
+
+One program takes one list and goes through the upper triangle of its pairs in tiles. A tile's pulls are added along
+both of its sides. Sums over h stay in registers. Sums over j go to the list's row of the pulls, which no other program
+touches. So the sums have one order, and the result is the same in every run.
 """
 
 from __future__ import annotations
 
-import math
-
+import numpy as np
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from plant.kernels.polynomials import LOG1P
-from plant.pretraining.ndcg import discounts, gains, ideal_dcg
-
 TILE_J, TILE_H, WARPS = 16, 64, 2
 """A thread holds 16 pairs of a tile, all of one h, so that sums over j need no exchange between threads."""
-_INVERSE_LN2 = 1 / math.log(2)
+LOG1P = tuple(
+    np.polynomial.Chebyshev.interpolate(lambda e: np.log1p(e) / e, 8, domain=[0, 1])
+    .convert(kind=np.polynomial.Polynomial)
+    .coef.tolist()
+)
+"""log(1 + e) / e for e in [0, 1], constant first: relative error 4e-8."""
 
 
 @triton.jit
@@ -28,10 +38,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     scores, gain, discount, sizes, losses, pulls, t, sigma,
     TILE_J: tl.constexpr, TILE_H: tl.constexpr, LOG1P: tl.constexpr,
 ):  # fmt: skip
-    """One list; arrays (lists, t) in order of relevance, `sizes` positions of each; pulls come in as zeros.
-
-    The loss is in nats, and neither it nor the pulls are divided by max DCG@k yet.
-    """
+    """One list. Arguments as of `pairwise_fused`; pulls come in as zeros."""
     row = tl.program_id(0).to(tl.int64)
     m = tl.load(sizes + row)
     base = row * t
@@ -67,30 +74,23 @@ def _kernel(  # type: ignore[no-untyped-def]
     tl.store(losses + row, tl.sum(total))
 
 
-def pairwise_fused(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
-    """Loss (...) and gradient (..., t) of Eq. 2 in float32, returned in the dtype of the scores.
+def pairwise_fused(
+    scores: Tensor, gain: Tensor, discount: Tensor, sizes: Tensor, sigma: float
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Loss (lists) in nats and pulls (lists, t) of Eq. 2 in float32, not yet divided by max DCG@k.
 
     Args:
-        scores: s (..., t) on the GPU.
-        relevance: r (..., t) in [0, 1], -1 at positions outside the list.
-        k: truncation of nDCG.
+        scores: float32 (lists, t) on the GPU, each list in order of falling gain.
+        gain: float32 (lists, t) in [0, 1].
+        discount: float32 (lists, t), by the rank of the score; 0 beyond k.
+        sizes: int32 (lists), positions in each list.
         sigma: slope.
-        gain: "exponential" or "linear".
     """
-    t = scores.shape[-1]
-    s, r = scores.detach().reshape(-1, t).float(), relevance.detach().reshape(-1, t).float()
-    order = r.argsort(dim=-1, descending=True, stable=True)
-    arrays = [array.gather(1, order).contiguous() for array in (s, gains(r, gain), discounts(s, r, k).float())]
-    sizes = (r >= 0).sum(1, dtype=torch.int32)
-    losses, pulls = s.new_empty(len(s)), torch.zeros_like(s)
-    if len(s):
-        with torch.cuda.device_of(s):  # the GPU that holds them, whichever is the current one
-            _kernel[(len(s),)](
-                *arrays, sizes, losses, pulls, t, float(sigma),
+    losses, pulls = scores.new_empty(len(scores)), torch.zeros_like(scores)
+    if len(scores):
+        with torch.cuda.device_of(scores):  # the GPU that holds them, whichever is the current one
+            _kernel[(len(scores),)](
+                scores, gain, discount, sizes, losses, pulls, scores.shape[-1], sigma,
                 TILE_J=TILE_J, TILE_H=TILE_H, LOG1P=LOG1P, num_warps=WARPS,
             )  # fmt: skip
-    ideal = ideal_dcg(r, k, gain)
-    scale = torch.where(ideal > 0, 1 / ideal, 0)
-    gradient = torch.zeros_like(s).scatter_(1, order, pulls * (scale * (sigma * _INVERSE_LN2))[:, None])
-    losses *= scale * _INVERSE_LN2
-    return losses.to(scores.dtype).view(scores.shape[:-1]), gradient.to(scores.dtype).view(scores.shape)
+    return losses, pulls

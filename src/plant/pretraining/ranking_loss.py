@@ -9,14 +9,12 @@ where D is the discount of a position's rank by predicted score (0 beyond k). Th
 (Eq. 2 writes -log2 (1 + e^..)^-1, which is the same.)
 
 Two ways to the same number:
-- `pairwise_loss_dense`: plain autograd over (..., t, t) tensors. The obvious one: the oracle.
-- `pairwise_loss`: an autograd function with the gradient by hand. No t x t tensor exists on CPU, where loops are
-  compiled (float32: several pairs at a time; float64: one by one, exact), nor on a GPU with Triton; elsewhere it goes
-  through chunks of lists.
+- `pairwise_loss_dense`: plain autograd over (..., t, t) tensors. It is the oracle.
+- `pairwise_loss`: the gradient by hand, in a compiled loop without t x t tensors. A GPU with Triton runs
+  `kernels.pairwise_triton` in float32; everything else runs `kernels.pairwise` on the CPU in float64.
 """
 
 import math
-from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,9 +22,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from plant.kernels.pairwise import pairwise_lists
 from plant.pretraining.ndcg import discounts, gains, ideal_dcg
 
-CHUNK_PAIRS = 16_000_000  # pairs a chunk holds at once where there is no compiled kernel: about 0.3 GB
+_INVERSE_LN2 = 1 / math.log(2)
 
 
 def pairwise_loss_dense(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, gain: str) -> Tensor:
@@ -42,20 +41,15 @@ def pairwise_loss_dense(scores: Tensor, relevance: Tensor, *, k: int, sigma: flo
     Returns:
         (...), at least 0; 0 for a list without a pair.
     """
-    weight, ordered = _pair_weights(scores.detach(), relevance, k=k, gain=gain)
+    g, d = gains(relevance, gain), discounts(scores.detach(), relevance, k)
+    ideal = ideal_dcg(relevance, k, gain)
+    scale = torch.where(ideal > 0, 1 / ideal, 0)[..., None, None]
+    # (..., t, t): entry (j, h) is a pair if both are in the list and r_j > r_h
+    ordered = (relevance[..., :, None] > relevance[..., None, :]) & (relevance[..., None, :] >= 0)
+    weight = (g[..., :, None] - g[..., None, :]).abs() * (d[..., :, None] - d[..., None, :]).abs() * scale
     difference = scores[..., :, None] - scores[..., None, :]
     losses = weight * F.softplus(-sigma * difference) / math.log(2)
     return losses.masked_fill(~ordered, 0).sum((-2, -1))
-
-
-def _pair_weights(scores: Tensor, relevance: Tensor, *, k: int, gain: str) -> tuple[Tensor, Tensor]:
-    """|delta nDCG@k|_jh (..., t, t), and which pairs count: both inside, r_j > r_h."""
-    g, d = gains(relevance, gain), discounts(scores, relevance, k)
-    ideal = ideal_dcg(relevance, k, gain)
-    scale = torch.where(ideal > 0, 1 / ideal, 0)[..., None, None]
-    weight = (g[..., :, None] - g[..., None, :]).abs() * (d[..., :, None] - d[..., None, :]).abs() * scale
-    ordered = (relevance[..., :, None] > relevance[..., None, :]) & (relevance[..., None, :] >= 0)
-    return weight, ordered
 
 
 class _Pairwise(torch.autograd.Function):
@@ -63,7 +57,7 @@ class _Pairwise(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> Tensor:
-        losses, gradient = _way(scores)(scores, relevance, k, sigma, gain)
+        losses, gradient = _loss_and_gradient(scores.detach(), relevance, k, sigma, gain)
         ctx.save_for_backward(gradient)
         return losses
 
@@ -81,49 +75,31 @@ def pairwise_loss(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, ga
     return _Pairwise.apply(scores, relevance, k, sigma, gain)
 
 
-def _way(scores: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
-    """How loss and gradient are computed for scores of this kind on this device."""
-    if scores.device.type == "cpu":
-        return _compiled
-    if scores.device.type == "cuda" and scores.dtype != torch.float64 and find_spec("triton"):
+def _loss_and_gradient(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
+    """Loss (...) and gradient (..., t) of Eq. 2, in the dtype of the scores."""
+    t, fused = scores.shape[-1], _has_gpu_kernel(scores)
+    device, dtype = (scores.device, torch.float32) if fused else (torch.device("cpu"), torch.float64)
+    s, r = (values.reshape(-1, t).to(device).to(dtype) for values in (scores, relevance))
+    # (lists, t) in order of relevance: a position makes pairs with those behind it
+    order = r.argsort(dim=-1, descending=True, stable=True)
+    lead, g, d = (array.gather(1, order).contiguous() for array in (s, gains(r, gain), discounts(s, r, k)))
+    sizes = (r >= 0).sum(1, dtype=torch.int32)
+    if fused:
         from plant.kernels.pairwise_triton import pairwise_fused
 
-        return pairwise_fused
-    return _chunked
-
-
-def _compiled(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
-    if scores.dtype == torch.float64:
-        from plant.kernels.pairwise import pairwise_lists as kernel
-
-        kind = torch.float64
+        losses, pulls = pairwise_fused(lead, g, d, sizes, float(sigma))
     else:
-        from plant.kernels.pairwise_vector import pairwise_vectors as kernel
-
-        kind = torch.float32
-    shape = scores.shape
-    flat, targets = (values.detach().reshape(-1, shape[-1]).to(kind).contiguous() for values in (scores, relevance))
-    losses, gradient = kernel(flat.numpy(), targets.numpy(), k, float(sigma), gain == "exponential")
-    return (
-        torch.from_numpy(losses).to(scores.dtype).view(shape[:-1]),
-        torch.from_numpy(gradient).to(scores.dtype).view(shape),
-    )
+        arrays = pairwise_lists(*(array.numpy() for array in (lead, g, d, sizes)), float(sigma))
+        losses, pulls = (torch.from_numpy(array) for array in arrays)
+    ideal = ideal_dcg(r, k, gain)
+    scale = torch.where(ideal > 0, 1 / ideal, 0)
+    gradient = torch.zeros_like(s).scatter_(1, order, pulls * (scale * (sigma * _INVERSE_LN2))[:, None])
+    losses *= scale * _INVERSE_LN2
+    return losses.to(scores).view(scores.shape[:-1]), gradient.to(scores).view(scores.shape)
 
 
-def _chunked(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
-    t = scores.shape[-1]
-    flat, targets = scores.detach().reshape(-1, t), relevance.reshape(-1, t)
-    losses, gradient = flat.new_empty(len(flat)), torch.empty_like(flat)
-    rows = max(1, CHUNK_PAIRS // (t * t))
-    for start in range(0, len(flat), rows):
-        part = slice(start, start + rows)
-        weight, ordered = _pair_weights(flat[part], targets[part], k=k, gain=gain)
-        weight = weight.masked_fill(~ordered, 0).to(flat.dtype)
-        x = sigma * (flat[part][:, :, None] - flat[part][:, None, :])
-        losses[part] = (weight * F.softplus(-x)).sum((1, 2)) / math.log(2)
-        slope = weight * torch.sigmoid(-x) * (sigma / math.log(2))  # -dL/ds_j of each pair
-        gradient[part] = slope.sum(1) - slope.sum(2)
-    return losses.view(scores.shape[:-1]), gradient.view(scores.shape)
+def _has_gpu_kernel(scores: Tensor) -> bool:
+    return scores.device.type == "cuda" and scores.dtype != torch.float64 and find_spec("triton") is not None
 
 
 def mse_loss(scores: Tensor, relevance: Tensor) -> Tensor:

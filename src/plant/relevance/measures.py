@@ -6,17 +6,19 @@ Symbols: N training documents; n_label of them carry l; n_token contain t; n_joi
     l present    n_joint                  n_label - n_joint
     l absent     n_token - n_joint        N - n_label - n_token + n_joint
 
-Every measure is at least 0 and, where n_joint = 0, does not decrease with n_token: the selection of the
-top k (`selection.py`) leans on both.
+A new measure is a function and an entry of `MEASURES` here; nothing else changes. Every measure is at least 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+
+from plant.ground.errors import InputError, nearest
+from plant.ground.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,12 @@ class Counts:
     n_documents: int
     occurrences: np.ndarray | int | None = None
     label_occurrences: np.ndarray | int | None = None
+
+    def of(self, token: np.ndarray) -> Counts:
+        """Of some tokens, where the arrays hold all tokens by id."""
+        occurrences = None if self.occurrences is None else np.asarray(self.occurrences)[token]
+        n_joint, n_token = np.asarray(self.n_joint)[token], np.asarray(self.n_token)[token]
+        return replace(self, n_joint=n_joint, n_token=n_token, occurrences=occurrences)
 
 
 def mig(counts: Counts) -> np.ndarray:
@@ -181,13 +189,55 @@ def is_positive(counts: Counts) -> np.ndarray:
     return counts.n_documents * joint > label * token
 
 
-FORMULAS: Mapping[str, Callable[[Counts], np.ndarray]] = {
-    "mig": mig,
-    "smoothed_mig": smoothed_mig,
-    "shuffled": mig,  # of counts under a permutation of the label rows
-    "term_frequency": term_frequency,
-    "pmi": pmi,
-    "chi2": chi2,
-}
-"""The formula of each measure. `random` has none: it draws its tokens (`selection.random_tokens`); nor has
-`description`, which takes those of the label's description (`selection.idf_tokens`)."""
+def inverse_document_frequency(counts: Counts) -> np.ndarray:
+    """log(N / n_token), in nats: the label's own documents have no part in it.
+
+    >>> float(inverse_document_frequency(Counts(n_joint=0, n_token=2, n_label=1, n_documents=4)).round(6))
+    0.693147
+    """
+    return np.log(counts.n_documents / np.asarray(counts.n_token))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An entry of the registry.
+
+    Attributes:
+        name: in configs and file names.
+        formula: of counts. None: tokens and values are drawn at random, a control.
+        occurrences: the formula reads the number of occurrences.
+        shuffled: the label rows change places over the training documents first, a control.
+        described: only the tokens of the label's description score (choice C28).
+    """
+
+    name: str
+    formula: Callable[[Counts], np.ndarray] | None
+    occurrences: bool = False
+    shuffled: bool = False
+    described: bool = False
+
+
+MEASURES = {
+    entry.name: entry
+    for entry in (
+        Measure("mig", mig), Measure("smoothed_mig", smoothed_mig),
+        Measure("term_frequency", term_frequency, occurrences=True), Measure("pmi", pmi), Measure("chi2", chi2),
+        Measure("random", None), Measure("shuffled", mig, shuffled=True),
+        Measure("description", inverse_document_frequency, described=True),
+    )
+}  # fmt: skip
+
+
+def find_measure(name: str, where: str = "measure") -> Measure:
+    """The measure of a name; an unknown one is an InputError that names the nearest."""
+    if name not in MEASURES:
+        raise InputError(where, expected=f"one of {', '.join(MEASURES)}", got=repr(name), fix=nearest(name, MEASURES))
+    return MEASURES[name]
+
+
+def check_measures(settings: Settings) -> None:
+    """Every measure that a recipe names must exist; the config's types do not know them."""
+    for name, stage_1 in settings.pretrainings.items():
+        find_measure(stage_1.measure, f"pretrainings.{name}.measure")
+    for name, stage_2 in settings.finetunings.items():
+        find_measure(stage_2.static_measure, f"finetunings.{name}.static_measure")

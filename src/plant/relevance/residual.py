@@ -19,12 +19,11 @@ from plant.ground.errors import InputError
 from plant.ground.files import is_private
 from plant.ground.settings import Relevance
 from plant.ground.staging import owner_only
-from plant.relevance import kernel
-from plant.relevance.choice import Training, chosen
+from plant.kernels.relevance import Lists, distinct
+from plant.relevance.choice import Training, candidates, chosen
 from plant.relevance.contingency import BLOCK, spans
 from plant.relevance.log_odds import LogOdds, Pairs, log_odds
 from plant.relevance.pieces import growing_arrays
-from plant.relevance.selection import candidates
 from plant.relevance.shortlist import presence
 from plant.relevance.table import load_training
 
@@ -41,7 +40,7 @@ def write_residual(
     Args:
         corpus: folder with labels.safetensors and train.parquet (for the groups).
         tokens: folder with tokens.safetensors and vocabulary.parquet.
-        measure: one of `settings.MEASURES`, by which the tokens of a label are chosen.
+        measure: one of `measures.MEASURES`, by which the tokens of a label are chosen.
         settings: k of them a label, sign, min_documents, and the seed of the folds.
         folds: 1 counts everything on all training documents.
         smoothing: s of `plant.relevance.log_odds`, above 0.
@@ -97,12 +96,12 @@ def without(training: Training, left_out: np.ndarray, settings: Relevance) -> Tr
     lengths = np.diff(training.offsets)
     input_ids = training.input_ids[np.repeat(kept, lengths)]
     offsets = np.concatenate(([0], np.cumsum(lengths[kept])))
-    values, begins, n_token = kernel.distinct(input_ids, offsets, training.counted)
+    values, begins, n_token = distinct(input_ids, offsets, training.counted)
     among = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
     stays = kept[training.documents]
     label = np.repeat(np.arange(len(training.names)), np.diff(training.indptr))[stays]
     return replace(
-        training, input_ids=input_ids, offsets=offsets, lists=kernel.Lists(values, begins), candidates=among,
+        training, input_ids=input_ids, offsets=offsets, lists=Lists(values, begins), candidates=among,
         indptr=np.concatenate(([0], np.cumsum(np.bincount(label, minlength=len(training.names))))),
         documents=(np.cumsum(kept) - 1)[training.documents[stays]],
     )  # fmt: skip

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
-from plant.metrics.f1 import ordered_codes
+from plant.metrics.f1 import top_labels
 from plant.relevance.contingency import spans
 
 BLOCK = 8_000_000
@@ -86,11 +86,11 @@ def best_labels(
     vocabulary = 1 + int(max(token_id.max(initial=0), input_ids.max(initial=0)))
     by_label = sp.csr_array((relevance, token_id, indptr), shape=(n_labels, vocabulary))
     by_token = by_label.T.tocsr()  # one copy of the relevance, ordered by token
-    best = np.full((n_documents, size), -1, dtype=np.int32)
+    best = np.empty((n_documents, size), dtype=np.int32)
     for first, last in spans(np.diff(offsets), block, most=max(1, block // max(1, n_labels))):
         part = presence(input_ids, offsets[first : last + 1], vocabulary)
         scores = (part @ by_token).toarray()
-        best[first:last, : min(size, n_labels)] = _top(scores, min(size, n_labels))
+        best[first:last] = top_labels(np.where(scores > 0, scores, -np.inf), size)
     return best
 
 
@@ -105,23 +105,12 @@ def presence(input_ids: np.ndarray, offsets: np.ndarray, vocabulary: int) -> sp.
     return sp.csr_array((ones, (keys % vocabulary).astype(np.int32), indptr), shape=(len(offsets) - 1, vocabulary))
 
 
-def _top(scores: np.ndarray, size: int) -> np.ndarray:
-    """Columns of the largest scores above 0 of each row, best first, equal ones by column; -1 where none is left."""
-    # one 64-bit key (inverted score, column) a score: distinct, so the partition has no ties to break
-    keys = ((~ordered_codes(scores)).astype(np.uint64) << np.uint64(32)) | np.arange(scores.shape[1], dtype=np.uint64)
-    if size < scores.shape[1]:
-        keys = np.partition(keys, size - 1, axis=1)[:, :size]
-    keys.sort(axis=1)
-    columns = (keys & np.uint64(0xFFFFFFFF)).astype(np.int32)
-    return np.where(np.take_along_axis(scores, columns.astype(np.int64), axis=1) > 0, columns, -1)
-
-
 def _recall(best: np.ndarray, labels: Labels, split: str) -> float:
     """Share of a split's true labels that are on their document's shortlist; 0 where it has none."""
     rows = labels.rows(split)
-    found = total = 0
+    listed = total = 0
     for document in range(rows.start, rows.stop):
         true = labels.row(document)
-        found += int(np.isin(true, best[document]).sum())
+        listed += int(np.isin(true, best[document]).sum())
         total += len(true)
-    return found / total if total else 0.0
+    return listed / total if total else 0.0

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
-from plant.ground.errors import InputError, nearest
+from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, is_private
 from plant.ground.seeds import generator
-from plant.ground.settings import MEASURES, Backbone, Relevance
+from plant.ground.settings import Backbone, Relevance
 from plant.ground.staging import owner_only
-from plant.relevance import kernel
-from plant.relevance.choice import Chosen, Training, chosen
+from plant.kernels.relevance import Lists, distinct
+from plant.relevance.choice import Chosen, Training, candidates, chosen
 from plant.relevance.contingency import BLOCK, label_documents
 from plant.relevance.described import described_tokens
+from plant.relevance.measures import MEASURES, find_measure
 from plant.relevance.pieces import growing_arrays
-from plant.relevance.selection import candidates
 
 _REPEATING = ["label", "token", "n_label", "n_documents"]  # of other columns a dictionary costs time and space
 
@@ -50,7 +50,7 @@ def write_relevance(
     Args:
         corpus: folder with labels.safetensors and labels.parquet.
         tokens: folder with tokens.safetensors and vocabulary.parquet.
-        measure: one of `settings.MEASURES`. `shuffled` is MIG after the label rows are permuted over the
+        measure: one of `measures.MEASURES`. `shuffled` is MIG after the label rows are permuted over the
             training documents; its n_joint are counts under that permutation. `description` keeps the tokens of the
             label's description, by inverse document frequency (choice C28); a label without one gets no rows.
         settings: k, sign, min_documents and the seed of `random` and `shuffled`. A small training split may have
@@ -59,7 +59,7 @@ def write_relevance(
         parquet: file to write: label, token_id, token, n_label, n_token, n_joint, n_documents, relevance,
             rank; sorted by (label, rank), with row groups that end where a label ends.
         arrays: file to write: indptr i64[L + 1], token_id i32 and relevance f32 in rank order.
-        compiled: False counts with polars instead, which takes several times as long and gives the same rows.
+        compiled: False takes the plain way for MIG too, which is slower and gives the same rows.
         block: (label, document, token) triples that polars has in memory at once.
         backbone, tokenizer: of the tokens, for `description`; see `described.described_tokens`.
 
@@ -67,14 +67,13 @@ def write_relevance(
         InputError: unknown measure; no training documents; corpus and tokens do not belong together; no token may be
             selected; no label has a description.
     """
-    if measure not in MEASURES:
-        raise InputError("measure", expected="a relevance measure", got=repr(measure), fix=nearest(measure, MEASURES))
+    described = find_measure(measure).described
     training = load_training(corpus, tokens, measure, settings)
-    if measure == "description":
+    if described:
         if backbone is None:
-            raise InputError("measure: description", expected="a backbone", got="none", fix="Name its settings.")
-        described = described_tokens(load_labels(corpus), training.words, backbone, tokenizer)
-        training = replace(training, described=described)
+            raise InputError(f"measure: {measure}", expected="a backbone", got="none", fix="Name its settings.")
+        said = described_tokens(load_labels(corpus), training.words, backbone, tokenizer)
+        training = replace(training, described=said)
     pieces = chosen(training, measure, settings, compiled=compiled, block=block)
     with owner_only(is_private(Path(corpus) / "train.parquet")):
         write_choice(training, pieces, parquet=Path(parquet), arrays=Path(arrays), metadata={"measure": measure})
@@ -110,7 +109,7 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     _check_match(labels, tokens)
     offsets, input_ids = tokens.part(labels.rows("train"))
     counted = ~tokens.special
-    values, begins, n_token = kernel.distinct(input_ids, offsets, counted)
+    values, begins, n_token = distinct(input_ids, offsets, counted)
     among = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
     if not len(among.order):
         raise InputError(
@@ -120,7 +119,7 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     indptr, documents = _label_documents(labels, measure, settings.seed)
     return Training(
         labels.names, tokens.vocabulary, input_ids, offsets, counted,
-        kernel.Lists(values, begins), among, indptr, documents,
+        Lists(values, begins), among, indptr, documents,
     )  # fmt: skip
 
 
@@ -143,7 +142,7 @@ def _label_documents(labels: Labels, measure: str, seed: int) -> tuple[np.ndarra
     """The training documents of each label; for `shuffled`, after the label rows changed places."""
     indptr, indices = labels.part("train")
     begins, documents = label_documents(indptr, indices, labels.n_labels)
-    if measure == "shuffled":
+    if MEASURES[measure].shuffled:
         documents = generator(seed, "relevance", "shuffled").permutation(len(indptr) - 1)[documents]
     return begins, documents
 

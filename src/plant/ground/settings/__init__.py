@@ -4,16 +4,7 @@
 together. Units and sources are in each field's description; "choice C.." points into docs/choices/.
 """
 
-from plant.ground.settings.base import (
-    BASELINES,
-    CHANNEL_BASELINES,
-    MEASURES,
-    NO_PRETRAINING,
-    Baseline,
-    Channel,
-    Frozen,
-    Measure,
-)
+from plant.ground.settings.base import BASELINES, CHANNEL_BASELINES, NO_PRETRAINING, Baseline, Channel, Frozen
 from plant.ground.settings.corpus import (
     Cleaning,
     CodiEsp,
@@ -50,7 +41,6 @@ from plant.ground.settings.tuning import Tuned, Tuning, further_runs, runs_of_ar
 __all__ = [
     "BASELINES",
     "CHANNEL_BASELINES",
-    "MEASURES",
     "NO_PRETRAINING",
     "Backbone",
     "Baseline",
@@ -74,7 +64,6 @@ __all__ = [
     "Item",
     "LabelSpace",
     "Lora",
-    "Measure",
     "Mimic3",
     "Mimic4",
     "Optimisation",

@@ -18,8 +18,6 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]
 
-MEASURES = ("mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description")
-Measure = Literal["mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description"]
 BASELINES = (
     "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions",
 )  # fmt: skip

@@ -13,7 +13,6 @@ from plant.ground.settings.base import (
     Count,
     Frozen,
     LearningRate,
-    Measure,
     Name,
     Positive,
     Rate,
@@ -65,7 +64,7 @@ class Optimisation(Frozen):
 class Pretraining(Optimisation):
     """A Stage 1 recipe (Eq. 2)."""
 
-    measure: Measure = "mig"
+    measure: Name = "mig"
     """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; smoothed_mig counts
     half a document more in every cell; random and shuffled are controls; description takes the words of the label's
     description (choice C28)."""
@@ -129,7 +128,7 @@ class Finetuning(Optimisation):
     static_attention: Annotated[float, Field(ge=0)] = 0.0
     """lambda: the scores of every head get lambda times the relevance of the token to the label before the softmax, in
     training and prediction (choice C26). 0: only what is learned."""
-    static_measure: Measure = "mig"
+    static_measure: Name = "mig"
     """Relevance of the static part; random and shuffled are controls (choice C26)."""
     residual: Positive | None = None
     """Log-odds of a label's this many most informative tokens are added to its logit, with one trained weight (choice
