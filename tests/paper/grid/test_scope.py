@@ -45,10 +45,10 @@ def rules_of_the_workflow() -> set[str]:
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
     found = {name for file in files for name in re.findall(r"^rule (\w+):", file.read_text("utf-8"), re.MULTILINE)}
     found |= set(get_args(Item))
-    for file in (ROOT / "config").glob("*.yaml"):
+    for file in (ROOT / "config").rglob("*.yaml"):
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
-        found |= {f"ablation_{name}" for name in config.get("variants", {}) if file.name != "schema.yaml"}
-        found |= {f"experiment_{name}" for name in config.get("experiments", {}) if file.name != "schema.yaml"}
+        found |= {f"ablation_{name}" for name in config.get("variants", {})}
+        found |= {f"experiment_{name}" for name in config.get("experiments", {})}
     return found
 
 
