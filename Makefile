@@ -92,7 +92,7 @@ studies: setup  ## when does planting help? Half a day on two cores; LOCAL=mine.
 	    for file in page.md provenance.json figures/effects.png tables/effects.csv tables/factors.csv; do \
 	        mkdir -p $(CURDIR)/docs/studies/$$study/$$(dirname $$file) && \
 	        cp $$file $(CURDIR)/docs/studies/$$study/$$file; done ) || exit 1; done
-	@echo "Pages:   docs/studies/*/page.md, read in docs/when-planting-helps.md"
+	@echo "Pages:   docs/studies/*/page.md, read in docs/evidence/when-planting-helps.md"
 
 check: setup  ## lint, format, types, import direction, and that generated files are in step
 	ruff check .

@@ -1,4 +1,4 @@
-"""docs/scope.md and what it is about: nothing of the paper without a row, and no row or target that leads nowhere."""
+"""docs/reference/scope.md and what it is about: nothing of the paper without a row, and no row or target that leads nowhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "scope.md").read_text(encoding="utf-8")
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "]
     return [Row(*row) for row in cells if row[0] not in {"Item", "Claim", "---"}]
 
@@ -89,17 +89,17 @@ def test_what_is_in_has_targets_that_exist_and_what_is_out_has_none():
     known = rules_of_the_workflow()
     assert {row.name: targets(row) for row in ROWS if (row.scope == "in") != bool(targets(row))} == {}
     unknown = {target for row in ROWS for target in targets(row)} - known
-    assert unknown == set(), "targets of docs/scope.md that no rule and no config makes"
+    assert unknown == set(), "targets of docs/reference/scope.md that no rule and no config makes"
 
 
 def test_every_item_and_rule_that_the_page_names_in_passing_exists():
-    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "scope.md").read_text(encoding="utf-8")
     known = rules_of_the_workflow()
     named = {word for word in re.findall(r"`(?:snakemake )?(\w+)`", text) if not word.startswith(("mig", "paper"))}
     assert {word for word in named if word not in known} == set()
 
 
 def test_findings_and_choices_that_the_page_cites_exist():
-    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "scope.md").read_text(encoding="utf-8")
     audit = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
     assert [number for number in set(re.findall(r"\bA\d\d\b", text)) if f"### {number}:" not in audit] == []
