@@ -67,7 +67,8 @@ def values(node: Mapping[str, Any]) -> str:
 
 def row(key: str, field: FieldInfo) -> str:
     """A row of a table: key, meaning, values, default."""
-    schema = TypeAdapter(Annotated[field.annotation, field]).json_schema()
+    annotated: Any = Annotated[field.annotation, field]
+    schema = TypeAdapter(annotated).json_schema()
     allowed = "section below" if _models(field.annotation) else values(schema)
     shown = "**required**" if field.is_required() else f"`{json.dumps(schema.get('default'))}`"
     shown = {"`null`": "none"}.get(shown, "" if allowed == "section below" else shown)

@@ -1,4 +1,4 @@
-"""docs/reference/scope.md and what it is about: nothing of the paper without a row, and no row or target that leads nowhere."""
+"""docs/reference/scope.md and its subject: every item of the paper has a row, and every row and target leads somewhere."""
 
 from __future__ import annotations
 
