@@ -1,7 +1,7 @@
 """Where a number comes from: `plant trace <file>`, or `plant trace <table.csv> <word> ...` for cells of a table.
 
-`plant trace` follows the provenance sidecars from a result back to the raw files. For each step it prints the files that
-it read, whether they are unchanged (SHA-256), settings, seed, code, versions, time and memory. `plant verify <folder>`
+`plant trace` follows the provenance sidecars from a result back to the raw files. For each step it prints the files
+that were read, whether they are unchanged (SHA-256), settings, seed, code, versions, time and memory. `plant verify`
 compares every file below a folder with what its job wrote.
 """
 
