@@ -16,7 +16,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick check format schema audit picture lock clean
+.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick check format reference audit picture lock clean
 
 help:  ## this list
 	@echo "make <target>:"
@@ -86,12 +86,13 @@ bench-quick: setup  ## the same, small: that all ways agree
 STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows what_calibration_is_worth
 
 studies: setup  ## when does planting help? Half a day on two cores; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
-	@snakemake --cores 2 $(STUDIES:%=study_%) --configfile config/when.yaml $(LOCAL)
+	@snakemake --cores 2 $(STUDIES:%=study_%) --configfile config/studies/base.yaml \
+	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
 	@for study in $(STUDIES); do ( cd results/paper/studies/$$study && \
 	    for file in page.md provenance.json figures/effects.png tables/effects.csv tables/factors.csv; do \
 	        mkdir -p $(CURDIR)/docs/studies/$$study/$$(dirname $$file) && \
 	        cp $$file $(CURDIR)/docs/studies/$$study/$$file; done ) || exit 1; done
-	@echo "Pages:   docs/studies/*/page.md, read in docs/when-planting-helps.md"
+	@echo "Pages:   docs/studies/*/page.md, read in docs/evidence/when-planting-helps.md"
 
 check: setup  ## lint, format, types, import direction, and that generated files are in step
 	ruff check .
@@ -100,18 +101,16 @@ check: setup  ## lint, format, types, import direction, and that generated files
 	snakemake --lint
 	mypy
 	lint-imports --no-logo
-	@generated=$$(mktemp -d); trap 'rm -r $$generated' EXIT; python -m plant.ground.reference $$generated; \
-	for file in README.md schema.yaml; do cmp -s $$generated/$$file config/$$file || { \
-	    echo "make: config/$$file is not what src/plant/ground/settings/ says; run make schema" >&2; exit 1; \
-	}; done
+	@python -m plant.ground.reference | cmp -s - docs/reference/config.md || { \
+	    echo "make: docs/reference/config.md is not what src/plant/ground/settings/ says; run make reference" >&2; exit 1; }
 
 format: setup  ## put the code in the house's format
 	ruff check --fix .
 	ruff format .
 	snakefmt Snakefile workflow
 
-schema: setup  ## write config/schema.yaml and config/README.md from src/plant/ground/settings/
-	python -m plant.ground.reference
+reference: setup  ## write docs/reference/config.md, the config key by key, from src/plant/ground/settings/
+	python -m plant.ground.reference > docs/reference/config.md
 
 picture: setup  ## write docs/picture.png, the picture of README.md, from the tables under docs/studies/
 	python -m plant.paper.studies.picture

@@ -137,6 +137,22 @@ def test_every_make_command_in_the_documents_is_a_target() -> None:
     assert {"demo", "test"} <= {command for name, command in commands if name == "README.md"}
 
 
+def test_no_link_and_no_citation_of_a_page_leads_nowhere() -> None:
+    dead = [
+        f"{name}: {link}"
+        for name, text in texts(".md")
+        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text)
+        if not (ROOT / name).parent.joinpath(link).exists()
+    ]
+    dead += [
+        f"{name}: {page}"
+        for name, text in texts()
+        for page in re.findall(r"\b(?:docs|config|slurm)/[\w./-]+\.(?:md|png|yaml)\b", text)
+        if not (ROOT / page).exists() and "mine.yaml" not in page
+    ]
+    assert dead == []
+
+
 def test_continuous_integration_runs_the_command_of_the_readme() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111

@@ -84,8 +84,9 @@ def part(labels: int, every: int) -> np.ndarray:
 
 def _chosen(training: Any, blocks: Iterable[Pairs], k: int) -> Iterator[Any]:
     """Measure and top k, label by label."""
-    from plant.relevance.choice import _joined
     from plant.relevance.selection import LabelCounts, top_tokens
+
+    from plant.relevance.choice import _joined
 
     n_label = np.diff(training.indptr)
     for label, token, n_joint in blocks:

@@ -23,7 +23,7 @@ CONFIG = {
     ("section", "entry", "value", "said"),
     [
         ("evidences", "both", {"channels": ["prior"]}, "at least one channel other than prior is needed"),
-        ("evidences", "both", {"channels": ["linear", "linear"]}, "each channel may be named once"),
+        ("evidences", "both", {"channels": ["linear", "linear"]}, "each may be named once"),
         ("evidences", "both", {"channels": ["lineal"]}, "evidences.both.channels.0: Input should be 'network'"),
         ("evidences", "both", {"folds": 1}, "evidences.both.folds: Input should be greater than or equal to 2"),
         ("evidences", "both", {"ridge": -1}, "evidences.both.ridge: Input should be greater than or equal to 0"),

@@ -1,4 +1,4 @@
-"""docs/nothing-lost.md names a test for each of its claims: those tests exist."""
+"""docs/explanation/nothing-lost.md names a test for each of its claims: those tests exist."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "nothing-lost.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "nothing-lost.md").read_text(encoding="utf-8")
 TESTS = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
 

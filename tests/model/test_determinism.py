@@ -124,4 +124,4 @@ def test_on_a_gpu_it_gives_the_same_bits_again_and_stays_near_the_fast_way(toy, 
     assert all(torch.equal(value, two[name]) for name, value in one.items())
     fast = trained(toy, tmp_path / "fast", deterministic=False, **options)
     for name, value in one.items():
-        torch.testing.assert_close(fast[name], value, rtol=1e-3, atol=1e-3)  # docs/nothing-lost.md
+        torch.testing.assert_close(fast[name], value, rtol=1e-3, atol=1e-3)  # docs/explanation/nothing-lost.md

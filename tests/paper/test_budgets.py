@@ -29,11 +29,13 @@ def shipped(*names: str) -> Settings:
     return load(config)
 
 
+BELOW = {"miniature.yaml": "paper.yaml"}
+"""A config that is laid over another -> the other one."""
 CONFIGS = {
-    file.name: shipped(*(("paper.yaml", "miniature.yaml") if file.name == "miniature.yaml" else (file.name,)))
+    file.name: shipped(*filter(None, (BELOW.get(file.name), file.name)))
     for file in sorted((ROOT / "config").glob("*.yaml"))
-    if file.name != "schema.yaml"
 }
+CONFIGS["studies"] = shipped(*(f"studies/{file.name}" for file in sorted((ROOT / "config/studies").glob("*.yaml"))))
 every_config = pytest.mark.parametrize("settings", CONFIGS.values(), ids=CONFIGS)
 
 
@@ -49,7 +51,7 @@ def is_marked(settings: Settings, name: str) -> bool:
 
 
 def test_all_shipped_configs_are_checked():
-    assert {"config.yaml", "miniature.yaml", "open.yaml", "paper.yaml", "when.yaml"} <= set(CONFIGS)
+    assert {"config.yaml", "miniature.yaml", "open.yaml", "paper.yaml", "studies"} <= set(CONFIGS)
 
 
 @every_config

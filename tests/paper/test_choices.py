@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plant.ground.errors import InputError
-from plant.ground.reference import all_keys
+from plant.ground.reference import tables
 from plant.paper.experiment.choices import Choice, first_paragraph, read_choices
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ def test_every_page_has_a_number_of_its_own_and_nothing_empty():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.number)
 def test_config_keys_of_the_page_exist(page: Choice):
-    known = {f"{section}.{key.path}" for section, key in all_keys()}
+    known = {f"{path.replace('.<name>', '')}.{key}" for path, _, _, keys in tables() for key in keys}
     for key in re.findall(r"`([a-z_]+\.[^`]+)`", page.sections["Config key"]):
         assert key.replace(".<name>", "") in known
 

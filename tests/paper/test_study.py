@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from snakemake.utils import update_config
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Settings, load
@@ -21,11 +23,21 @@ from plant.statistics.factors import holm
 
 ROOT = Path(__file__).parents[2]
 NAME = "when_planting_helps"
+STUDIES = re.findall(r"^STUDIES := (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[0].split()
+
+
+def when() -> dict:
+    """The config of all five studies, as `make studies` gives it to Snakemake."""
+    files = [ROOT / "config" / "studies" / f"{name}.yaml" for name in ("base", *STUDIES)]
+    config: dict = {}
+    for file in files:
+        update_config(config, yaml.safe_load(file.read_text(encoding="utf-8")))
+    return config
 
 
 @pytest.fixture(scope="module")
 def settings() -> Settings:
-    return load(yaml.safe_load((ROOT / "config" / "when.yaml").read_text(encoding="utf-8")))
+    return load(when())
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +131,7 @@ def test_a_missing_contrast_is_one_clear_error(settings: Settings, contrasts: di
     ],
 )
 def test_a_study_may_only_name_what_is_there(change: dict, message: str) -> None:
-    config = yaml.safe_load((ROOT / "config" / "when.yaml").read_text(encoding="utf-8"))
+    config = when()
     config["studies"][NAME]["cells"][0] |= change
     with pytest.raises(InputError, match=message):
         load(config)
@@ -162,7 +174,7 @@ def test_the_design_counts_networks_once_and_evidence_without_one_as_none(settin
 
 def test_a_row_may_compare_two_experiments(settings: Settings, contrasts: dict[str, Path]) -> None:
     """Another backbone on the same documents: the opponent stands under its experiment's name everywhere."""
-    config = yaml.safe_load((ROOT / "config" / "when.yaml").read_text(encoding="utf-8"))
+    config = when()
     first = config["studies"][NAME]["cells"][0]
     experiment = first["experiment"]
     config["experiments"]["elsewhere"] = config["experiments"][experiment] | {"backbone": "trained"}

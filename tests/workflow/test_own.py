@@ -88,7 +88,7 @@ def test_2e_3_is_a_number_for_every_check_of_a_config(tmp_path):
 def test_no_printed_command_has_a_target_behind_its_config():
     """`--configfile` takes every word after it for a file."""
     files = [ROOT / "Makefile", ROOT / "Snakefile", *ROOT.glob("*.md")]
-    files += [*ROOT.glob("docs/*.md"), *ROOT.glob("slurm/*"), *ROOT.glob("config/*.yaml")]
+    files += [*ROOT.glob("docs/**/*.md"), *ROOT.glob("slurm/*"), *ROOT.glob("config/**/*.yaml")]
     wrong = [
         f"{file.name}: {found}"
         for file in files

@@ -1,4 +1,4 @@
-"""Cells of the tables that this pipeline writes as CSV: found by words, printed, and followed to their systems."""
+"""Cells of the CSV tables that this pipeline writes: find them by words, print them, and find the files behind them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,15 @@ from plant.ground.errors import InputError, nearest
 from plant.ground.files import require_file
 
 KEYS = (
-    "experiment",
-    "dataset",
-    "split",
-    "stage",
-    "row",
-    "system",
-    "name",
-    "seed",
-    "column",
-    "kind",
-    "statistic",
-    "metric",
-)
-"""Columns that name a cell; the others hold numbers and remarks."""
+    "experiment", "dataset", "split", "stage", "row", "system", "name", "seed", "column", "kind", "statistic", "metric",
+)  # fmt: skip
+"""Columns that name a cell. The others hold numbers and remarks."""
 NUMBERS = ("value", "ours")
 Row = Mapping[str, str]
 
 
 def find_rows(table: Path, words: Sequence[str]) -> list[Row]:
-    """The rows of a CSV in whose names every word stands.
+    """The rows of a CSV whose names include every word.
 
     Raises:
         InputError: the table is no CSV, or no row has all words.
@@ -54,7 +43,7 @@ def find_rows(table: Path, words: Sequence[str]) -> list[Row]:
 
 
 def print_row(row: Row) -> str:
-    """A row by its names, with its number and interval; with all that it holds where it is no single number.
+    """A row as text: its names, then its number and interval. A row without a number shows all its columns.
 
     >>> print_row({"system": "plant", "metric": "p@5", "value": "0.5", "low": "0.4", "high": "0.6", "resamples": "50"})
     'plant, p@5: 0.5 [0.4, 0.6]'
@@ -73,7 +62,7 @@ def print_row(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Cut:
-    """Which systems and experiments are followed where a job compares several. Empty: all.
+    """The systems and experiments that are followed through a job that compares several. Empty: all.
 
     Attributes:
         systems: variants and baselines.
@@ -85,15 +74,15 @@ class Cut:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Cut:
-        """What some rows are about."""
+        """The systems and experiments that rows name."""
         rows = list(rows)
         return cls(*(frozenset(row[key] for row in rows if row.get(key)) for key in ("system", "experiment")))
 
     def keeps(self, settings: Mapping[str, Any], path: str) -> bool:
-        """Whether an input of a job belongs to what is followed; a job that compares nothing keeps all.
+        """Whether an input of a job is followed. A job that compares nothing keeps all its inputs.
 
         Args:
-            settings: of the job's sidecar.
+            settings: settings in the job's sidecar.
             path: the input.
         """
         owners = [owner for folder, *owner in _owners(settings) if f"{path}/".startswith(f"{folder}/")]
@@ -105,7 +94,7 @@ class Cut:
 
 
 def _owners(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """(file or folder, experiment, system) of what a job compares; the system is None for what they share."""
+    """(file or folder, experiment, system) of all that a job compares. The system is None for files that all share."""
     for system, folders in settings.get("systems", {}).items():
         yield from ((folder, "", system) for folder in folders)
     paths = settings.get("paths", {})

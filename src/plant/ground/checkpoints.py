@@ -1,4 +1,4 @@
-"""Checkpoints of a training run: safetensors and JSON, replaced in one step, never pickle."""
+"""Checkpoints of a training run, as safetensors and JSON, never pickle. A checkpoint is replaced in one step."""
 
 import shutil
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ STATE = "state.json"
 
 
 def save_tensors(target: Path, tensors: Mapping[str, "Tensor"]) -> None:
-    """Write tensors as one safetensors file, atomically; shared storage is written out once a name."""
+    """Write tensors as one safetensors file, atomically. Tensors that share memory are written separately."""
     with atomic_path(target) as partial:
         save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, partial)
         usual_mode(partial)
@@ -39,9 +39,9 @@ def load_tensors(source: Path) -> dict[str, "Tensor"]:
 
 
 def save_checkpoint(folder: Path, *, state: Mapping[str, Any], tensors: Mapping[str, "Tensor"]) -> None:
-    """Replace the checkpoint in `folder`: after a crash at any moment the old or the new one is there, whole.
+    """Replace the checkpoint in `folder`. After a crash, the old or the new one is complete.
 
-    The tensors go into a file named by the step; the JSON that points to it is replaced last, in one step.
+    The tensors are written to a file named by epoch and step. The JSON file that names it is replaced last.
     """
     name = f"{state['epoch']}-{state['step']}.safetensors"
     save_tensors(folder / name, tensors)
@@ -52,14 +52,14 @@ def save_checkpoint(folder: Path, *, state: Mapping[str, Any], tensors: Mapping[
 
 
 def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[str, "Tensor"]] | None:
-    """The checkpoint in `folder`, or None where there is none or it belongs to another configuration.
+    """The checkpoint in `folder`. None: there is no checkpoint, or it belongs to another configuration.
 
     Args:
-        folder: of the run.
-        digest: of everything that the run depends on; a checkpoint made under another one is not used.
+        folder: folder of the run.
+        digest: digest of all that the run depends on. A checkpoint with another digest is not used.
 
     Raises:
-        InputError: a file is damaged; says which, and what makes it anew.
+        InputError: a file is damaged. The error names it, and the command that makes it again.
     """
     if not (folder / STATE).is_file():
         return None
@@ -77,7 +77,7 @@ def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[
 
 
 def damaged(file: Path, error: Exception) -> InputError:
-    """What is said of a file of a checkpoint that cannot be used."""
+    """The error for a checkpoint file that cannot be used."""
     return InputError(
         str(file),
         expected="a whole checkpoint",
@@ -87,6 +87,6 @@ def damaged(file: Path, error: Exception) -> InputError:
 
 
 def discard_checkpoint(folder: Path) -> None:
-    """Remove the checkpoint of a run whose results are written."""
+    """Remove a checkpoint, once the results of the run are written."""
     if folder.is_dir():
         shutil.rmtree(folder)

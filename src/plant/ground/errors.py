@@ -1,15 +1,15 @@
-"""One kind of error for everything that a user can put right."""
+"""One kind of error for all faults that a user can correct."""
 
 import difflib
 import re
 from collections.abc import Iterable
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys in place of showing it: control characters but tab and newline, and changes of direction."""
+"""Characters that a terminal obeys: control characters except tab and newline, and changes of text direction."""
 
 
 def printable(text: str) -> str:
-    r"""A text with every character that a terminal would obey written as its escape.
+    r"""A text with its control characters escaped.
 
     >>> printable("\x1b[2Jgone")
     '\\x1b[2Jgone'
@@ -18,9 +18,9 @@ def printable(text: str) -> str:
 
 
 class InputError(Exception):
-    """Bad input: says what was expected, what came, where, and what to do next.
+    """Bad input. The message says where, what was expected, what was found, and what to do next.
 
-    Scripts print it without a traceback. It never carries document text.
+    Scripts print it without a traceback. It never contains document text.
     """
 
     def __init__(self, where: str, *, expected: str, got: str, fix: str) -> None:
@@ -36,7 +36,7 @@ def _rebuild(where: str, expected: str, got: str, fix: str) -> InputError:
 
 
 class Interrupted(Exception):
-    """The process was asked to end, and has written what it needs to go on later. Says where it stood."""
+    """The process was asked to end and has saved its state. The message says how far it got."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

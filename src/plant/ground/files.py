@@ -1,4 +1,4 @@
-"""Writing so that nobody ever reads half a file."""
+"""Read and write files. A file appears whole under its name, or not at all."""
 
 import errno
 import glob
@@ -25,31 +25,31 @@ NO_ROOM = {
     errno.EROFS: "Make the file system writable, or name another `results`",
     errno.EACCES: "Make the folder writable, or name another `results`",
 }
+DAMAGED = "Delete it and run again: the rule that makes it will write it anew."
 _WRITTEN: dict[Path, None] = {}
 
 
 def written() -> list[Path]:
-    """What this process has written and what is still there, in order: the outputs of a job, for its sidecar."""
+    """Files and folders that this process wrote and that still exist, in order: the outputs of a job."""
     return [path for path in _WRITTEN if path.exists()]
 
 
 def record(target: Path) -> None:
-    """Count a file or folder among what this process has written."""
+    """Note that this process wrote a file or folder."""
     _WRITTEN[Path(target)] = None
 
 
 MAPPED_FROM = 2**20
-"""Bytes from which on an array is mapped, not copied."""
+"""Arrays of at least this number of bytes are mapped, not copied."""
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
 
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a path beside `target`; on success it takes the target's name in one step.
+    """Yield a temporary path beside `target`; on success it is renamed to `target` in one step.
 
-    A file or a folder may be written to the yielded path. On any exception what was written is
-    removed and `target` is left as it was. What a killed process left behind is removed by the next one that writes the
-    same target, an hour later or more: nobody still writes to it then.
+    A file or a folder may be written there. After an exception it is removed, and `target` is unchanged. What a killed
+    process left is removed by the next process that writes the same target, if it is older than an hour.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 
 def sync(path: Path, *, deep: bool = True) -> None:
-    """Return when a file, or a folder and (`deep`) all that is in it, is on the disk: power may fail after that."""
+    """Wait until a file, or a folder and (`deep`) all its contents, is on the disk."""
     for one in (path, *(path.rglob("*") if deep and path.is_dir() else ())):
         handle = os.open(one, os.O_RDONLY)
         try:
@@ -84,18 +84,18 @@ def sync(path: Path, *, deep: bool = True) -> None:
 
 
 def raise_room_error(error: Exception, target: Path) -> None:
-    """Raise an OSError where a library says in its own way that a disk is full or read-only; else return."""
+    """Raise an OSError if the error of a library means that a disk is full or read-only; else return."""
     for number in NO_ROOM:  # polars, safetensors and tokenizers have errors of their own
         if f"(os error {number})" in str(error):
             raise OSError(number, os.strerror(number), str(target)) from error
 
 
 def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
-    """What a user can do about an error of the system; None where nothing is known.
+    """The error that tells a user what to do about an error of the system. None: we know no answer.
 
     Args:
-        error: what the system said.
-        outputs: of the job. The error may name a temporary file: what the user can act on is where the output goes.
+        error: the error of the system. It may name a temporary file.
+        outputs: outputs of the job, which the user knows.
     """
     if isinstance(error, FileNotFoundError):
         found = re.search(r"'(.+?)'|\(os error 2\): (.+)", str(error))  # as Python and pyarrow say it, and polars
@@ -115,24 +115,24 @@ def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
 
 
 def unreadable(path: Path) -> InputError:
-    """The error for what is there and may not be read."""
+    """The error for a file that exists but may not be read."""
     return InputError(
         str(path), expected="to read it", got=repr(os.strerror(errno.EACCES)), fix="Change its owner or its mode."
     )
 
 
 def _is_written(place: Path, output: Path) -> bool:
-    """Whether a job that writes `output` writes at `place`: around it (folders are made), in it or beside it."""
+    """Whether a job with this output writes at `place`: a folder around the output, a path in it or beside it."""
     return place in (output, *output.parents) or place.is_relative_to(output.parent)
 
 
 def is_private(path: Path) -> bool:
-    """Whether group and others have no access: what is derived from such a file must be private too."""
+    """Whether group and others have no access. Outputs made from such a file must be private too."""
     return Path(path).stat().st_mode & 0o077 == 0
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder; nothing happens where there is none."""
+    """Remove a file or a folder, if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -140,19 +140,19 @@ def remove(path: Path) -> None:
 
 
 def write_json(target: Path, value: Any) -> None:
-    """Write `value` as indented JSON, atomically. NaN and infinity are refused by `json`."""
+    """Write `value` as indented JSON, atomically. NaN and infinity are an error."""
     with atomic_path(target) as partial:
         partial.write_text(json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a page or a table as UTF-8, atomically. What a terminal would obey is written as its escape."""
+    """Write text as UTF-8, atomically. Control characters are escaped (see `printable`)."""
     with atomic_path(target) as partial:
         partial.write_text(printable(text), encoding="utf-8")
 
 
 def read_json(source: Path) -> Any:
-    """What a JSON file holds.
+    """The content of a JSON file.
 
     Raises:
         InputError: it is missing or is no JSON.
@@ -162,7 +162,7 @@ def read_json(source: Path) -> Any:
     except ValueError as error:  # of JSON or of UTF-8
         raise InputError(
             str(source), expected="JSON", got=f"a damaged file ({type(error).__name__})",
-            fix="Delete it and run again: the rule that makes it will write it anew.",
+            fix=DAMAGED,
         ) from error  # fmt: skip
 
 
@@ -175,17 +175,16 @@ def write_arrays(target: Path, arrays: Mapping[str, np.ndarray], metadata: Mappi
 
 
 def usual_mode(path: Path) -> None:
-    """Give a file the mode that `open` would have given it: safetensors makes every file its owner's alone."""
+    """Give a file the mode that `open` would give it. safetensors makes files that only their owner can read."""
     mask = os.umask(0)
     os.umask(mask)
     path.chmod(0o666 & ~mask)
 
 
 def read_arrays(source: Path) -> dict[str, np.ndarray]:
-    """Read every array of a safetensors file; the pages are mapped, not copied, where they can be.
+    """Read all arrays of a safetensors file. Large arrays are mapped, so that memory holds only the parts in use.
 
-    Memory then holds the parts that are used, and the system may drop them again. Changes to an array stay in this
-    process.
+    A change to an array stays in this process.
 
     Raises:
         InputError: the file is missing or is not a safetensors file.
@@ -197,15 +196,12 @@ def read_arrays(source: Path) -> dict[str, np.ndarray]:
             return {name: mapped[name] if name in mapped else handle.get_tensor(name) for name in handle.keys()}
     except SafetensorError as error:
         raise InputError(
-            str(path),
-            expected="a safetensors file",
-            got=f"an unreadable one ({error})",
-            fix="Delete it and run again: the rule that makes it will write it anew.",
+            str(path), expected="a safetensors file", got=f"an unreadable one ({error})", fix=DAMAGED
         ) from error
 
 
 def _mapped_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The large arrays of a safetensors file: its size of header, header (JSON), and arrays one after another."""
+    """The large arrays of a safetensors file. Its format: size of the header, header (JSON), and the arrays."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
@@ -229,18 +225,18 @@ def write_table(target: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def write_with(target: Path, write: Callable[[Path], object]) -> None:
-    """Call `write(path)` so that `target` appears only when it has returned."""
+    """Call `write(path)`. `target` appears when the call has returned."""
     with atomic_path(target) as partial:
         write(partial)
 
 
 def absence(path: Path) -> str:
-    """What to say of a path at which there is nothing to read."""
+    """How an error describes a path without a file or folder."""
     return "a link that leads nowhere, or in a circle" if path.is_symlink() else "nothing there"
 
 
 def require_file(source: Path) -> Path:
-    """Return `source` as a Path, or say that it is missing."""
+    """Return `source` as a Path; raise an InputError if it is no file."""
     path = Path(source)
     if not path.is_file():
         raise InputError(

@@ -1,4 +1,4 @@
-"""What a split and a label space are called, and what they are: scores on two of them are never compared."""
+"""Name and digest of a split and of a label set. Scores on different ones are never compared."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Named:
     """A split or a label space.
 
     Attributes:
-        name: of the published one, as the config says; None where it says nothing.
-        digest: of its contents; two that hold the same have the same.
+        name: name of the published one, from the config. None: the config gives no name.
+        digest: digest of its contents.
     """
 
     name: str | None
@@ -24,7 +24,7 @@ class Named:
 
 
 def digest(names: Iterable[str]) -> str:
-    """SHA-256 of a sequence of names (labels, document ids), in hexadecimal. Their order counts.
+    """SHA-256 of a sequence of names (labels, document ids), in hexadecimal. The order matters.
 
     >>> digest(["a", "b"]) == digest(["ab"]), digest(["a", "b"]) == digest(["b", "a"])
     (False, False)
@@ -37,7 +37,7 @@ def digest(names: Iterable[str]) -> str:
 
 
 def read_names(corpus: Path) -> tuple[str | None, str | None]:
-    """Names of the split and of the label space of a corpus; None each where it does not say."""
+    """Names of the split and of the label set of a corpus. None: the corpus gives no name."""
     path = Path(corpus) / "statistics.json"
     found = read_json(path) if path.is_file() else {}
     return found.get("split", {}).get("name"), found.get("label_space", {}).get("name")

@@ -1,4 +1,4 @@
-"""What a step uses: seconds, memory and energy, over all its processes and all its attempts."""
+"""The resources of a step: seconds, memory and energy, summed over its processes and its attempts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from typing import Any
 
 MB = 1e6
 POWERCAP = Path("/sys/class/powercap")
-SAMPLE_SECONDS = 60.0  # a counter of 2^18 joules comes round every 22 minutes at 200 watts
+SAMPLE_SECONDS = 60.0  # at 200 watts, a counter of 2^18 joules restarts every 22 minutes
 UUID_LENGTH = 96  # NVML_DEVICE_UUID_V2_BUFFER_SIZE
 SUMS = ("wall_seconds", "cpu_seconds")
 PEAKS = ("peak_host_mb", "peak_device_mb")
 
 
 class Meter:
-    """Clock and energy counters, running from the moment it is made.
+    """A clock and energy counters. They start when the object is made.
 
-    Energy is that of whole devices and whole processors over the step, whoever else uses them: what the step costs
-    where it has them to itself, an upper bound elsewhere.
+    The energy is that of whole devices and whole processors during the step. It is an upper bound if other programs use
+    them too.
 
     Attributes:
-        started: `time.time()` of that moment.
+        started: `time.time()` at the start.
     """
 
     def __init__(self) -> None:
@@ -37,14 +37,14 @@ class Meter:
         self._devices = device_counters()
 
     def read(self, device: str) -> dict[str, Any]:
-        """What has been used up to now, summed over the processes of the job: all of them must call.
+        """Resources used so far, summed over the processes of the job. All processes must call it.
 
         Args:
-            device: that did the work, as torch names it.
+            device: the device that did the work, as torch names it.
 
         Returns:
             wall_seconds; cpu_seconds; peak_host_mb; peak_device_mb (None without a GPU); devices, the number of GPUs;
-            processes; energy_joules, {"device": J, "host": J}; energy_missing, why one of these two is None.
+            processes; energy_joules, {"device": J, "host": J}; energy_missing, the reason if one of these two is None.
         """
         own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
         unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss: bytes on macOS, KiB on Linux
@@ -52,8 +52,8 @@ class Meter:
         peaks = [cuda_of_this_step(device).max_memory_allocated(index) for index in used]
         on_devices, no_device = self._device_joules(device, used)
         on_host, no_host = self._host.joules()
-        second = os.environ.get("LOCAL_RANK", "0") != "0"  # its processors are those of the first process of the node
-        values = {
+        second = os.environ.get("LOCAL_RANK", "0") != "0"  # the first process of a node counts its processors
+        total = over_processes({
             "cpu_seconds": own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
             "peak_host_mb": max(own.ru_maxrss, children.ru_maxrss) * unit / MB,
             "peak_device_mb": sum(peaks) / MB if used else None,
@@ -61,15 +61,14 @@ class Meter:
             "processes": 1,
             "device": on_devices,
             "host": 0.0 if second and on_host is not None else on_host,
-        }
-        total = over_processes(values)
-        energy = {name: _rounded(total.pop(name), 1) for name in ("device", "host")}
+        })  # fmt: skip
+        energy = {name: _rounded(total[name], 1) for name in ("device", "host")}
         reasons = {"device": no_device, "host": no_host}
         return {
             "wall_seconds": round(time.time() - self.started, 3),
-            "cpu_seconds": _rounded(total.pop("cpu_seconds"), 3),
-            **{name: _rounded(total.pop(name), 1) for name in PEAKS},
-            **{name: int(value or 0) for name, value in total.items()},
+            "cpu_seconds": _rounded(total["cpu_seconds"], 3),
+            **{name: _rounded(total[name], 1) for name in PEAKS},
+            **{name: int(total[name] or 0) for name in ("devices", "processes")},
             "energy_joules": energy,
             "energy_missing": {name: reasons[name] for name, value in energy.items() if value is None},
         }
@@ -87,20 +86,20 @@ class Meter:
 
 
 def cuda_of_this_step(device: str) -> Any:
-    """torch.cuda where this step has used it, else None; torch is never imported here."""
+    """torch.cuda if this step has used it, else None. torch is never imported here."""
     torch = sys.modules.get("torch")
     used = torch is not None and device.startswith("cuda") and torch.cuda.is_initialized()
     return torch.cuda if torch is not None and used else None
 
 
 def used_devices(device: str) -> list[int]:
-    """Indices of the GPUs on which this process has put anything."""
+    """Indices of the GPUs on which this process has allocated memory."""
     cuda = cuda_of_this_step(device)
     return [] if cuda is None else [i for i in range(cuda.device_count()) if cuda.max_memory_allocated(i) > 0]
 
 
 def over_processes(values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Sums over the processes of the job; None where one of them has None."""
+    """Sums over the processes of the job. A sum is None if one process has None."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
         return dict(values)
@@ -111,7 +110,7 @@ def over_processes(values: Mapping[str, float | None]) -> dict[str, float | None
 
 
 def device_counters() -> dict[str, float]:
-    """Joules since the driver was loaded, by the UUID of each NVIDIA device that counts them (Volta and later).
+    """UUID of each NVIDIA device that counts energy (Volta and later) -> joules since the driver was loaded.
 
     Empty without an NVIDIA driver.
     """
@@ -137,12 +136,12 @@ def device_counters() -> dict[str, float]:
 
 
 class HostEnergy:
-    """Joules of the machine's processors and their memory, by RAPL: packages, and DRAM where it counts apart.
+    """Joules of the machine's processors (RAPL): packages, and memory if it has a counter of its own.
 
-    The counters are small and come round; a thread reads them once a minute, so that no round is missed.
+    The counters restart at a small maximum. A thread reads them once a minute, so that no restart is missed.
 
     Args:
-        root: where the kernel shows them.
+        root: folder in which the kernel shows the counters.
     """
 
     def __init__(self, root: Path = POWERCAP) -> None:
@@ -164,14 +163,14 @@ class HostEnergy:
             threading.Thread(target=self._watch, name="energy", daemon=True).start()
 
     def joules(self) -> tuple[float | None, str]:
-        """Since it was made; or None and why."""
+        """Joules since the start; or None, and the reason."""
         if not self._last:
             return None, self._missing
         self.sample()
         return self._total / 1e6, ""
 
     def sample(self) -> None:
-        """Add what the counters have moved since the last call; one that stands lower than before has come round."""
+        """Add what was counted since the last call. A counter that is lower than before has restarted."""
         with self._lock:
             for domain, before in self._last.items():
                 now = _number(domain / "energy_uj")
@@ -185,21 +184,22 @@ class HostEnergy:
 
 
 def add_attempt(earlier: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
-    """Resources of a step that was interrupted and went on: seconds and joules are added, peaks compared."""
-    both = {name: _together(earlier[name], last[name], add=True) for name in SUMS}
-    both |= {name: _together(earlier[name], last[name], add=False) for name in PEAKS}
-    energy = {
-        name: _together(earlier["energy_joules"][name], value, add=True)
-        for name, value in last["energy_joules"].items()
+    """Resources of a step that was interrupted and continued: sums of seconds and joules, maxima of peaks."""
+
+    def added(one: float | None, two: float | None) -> float | None:
+        return None if one is None or two is None else round(one + two, 3)
+
+    def larger(*peaks: float | None) -> float | None:
+        return max((peak for peak in peaks if peak is not None), default=None)
+
+    joules = {name: added(earlier["energy_joules"][name], value) for name, value in last["energy_joules"].items()}
+    return {
+        **last,
+        **{name: added(earlier[name], last[name]) for name in SUMS},
+        **{name: larger(earlier[name], last[name]) for name in PEAKS},
+        "energy_joules": joules,
+        "energy_missing": {**earlier["energy_missing"], **last["energy_missing"]},
     }
-    missing = {**earlier["energy_missing"], **last["energy_missing"]}
-    return {**last, **both, "energy_joules": energy, "energy_missing": missing}
-
-
-def _together(one: float | None, two: float | None, *, add: bool) -> float | None:
-    if one is None or two is None:
-        return None if add else one if two is None else two
-    return round(one + two, 3) if add else max(one, two)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

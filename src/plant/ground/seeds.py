@@ -1,4 +1,4 @@
-"""Random numbers: one generator per purpose, never a global state."""
+"""Random numbers: one generator for each purpose, and no global state."""
 
 import hashlib
 
@@ -6,10 +6,9 @@ import numpy as np
 
 
 def stream(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for one purpose under the user's `seed`.
+    """A 63-bit seed for one purpose, from the user's `seed`.
 
-    Two purposes never share a stream, and adding one does not move another: the seed is the digest
-    of the names, not a position in a sequence.
+    It is a digest of the names. Two purposes never share a stream, and a new purpose does not change the others.
 
     >>> stream(0, "pretraining", "order") == stream(0, "pretraining", "order")
     True

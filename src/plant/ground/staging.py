@@ -1,4 +1,4 @@
-"""Several files that appear together or not at all, and files that only their owner may read."""
+"""Write several files together, and files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plant.ground.files import raise_room_error, record, sync
 
 @contextmanager
 def owner_only(private: bool) -> Iterator[None]:
-    """While the block runs, new files get mode 0600 and new folders 0700, if `private`."""
+    """If `private`: in this block, new files get mode 0600 and new folders 0700."""
     if not private:
         yield
         return
@@ -26,9 +26,9 @@ def owner_only(private: bool) -> Iterator[None]:
 
 @contextmanager
 def staged(out: Path, *, private: bool = False) -> Iterator[Path]:
-    """A folder inside `out` whose files move up into `out` when the block ends without an error.
+    """A temporary folder inside `out`. Its files move to `out` when the block ends without an error.
 
-    Other files in `out` are left alone. With `private`, only the owner can read what is written.
+    Other files in `out` stay. With `private`, only the owner can read the new files.
     """
     folder = Path(out) / f".partial.{os.getpid()}"
     with owner_only(private):

@@ -1,9 +1,8 @@
-"""Where a number comes from: `plant trace <file>`, or `plant trace <table.csv> <word> ...` for some of its cells.
+"""Where a number comes from: `plant trace <file>`, or `plant trace <table.csv> <word> ...` for cells of a table.
 
-`plant verify <folder>` compares every file below it with what its job wrote.
-
-Follows the provenance sidecars from a result back to the raw files: what each step read, whether that is still what
-lies there (SHA-256), with which settings, seed, code and versions it was made, how long it took and how much memory.
+`plant trace` follows the provenance sidecars from a result back to the raw files. For each step it prints the files
+that were read, whether they are unchanged (SHA-256), settings, seed, code, versions, time and memory. `plant verify`
+compares every file below a folder with what its job wrote.
 """
 
 from __future__ import annotations
@@ -70,23 +69,65 @@ class Index:
         return next((self.makers[name] for name in (path, *around) if name in self.makers), self.folders.get(path))
 
 
-@dataclass(frozen=True)
-class Node:
-    """A step in its place: `files` of it were read by the step above, `more` of other steps stands elsewhere."""
+class Chain:
+    """The steps behind a file. Each stands once, below its reader that is farthest from the file.
 
-    step: Step | None
-    files: Mapping[str, str]
-    more: Mapping[str, str]
-    children: tuple[Node, ...]
+    Attributes:
+        unchanged: file that `lines` has named -> whether it is what every step read.
+    """
+
+    def __init__(self, first: Step, index: Index, cut: Cut) -> None:
+        self.first, self.index, self.cut = first, index, cut
+        self.unchanged: dict[str, bool] = {}
+        self._depth: dict[str, int] = {}
+        self._dive(first, 0)
+        self._placed = {first.sidecar}
+
+    def _dive(self, step: Step, level: int) -> None:
+        """Note the number of steps on the longest way from the first step."""
+        if self._depth.get(step.sidecar, -1) < level:
+            self._depth[step.sidecar] = level
+            for maker in map(self.index.maker, step.inputs(self.cut)):
+                if maker is not None and maker.sidecar != step.sidecar:
+                    self._dive(maker, level + 1)
+
+    def _shown(self, path: str, digest: str) -> str:
+        state = _state(path, digest)
+        self.unchanged[path] = self.unchanged.get(path, True) and state == UNCHANGED
+        return f"{path}  {digest[:12]}  {state}"
+
+    def lines(self, step: Step | None, files: Mapping[str, str], level: int) -> Iterator[str]:
+        """Files that were read from a step, what the step did, and below it the steps that it read from."""
+        pad = "  " * level
+        yield from (pad + self._shown(path, digest) for path, digest in files.items())
+        if step is None:  # no job made these files
+            return
+        for text in _described(step, self.first):
+            yield from _wrapped(text, f"{pad}  ")
+        below: dict[str, tuple[Step | None, dict[str, str]]] = {}
+        elsewhere: dict[str, str] = {}
+        for path, digest in step.inputs(self.cut).items():
+            maker = self.index.maker(path)
+            key = maker.sidecar if maker else path
+            if maker and (key in self._placed or self._depth[key] != self._depth[step.sidecar] + 1):
+                elsewhere[path] = digest
+            else:
+                below.setdefault(key, (maker, {}))[1][path] = digest
+        self._placed.update(below)
+        if elsewhere:
+            yield f"{pad}  also read, described elsewhere:"
+            yield from (f"{pad}  - {self._shown(path, digest)}" for path, digest in elsewhere.items())
+        for maker, read in below.values():
+            yield from self.lines(maker, read, level + 1)
 
 
 def trace(target: Path, *, root: Path, cut: Cut | None = None) -> Iterator[str]:
-    """The lines of the chain behind a file: each step once, below the last step that reads from it.
+    """The lines of the chain behind a file.
 
     Args:
         target: a file that the pipeline made, or its sidecar.
         root: folder of all results.
-        cut: which systems are followed where a step compares several. None: all.
+        cut: the systems that are followed through a step that compares several. None: all.
 
     Raises:
         InputError: no sidecar knows the file.
@@ -98,93 +139,33 @@ def trace(target: Path, *, root: Path, cut: Cut | None = None) -> Iterator[str]:
             str(target), expected="a file that a job of this pipeline made", got="none that a sidecar names",
             fix=f"Give its path below {root}, from the folder in which Snakemake was started, or name another --root.",
         )  # fmt: skip
-    made = first.facts["outputs"].get(name)
-    tree = _tree(first, {} if made is None else {name: made}, index, cut or Cut())
+    chain, made = Chain(first, index, cut or Cut()), first.facts["outputs"].get(name)
     if made is None:
         yield name
-    yield from _lines(tree, 0, first)
+    yield from chain.lines(first, {} if made is None else {name: made}, 0)
     yield ""
-    yield from textwrap.wrap(
-        "Versions: " + ", ".join(f"{name} {version}" for name, version in first.versions.items()),
-        WIDTH, subsequent_indent="  ", break_on_hyphens=False,
-    )  # fmt: skip
-    states = list(_states(tree))  # a file that several steps read comes several times
-    count, changed = len({path for path, _ in states}), {path for path, state in states if state != UNCHANGED}
-    yield f"{count} files: " + (f"{len(changed)} are not what they were" if changed else "all are what they were")
+    yield from _wrapped("Versions: " + ", ".join(f"{name} {version}" for name, version in first.versions.items()), "")
+    changed = list(chain.unchanged.values()).count(False)
+    yield f"{len(chain.unchanged)} files: " + (
+        f"{changed} are not what they were" if changed else "all are what they were"
+    )
 
 
-def _tree(first: Step, files: Mapping[str, str], index: Index, cut: Cut) -> Node:
-    """Every step once: below the reader that is farthest from the target, so that the chain reads downwards."""
-    depth: dict[str, int] = {}
-    steps: dict[str, Step] = {}
-
-    def dive(step: Step, level: int) -> None:
-        if depth.get(step.sidecar, -1) >= level:
-            return
-        depth[step.sidecar], steps[step.sidecar] = level, step
-        for path in step.inputs(cut):
-            maker = index.maker(path)
-            if maker is not None and maker.sidecar != step.sidecar:
-                dive(maker, level + 1)
-
-    dive(first, 0)
-    placed = {first.sidecar}
-
-    def node(step: Step, files: Mapping[str, str]) -> Node:
-        groups: dict[str, dict[str, str]] = {}
-        more: dict[str, str] = {}
-        for path, digest in step.inputs(cut).items():
-            maker = index.maker(path)
-            name = path if maker is None else maker.sidecar
-            if maker is not None and (name in placed or depth[name] != depth[step.sidecar] + 1):
-                more[path] = digest
-            else:
-                groups.setdefault(name, {})[path] = digest
-        placed.update(groups)
-        below = tuple(
-            node(steps[name], read) if name in steps else Node(None, read, {}, ()) for name, read in groups.items()
-        )
-        return Node(step, files, more, below)
-
-    return node(first, files)
+def _wrapped(text: str, pad: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=pad, subsequent_indent=f"{pad}  ", break_on_hyphens=False, break_long_words=False
+    )
 
 
-def _lines(node: Node, level: int, first: Step) -> Iterator[str]:
-    pad = "  " * level
-    for path, digest in node.files.items():
-        yield f"{pad}{_line(path, digest)}"
-    if node.step is not None:
-        for text in describe(node.step, first):
-            yield from textwrap.wrap(
-                text, WIDTH, initial_indent=f"{pad}  ", subsequent_indent=f"{pad}    ", break_on_hyphens=False,
-                break_long_words=False,
-            )  # fmt: skip
-        if node.more:
-            yield f"{pad}  also read, described elsewhere:"
-            for path, digest in node.more.items():
-                yield f"{pad}  - {_line(path, digest)}"
-    for child in node.children:
-        yield from _lines(child, level + 1, first)
-
-
-def _line(path: str, digest: str) -> str:
-    return f"{path}  {digest[:12]}  {_state(path, digest)}"
-
-
-def describe(step: Step, first: Step) -> list[str]:
-    """What a sidecar says, in lines.
-
-    Args:
-        step: the job.
-        first: the job of the target, whose versions stand at the end; others are named here.
-    """
-    facts, used = step.facts, step.facts["resources"]
-    code, when = facts["code"], facts["written"][:19].replace("T", " ")
+def _described(step: Step, first: Step) -> list[str]:
+    """What a sidecar says about its job. Versions are named if they differ from those of the first step."""
+    facts, code = step.facts, step.facts["code"]
     commit = "unknown code" if code["commit"] is None else f"commit {code['commit'][:12]}"
+    commit += " with changes" if code["modified"] else ""
     seed = "" if facts["seed"] is None else f", seed {facts['seed']}"
     lines = [
-        f"made {when} UTC by {commit}{' with changes' if code['modified'] else ''}{seed}",
-        f"{_resources(used)} on {facts['device']['name']}; settings in {step.sidecar}",
+        f"made {facts['written'][:19].replace('T', ' ')} UTC by {commit}{seed}",
+        f"{_resources(facts['resources'])} on {facts['device']['name']}; settings in {step.sidecar}",
     ]
     other = {name: version for name, version in step.versions.items() if first.versions.get(name) != version}
     if other:
@@ -213,22 +194,15 @@ def _state(path: str, digest: str) -> str:
     return UNCHANGED if sha256(where) == digest else "CHANGED since then"
 
 
-def _states(node: Node) -> Iterator[tuple[str, str]]:
-    found = {path: _state(path, digest) for path, digest in (*node.files.items(), *node.more.items())}
-    yield from found.items()
-    for child in node.children:
-        yield from _states(child)
-
-
 def verify(root: Path) -> tuple[list[str], str]:
-    """Compare the files that sidecars name as outputs with their SHA-256, as it was when they were written.
+    """Compare the outputs that sidecars name with their SHA-256 at the time they were written.
 
     Args:
         root: folder of all results.
 
     Returns:
-        A line a changed file, with the command that makes it anew; and how many files were compared. Files that are
-        gone are counted only: Snakemake makes them again where they are needed.
+        A line for each changed file, with the command that makes it again; and a summary. Missing files are only
+        counted: Snakemake makes them again when they are needed.
     """
     outputs = ((path, step.facts["outputs"].get(path)) for path, step in sorted(Index(root).makers.items()))
     states = {path: _state(path, digest) for path, digest in outputs if digest is not None}
@@ -240,31 +214,6 @@ def verify(root: Path) -> tuple[list[str], str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """`plant trace FILE [WORD ...]` and `plant verify FOLDER`."""
-    args = _parser().parse_args(arguments)
-    changed = False
-    try:
-        if args.command == "verify":
-            found, summary = verify(args.folder)
-            lines, changed = [*found, summary], bool(found)
-        else:
-            lines = _traced(args)
-    except InputError as error:
-        sys.exit(f"plant: {error}")
-    for line in lines:
-        print(printable(line))  # noqa: T201 - what the command is for
-    if changed:
-        sys.exit(1)
-
-
-def _traced(args: argparse.Namespace) -> list[str]:
-    rows = find_rows(args.file, args.words) if args.words else []
-    cut = Cut.of(rows)
-    if args.system:
-        cut = Cut(frozenset([args.system]), cut.experiments)
-    return [*map(print_row, rows), *([""] if rows else []), *trace(args.file, root=args.root, cut=cut)]
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="plant", description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("trace", help="where a result comes from")
@@ -274,7 +223,22 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--root", type=Path, default=Path("results"), help="folder of all results (results)")
     command = commands.add_parser("verify", help="whether results are what their jobs wrote")
     command.add_argument("folder", type=Path, nargs="?", default=Path("results"), help="all results (results)")
-    return parser
+    args, changed = parser.parse_args(arguments), False
+    try:
+        if args.command == "verify":
+            found, summary = verify(args.folder)
+            lines, changed = [*found, summary], bool(found)
+        else:
+            rows = find_rows(args.file, args.words) if args.words else []
+            cut = Cut.of(rows)
+            cut = Cut(frozenset([args.system]), cut.experiments) if args.system else cut
+            lines = [*map(print_row, rows), *([""] if rows else []), *trace(args.file, root=args.root, cut=cut)]
+    except InputError as error:
+        sys.exit(f"plant: {error}")
+    for line in lines:
+        print(printable(line))  # noqa: T201 - what the command is for
+    if changed:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

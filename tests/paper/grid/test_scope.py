@@ -1,4 +1,4 @@
-"""docs/scope.md and what it is about: nothing of the paper without a row, and no row or target that leads nowhere."""
+"""docs/reference/scope.md and its subject: every item of the paper has a row, and every row and target leads somewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "scope.md").read_text(encoding="utf-8")
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "]
     return [Row(*row) for row in cells if row[0] not in {"Item", "Claim", "---"}]
 
@@ -45,10 +45,10 @@ def rules_of_the_workflow() -> set[str]:
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
     found = {name for file in files for name in re.findall(r"^rule (\w+):", file.read_text("utf-8"), re.MULTILINE)}
     found |= set(get_args(Item))
-    for file in (ROOT / "config").glob("*.yaml"):
+    for file in (ROOT / "config").rglob("*.yaml"):
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
-        found |= {f"ablation_{name}" for name in config.get("variants", {}) if file.name != "schema.yaml"}
-        found |= {f"experiment_{name}" for name in config.get("experiments", {}) if file.name != "schema.yaml"}
+        found |= {f"ablation_{name}" for name in config.get("variants", {})}
+        found |= {f"experiment_{name}" for name in config.get("experiments", {})}
     return found
 
 
@@ -89,17 +89,17 @@ def test_what_is_in_has_targets_that_exist_and_what_is_out_has_none():
     known = rules_of_the_workflow()
     assert {row.name: targets(row) for row in ROWS if (row.scope == "in") != bool(targets(row))} == {}
     unknown = {target for row in ROWS for target in targets(row)} - known
-    assert unknown == set(), "targets of docs/scope.md that no rule and no config makes"
+    assert unknown == set(), "targets of docs/reference/scope.md that no rule and no config makes"
 
 
 def test_every_item_and_rule_that_the_page_names_in_passing_exists():
-    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "scope.md").read_text(encoding="utf-8")
     known = rules_of_the_workflow()
     named = {word for word in re.findall(r"`(?:snakemake )?(\w+)`", text) if not word.startswith(("mig", "paper"))}
     assert {word for word in named if word not in known} == set()
 
 
 def test_findings_and_choices_that_the_page_cites_exist():
-    text = (ROOT / "docs" / "scope.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "scope.md").read_text(encoding="utf-8")
     audit = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
     assert [number for number in set(re.findall(r"\bA\d\d\b", text)) if f"### {number}:" not in audit] == []

@@ -1,7 +1,7 @@
-"""The config as typed, frozen objects: the one source of truth of every key, default and range.
+"""The config as typed, frozen objects: the one source of truth for every key, default and range.
 
-`config/schema.yaml` and `config/README.md` are generated from these classes (`make schema`), and a test holds them
-together. Units and sources are in each field's description; "choice C.." points into docs/choices/.
+docs/reference/config.md is generated from these classes (`make reference`), and a test compares the two. A docstring
+below a key says its meaning, its unit and its place in the paper; "choice C.." points into docs/choices/.
 """
 
 from plant.ground.settings.base import BASELINES, CHANNEL_BASELINES, NO_PRETRAINING, Baseline, Channel, Frozen

@@ -1,10 +1,24 @@
-"""What all settings share: names, ranges, and a frozen model that refuses unknown keys."""
+"""What all settings share: types of values, names of measures and baselines, and the frozen base model."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+
+def refuse(faults: Iterable[str]) -> None:
+    """Raise one error with a line for each fault; return if there is none."""
+    if text := "\n".join(faults):
+        raise ValueError(text)
+
+
+def _each_once(values: tuple) -> tuple:
+    if len(set(values)) < len(values):
+        raise ValueError(f"each may be named once, got {list(values)}")
+    return values
+
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Positive = Annotated[int, Field(gt=0)]
@@ -12,11 +26,14 @@ Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0)]
 LearningRate = Annotated[float, Field(gt=0, le=10)]
-"""AdamW moves a weight by about this much in an update."""
+"""AdamW moves a weight by about this much in one update."""
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-"""What NumPy, scikit-learn and PyTorch all take."""
+"""The range that NumPy, scikit-learn and PyTorch all accept."""
 T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]
+"""A list with at least one item."""
+Once = Annotated[tuple[T, ...], AfterValidator(_each_once)]
+"""A list in which no item stands twice."""
 
 BASELINES = (
     "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions",
@@ -33,11 +50,11 @@ CHANNEL_BASELINES: dict[str, Baseline] = {
     "descriptions": "descriptions",
     "mentions": "mentions",
 }
-"""The baselines whose scores are channels of Stage 3."""
+"""Channel of Stage 3 -> the baseline that computes its scores."""
 NO_PRETRAINING = "none"
 
 
 class Frozen(BaseModel):
-    """Base of all settings: immutable; an undeclared key is an error, and so is a number that is not finite."""
+    """Base of all settings: immutable. An unknown key is an error, and so is a number that is not finite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)

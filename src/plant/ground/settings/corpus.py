@@ -1,4 +1,4 @@
-"""Section `datasets`: sources, cleaning, splits, label spaces."""
+"""Sections `downloads` and `datasets`: sources, cleaning, splits, label spaces."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from plant.ground.settings.base import Count, Fraction, Frozen, Name, Positive, 
 
 
 class Download(Frozen):
-    """A public file that a rule fetches where it is missing. Nothing under credentials is ever fetched."""
+    """A public file that a rule downloads if it is missing. Data under credentials is never downloaded."""
 
     url: str
-    """Where it lies: https:// or file://; http:// or ftp:// only with `sha256`, as anybody on the way can change it."""
+    """Address of the file: https:// or file://. An http:// or ftp:// address needs `sha256`, because others could
+    change the file on the way."""
     path: str
-    """Where it is put; a dataset that names this path, or one above or below it, waits for it."""
+    """Where the file is saved. A dataset that names this path, or one above or below it, waits for the download."""
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
-    """Of the file as it is downloaded. None: not known to this project; what came is recorded beside the file, and
-    a warning asks to record it here."""
+    """SHA-256 of the downloaded file. If it is not set, the SHA-256 of the first download is written beside the file,
+    and a warning asks you to copy it here."""
     unpack: bool = False
-    """The file is an archive (zip, tar) and `path` the folder that it is unpacked into."""
+    """True: the file is an archive (zip, tar), and `path` is the folder it is unpacked into."""
     licence: str | None = None
-    """As the source names it; printed when it is fetched."""
+    """Licence of the file. It is printed during the download."""
 
     @model_validator(mode="after")
     def _cannot_be_changed_on_the_way(self) -> Download:
@@ -32,23 +33,25 @@ class Download(Frozen):
 
 
 class Split(Frozen):
-    """How documents are dealt to train, val and test when the source has no split of its own."""
+    """How documents are divided into train, val and test if the source has no split of its own."""
 
     name: str | None = None
-    """Of the published split. Scores of two splits are never compared, whatever their names (their ids differ)."""
+    """Name of the published split. Tables print it. Scores of different splits are never compared, whatever their
+    names: the document ids decide."""
 
     train: Fraction = 0.7
-    """Fraction of documents."""
+    """Fraction of the documents in the train split."""
     val: Fraction = 0.1
-    """Fraction of documents; held out of train where a source publishes no validation split (choice C18)."""
+    """Fraction of the documents in the validation split. If a source publishes no validation split, this fraction of
+    train is held out (choice C18)."""
     test: Fraction = 0.2
-    """Fraction of documents."""
+    """Fraction of the documents in the test split."""
     seed: Seed = 0
-    """Of the seeded split, of `train_size` and of `val_size`."""
+    """Seed of the random split, of `train_size` and of `val_size`."""
     ids: dict[Literal["train", "val", "test"], str] | None = None
-    """Published id lists, one path a split (a file with one document id a line). Replaces the fractions."""
+    """Published id lists: one file for each split, with one document id per line. They replace the fractions."""
     table: str | None = None
-    """A published feather or parquet file with the columns `_id` and `split`. Replaces the fractions."""
+    """A published feather or parquet file with the columns `_id` and `split`. It replaces the fractions."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Split:
@@ -61,95 +64,96 @@ class Split(Frozen):
 
 
 class Cleaning(Frozen):
-    """Text cleaning; part of a result: it moves the micro-F1 of a published model from 58.9 to 59.8."""
+    """Text cleaning. It changes results: the micro-F1 of one published model moves from 58.9 to 59.8."""
 
     style: Literal["edin", "caml", "raw"] = "raw"
-    """edin: lower case, non-alphanumerics to spaces, free-standing numbers dropped; caml: word tokens, lower
-    case, purely numeric tokens dropped (what appendix C describes, choice C31); raw: as it is."""
+    """edin: lower case, other characters than letters and digits become spaces, separate numbers are dropped. caml:
+    lower-cased word tokens without pure numbers (the paper's appendix C, choice C31). raw: the text as it is."""
     max_words: Positive | None = None
-    """Words kept from the start of a document (edin 4000, caml 2500)."""
+    """Number of words kept from the start of a document (edin: 4000, caml: 2500)."""
 
 
 class LabelSpace(Frozen):
     """Which labels are kept."""
 
     name: str | None = None
-    """Of the published label space. Scores over two label spaces are never compared."""
+    """Name of the published label set. Scores on different label sets are never compared."""
     min_count: Positive = 1
-    """Labels on fewer documents (over all splits, before the split) are dropped. Edin's MIMIC-IV uses 10."""
+    """Labels with fewer documents in all splits together are dropped before the split. Edin's MIMIC-IV uses 10."""
     keep: str | None = None
-    """A file with one label a line: the others are dropped."""
+    """A file with one label per line. All other labels are dropped."""
     top: Positive | None = None
-    """Keep this many labels, the most frequent ones over all documents (ties by name)."""
+    """Keep this number of labels: the most frequent ones in all documents. Ties are broken by name."""
     train_at_least: Count = 0
-    """Labels on fewer training documents are dropped (MIMIC-III-few: 1)."""
+    """Labels with fewer training documents are dropped (MIMIC-III-few: 1)."""
     train_at_most: Positive | None = None
-    """Labels on more training documents are dropped (MIMIC-III-few: 5; choice C20)."""
+    """Labels with more training documents are dropped (MIMIC-III-few: 5; choice C20)."""
     test_at_least: Count = 0
-    """Labels on fewer test documents are dropped (MIMIC-III-few: 1)."""
+    """Labels with fewer test documents are dropped (MIMIC-III-few: 1)."""
 
 
 class Generate(Frozen):
-    """The synthetic corpus that stands in for raw files, whatever their form. Its indicator words favour relevance by
-    presence."""
+    """A synthetic corpus in the raw format of the source. Each code has indicator words, which favours relevance
+    measures that look at the presence of words."""
 
     admissions: Positive = 1500
-    """Admissions in all; some patients have several."""
+    """Number of admissions. Some patients have several."""
     codes: Positive = 150
-    """Different ICD-9 codes, Zipfian in use."""
+    """Number of different ICD-9 codes. Their use follows a Zipf distribution."""
     words: Positive = 3000
-    """Size of the background vocabulary (Zipfian)."""
+    """Number of words in the background vocabulary (Zipf distribution)."""
     words_per_note: Positive = 90
-    """Mean length of a discharge summary."""
+    """Mean number of words in a discharge summary."""
     codes_per_admission: Annotated[float, Field(gt=0)] = 6.0
     """Mean number of codes of an admission."""
     indicator_rate: Fraction = 0.8
-    """Probability that a code on an admission shows one of its indicator words in the text."""
+    """Probability that a code of an admission shows one of its indicator words in the text."""
     distractor_rate: Fraction = 0.3
-    """Probability that a note mentions, negated, the indicator of a code that it does not have."""
+    """Probability that a note mentions, in negated form, the indicator word of a code that it does not have."""
     seed: Seed = 0
-    """Of everything that is generated."""
+    """Seed of the generated corpus."""
 
 
 class Expected(Frozen):
-    """Published sizes. What comes out differently is said in the log, in statistics.json and below every table; the
-    plan of the grid counts with them before there is a corpus."""
+    """Published sizes. Differences are reported in the log, in statistics.json and below every table. The plan of the
+    grid uses these numbers before the corpus exists."""
 
     train: Positive | None = None
-    """Documents."""
+    """Number of training documents."""
     val: Positive | None = None
-    """Documents."""
+    """Number of validation documents."""
     test: Positive | None = None
-    """Documents."""
+    """Number of test documents."""
     labels: Positive | None = None
-    """Labels over all splits."""
+    """Number of labels in all splits together."""
     tokens: Positive | None = None
-    """Mean tokens of a document (LLM tokenizer); for the plan only."""
+    """Mean number of tokens in a document (LLM tokenizer). Only the plan uses it."""
 
 
 class _Dataset(Frozen):
     cleaning: Cleaning = Cleaning()
-    """Text cleaning, before tokens are made."""
+    """Text cleaning, applied before tokenization."""
     split: Split = Split()
-    """How documents are dealt, where the source does not say."""
+    """How documents are divided, if the source has no split."""
     labels: LabelSpace = LabelSpace()
     """Which labels are kept."""
     train_size: Positive | None = None
-    """Keep this many training documents (drawn by the split's seed). None: all."""
+    """Number of training documents to keep, drawn with the seed of the split. None: all."""
     val_size: Positive | None = None
-    """Keep this many validation documents, drawn likewise. None: all. Test is never cut."""
+    """Number of validation documents to keep, drawn in the same way. None: all. The test split is never reduced."""
     draw: Literal["random", "stratified"] = "stratified"
-    """How `train_size` and `val_size` draw: at random, or with every label in proportion (choice C21). Either way a
-    larger draw holds every smaller one."""
+    """How `train_size` and `val_size` draw documents: at random, or with every label in proportion (choice C21). A
+    larger sample always contains every smaller one."""
     expected: Expected = Expected()
     """Published sizes of this corpus."""
     descriptions: str | None = None
-    """File with descriptions of the labels, in place of those of the source: a table with the columns label and
-    description (several rows a label: a title and its synonyms), or the .xml of the tabular list of ICD-10-CM."""
-
+    """File with label descriptions, used in place of those of the source. Either a table with the columns label and
+    description (a label may have several rows: a title and synonyms), or the .xml tabular list of ICD-10-CM."""
     category_ends: str | None = None
-    """The category of a label is what stands before this in its name (ICD: "."), for the channel `categories` (choice
-    C30). None: labels have no categories."""
+    """The category of a label is the part of its name before this text (ICD: "."). The channel `categories` uses it
+    (choice C30). None: labels have no categories."""
+    credentialed: bool = False
+    """True: only the owner can read the outputs, and no text is shown in figures or reports unless you ask for it."""
 
     @property
     def sources(self) -> dict[str, str]:
@@ -173,20 +177,17 @@ class _Dataset(Frozen):
 
     @property
     def has_mentions(self) -> bool:
-        """Whether the source says which words of training texts people marked as the reason of a label."""
+        """Whether people marked, in the training texts, the words that are the reason for a label."""
         return False
-
-    credentialed: bool = False
-    """True: outputs are readable by the owner only, and no view of the text is made unless asked for."""
 
 
 class _Raw(_Dataset):
-    """A source in a published raw form: the files, or a stand-in that is generated in the same form."""
+    """A published raw format: the real files, or synthetic files in the same format."""
 
     path: str | None = None
-    """Where the raw files lie."""
+    """Folder of the raw files. Give either `path` or `generate`."""
     generate: Generate | None = None
-    """Make synthetic files in the same raw form instead of reading `path`."""
+    """Make a synthetic corpus in this raw format, in place of `path`."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -199,11 +200,11 @@ class Table(_Dataset):
     """Your own data: parquet, CSV or JSON lines."""
 
     source: Literal["table"]
-    """Form of the raw files."""
+    """Format of the raw files."""
     path: str | None = None
-    """One file, with `split_column` or with the split section above."""
+    """One file for all splits. `split_column` or the section `split` divides it."""
     files: dict[Literal["train", "val", "test"], str] | None = None
-    """One file a split. A split that is missing is held out of train by the split section's fractions."""
+    """One file for each split. A missing split is held out of train, with the fractions of the section `split`."""
     id_column: str = "id"
     """Column of the document id."""
     text_column: str = "text"
@@ -213,12 +214,12 @@ class Table(_Dataset):
     split_column: str | None = None
     """Column that names the split of a document."""
     group_column: str | None = None
-    """Documents of one group (a patient) stay in one split. None: each document is its own group."""
+    """Column of the group (such as the patient). All documents of a group stay in one split. None: no groups."""
     label_separator: Annotated[str, StringConstraints(min_length=1)] = ";"
-    """Used where labels are one string."""
+    """Text between two labels, if the labels are one string."""
     mentions: str | None = None
-    """File with what people marked in the texts as the reason of a label: a table with the columns document, label and
-    mention. Those of training documents are read (baseline and channel `mentions`)."""
+    """File with the words that people marked as the reason for a label: a table with the columns document, label and
+    mention. Only mentions in training documents are read (baseline and channel `mentions`)."""
 
     @property
     def has_mentions(self) -> bool:
@@ -235,34 +236,35 @@ class Mimic3(_Raw):
     """MIMIC-III v1.4: the folder with NOTEEVENTS, DIAGNOSES_ICD and PROCEDURES_ICD (.csv or .csv.gz)."""
 
     source: Literal["mimic3"]
-    path: str | None = None
-    """Folder of the raw files."""
+    """Format of the raw files."""
     code_types: Literal["diagnoses", "procedures", "both"] = "both"
     """Which code tables give the labels."""
     credentialed: bool = True
+    """As for every dataset, but true by default."""
 
 
 class Mimic4(_Raw):
-    """MIMIC-IV: the folder that holds note/discharge.csv.gz and hosp/{diagnoses,procedures}_icd.csv.gz."""
+    """MIMIC-IV: the folder with note/discharge.csv.gz and hosp/{diagnoses,procedures}_icd.csv.gz."""
 
     source: Literal["mimic4"]
-    path: str | None = None
-    """Folder of the raw files."""
+    """Format of the raw files."""
     icd_version: Literal[9, 10] = 10
-    """Codes of this ICD version only."""
+    """Only codes of this ICD version become labels."""
     code_types: Literal["diagnoses", "procedures", "both"] = "both"
     """Which code tables give the labels."""
     credentialed: bool = True
+    """As for every dataset, but true by default."""
 
 
 class CodiEsp(_Dataset):
-    """CodiEsp (CLEF eHealth 2020), the published zip or its folder; it has its own split."""
+    """CodiEsp (CLEF eHealth 2020): the published zip file or its folder. It has its own split."""
 
     source: Literal["codiesp"]
+    """Format of the raw files."""
     path: str
-    """The zip or its folder."""
+    """Path of the zip file or its folder."""
     language: Literal["en", "es"] = "en"
-    """Of the texts: Spanish, or the published machine translation."""
+    """Language of the texts: the Spanish originals, or the published machine translation into English."""
     code_types: Literal["D", "P", "both"] = "D"
     """Diagnoses, procedures or both."""
 
@@ -272,21 +274,22 @@ class CodiEsp(_Dataset):
 
 
 class Eurlex57k(_Dataset):
-    """EURLEX57K: the folder (or tar) with train/, dev/ and test/ JSON files; it has its own split."""
+    """EURLEX57K: the folder or tar file with train/, dev/ and test/ JSON files. It has its own split."""
 
     source: Literal["eurlex57k"]
+    """Format of the raw files."""
     path: str
-    """The folder or tar."""
+    """Path of the folder or tar file."""
 
 
 class Xmc(_Raw):
-    """The extreme-classification formats. No validation split is published: val is held out of train."""
+    """A format of the extreme-classification repositories. There is no published validation split: val is held out of
+    train."""
 
     source: Literal["xmc"]
-    path: str | None = None
-    """A folder."""
+    """Format of the raw files."""
     format: Literal["pecos", "attentionxml", "xmc_json", "libmultilabel"]
-    """Of the files in the folder."""
+    """Format of the files in the folder."""
 
     @model_validator(mode="after")
     def _generated_as_pecos(self) -> Self:
@@ -296,13 +299,14 @@ class Xmc(_Raw):
 
 
 class Subset(_Dataset):
-    """Part of another dataset: other labels, fewer documents, a smaller training split. Nothing is read again."""
+    """A part of another dataset: fewer labels, fewer documents, a smaller train split. No raw file is read again."""
 
     source: Literal["subset"]
+    """Format of the raw files."""
     of: Name
-    """Name of the dataset that it is a part of; its cleaning is that dataset's."""
+    """Name of the other dataset. Its text cleaning is used."""
     unlabelled: Literal["drop", "keep_test"] = "drop"
-    """Documents that have no label of the smaller label space: drop them everywhere, or keep them in test (choice
+    """Documents without a label of the smaller label set: drop them in all splits, or keep them in test (choice
     C20)."""
 
     @model_validator(mode="after")

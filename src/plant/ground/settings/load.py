@@ -1,15 +1,16 @@
-"""The whole config, checked: one error that names every fault."""
+"""The whole config, checked: one error that lists all faults."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
 
 from plant.ground.errors import InputError, nearest
-from plant.ground.settings.base import BASELINES, NO_PRETRAINING, Frozen, Name
+from plant.ground.settings.base import BASELINES, NO_PRETRAINING, Frozen, Name, refuse
 from plant.ground.settings.corpus import Dataset, Download, Subset
 from plant.ground.settings.model import Backbone, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
@@ -24,6 +25,8 @@ from plant.ground.settings.results import (
     Study,
 )
 from plant.ground.settings.tuning import Tuned, Tuning, tuning_faults
+
+WHOLE = "whole config"
 
 
 class Settings(Frozen):
@@ -49,20 +52,27 @@ class Settings(Frozen):
     studies: dict[Name, Study] = Field(default_factory=dict)
     tunings: dict[Name, Tuning] = Field(default_factory=dict)
     tuned: dict[str, Tuned] = Field(default_factory=dict)
-    """What a tuning chose, by run: `<dataset>/<backbone>/<pretraining>+<finetuning>`."""
+    """The values that a tuning chose, by run: `<dataset>/<backbone>/<pretraining>+<finetuning>`."""
+
+    @model_validator(mode="after")
+    def _names_exist(self, info: ValidationInfo) -> Settings:
+        """Check the sections against one another. A job gets a part of the config, and that is not checked again."""
+        if info.context == WHOLE:
+            refuse(_faults(self))
+        return self
 
     def whole(self, dataset: str) -> str:
-        """The dataset that is read from its source: itself, or what a subset is a part of."""
+        """The dataset whose raw files are read: the dataset itself, or the one that a subset is a part of."""
         settings = self.datasets[dataset]
         return settings.of if isinstance(settings, Subset) else dataset
 
     def downloads_of(self, path: str) -> list[str]:
-        """Paths of the declared downloads at, above or below a path."""
+        """Paths of the downloads at, above or below a path."""
         places = [Path(download.path) for download in self.downloads.values()]
         return [str(place) for place in places if place.is_relative_to(path) or Path(path).is_relative_to(place)]
 
     def absent(self, dataset: str) -> dict[str, str]:
-        """Key of the config -> the file or folder that it names, where nothing is there and no download brings it."""
+        """Key of the config -> the file or folder that it names, if it does not exist and no download makes it."""
         return {
             f"datasets.{dataset}.{key}": path
             for key, path in self.datasets[dataset].sources.items()
@@ -70,7 +80,7 @@ class Settings(Frozen):
         }
 
     def is_credentialed(self, dataset: str) -> bool:
-        """Of the dataset or of what it is a part of."""
+        """Whether the dataset, or the one that it is a part of, is credentialed."""
         return self.datasets[dataset].credentialed or self.datasets[self.whole(dataset)].credentialed
 
     def reads_network(self, variant: str) -> bool:
@@ -79,18 +89,18 @@ class Settings(Frozen):
         return evidence is None or "network" in evidence.channels
 
     def documents_shown(self, dataset: str) -> int:
-        """Test documents whose text may be shown: in attention figures, and as reasons."""
+        """Number of test documents whose text may be shown, in attention figures and as reasons."""
         hidden = self.is_credentialed(dataset) and not self.evaluation.show_credentialed
         return 0 if hidden else self.evaluation.attention_documents
 
     def evidence_of(self, system: str) -> Evidence | None:
-        """The Stage 3 recipe of a variant; None for one without, and for a baseline."""
+        """The Stage 3 recipe of a variant. None: a variant without Stage 3, or a baseline."""
         variant = self.variants.get(system)
         return None if variant is None or variant.evidence is None else self.evidences[variant.evidence]
 
     @property
     def points(self) -> dict[str, Finetuning]:
-        """The Stage 2 recipes of all tunings. No experiment and no table has them."""
+        """The Stage 2 recipes of all tunings. They are in no experiment and no table."""
         return {
             name: self.finetunings[recipe].model_copy(update=dict(change))
             for tuning in self.tunings.values()
@@ -99,7 +109,7 @@ class Settings(Frozen):
         }
 
     def stage2(self, dataset: str, backbone: str, network: str) -> Finetuning:
-        """The recipe that a network is trained by, with what a tuning chose for it.
+        """The Stage 2 recipe of a network, with the values that a tuning chose for it.
 
         Args:
             dataset: first part of the folder of the run.
@@ -112,11 +122,11 @@ class Settings(Frozen):
         return recipe if chosen is None else recipe.model_copy(update=chosen.model_dump(exclude_none=True))
 
     def stage2_of(self, experiment: Experiment, variant: str) -> Finetuning:
-        """The same for a variant of an experiment."""
+        """The Stage 2 recipe of a variant of an experiment."""
         return self.stage2(experiment.dataset, experiment.backbone, self.variants[variant].network)
 
     def is_stand_in(self, dataset: str) -> bool:
-        """True for generated text in a published raw form: its numbers say nothing about the corpus it is named for."""
+        """Whether the text is synthetic, in a published raw format. Its results say nothing about the real corpus."""
         return getattr(self.datasets[self.whole(dataset)], "generate", None) is not None
 
 
@@ -124,30 +134,26 @@ def load(config: Mapping[str, Any], *, where: str = "config") -> Settings:
     """Check a config and return it as settings.
 
     Raises:
-        InputError: one error that lists every fault: unknown keys (with the nearest known one), values
-            out of range, and names that no section declares.
+        InputError: one error that lists every fault: unknown keys (with the nearest known one), values out of range,
+            and unknown names. Names are checked only if all values are valid.
     """
     try:
-        settings = Settings.model_validate(dict(config))
+        return Settings.model_validate(dict(config), context=WHOLE)
     except ValidationError as error:
-        faults = [_describe(fault) for fault in error.errors()]
-    else:
-        faults = list(_dangling(settings))
-        if not faults:
-            return settings
+        faults = [line for fault in error.errors() for line in _describe(fault)]
     raise InputError(
         where,
-        expected="a config that config/README.md describes",
+        expected="a config as docs/reference/config.md describes it",
         got=f"{len(faults)} fault(s)",
         fix="Correct:\n  " + "\n  ".join(faults),
     )
 
 
 def forget_foreign_nulls(config: MutableMapping[str, Any]) -> None:
-    """Drop keys that are null and that the entry's source or kind does not have, in place.
+    """Delete keys that are null and that the entry's source or kind does not have, in place.
 
-    So a config that is laid over another can turn a backbone from the hub into a random one of the same name: what
-    belongs to the former (`revision: null`) is taken back.
+    A config laid over another can then replace a backbone by one of another kind with the same name: it sets the keys
+    of the old kind to null (`revision: null`).
     """
     for section, union in (("datasets", Dataset), ("backbones", Backbone)):
         models, tag = get_args(get_args(union)[0]), get_args(union)[1].discriminator
@@ -159,52 +165,47 @@ def forget_foreign_nulls(config: MutableMapping[str, Any]) -> None:
                 del entry[key]
 
 
-def _describe(fault: Mapping[str, Any]) -> str:
-    path = ".".join(str(part) for place, part in enumerate(fault["loc"]) if not _is_tag(fault["loc"], place))
+def _describe(fault: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each fault in an error of pydantic, with the key that has it."""
+    keys = [str(part) for place, part in enumerate(fault["loc"]) if not _is_tag(fault["loc"], place)]
+    path = ".".join(keys) + ": " if keys else ""
     if fault["type"] == "extra_forbidden":
-        return f"{path}: unknown key. {nearest(str(fault['loc'][-1]), _known_keys(fault['loc']))}"
-    if fault["type"] == "missing":
-        return f"{path}: missing"
-    got = fault.get("input")
-    return f"{path}: {fault['msg']}" + (f" (got {got!r})" if not isinstance(got, Mapping) else "")
+        yield f"{path}unknown key. {nearest(keys[-1], _keys_beside(fault['loc']))}"
+    elif fault["type"] == "missing":
+        yield f"{path}missing"
+    elif fault["type"] == "value_error":  # raised by a validator of ours, with a line for each fault
+        for line in str(fault["ctx"]["error"]).splitlines():
+            names_a_key = keys and re.match(r"\w+: ", line)
+            yield f"{path.removesuffix(': ')}.{line}" if names_a_key else f"{path}{line}"
+    else:
+        yield f"{path}{fault['msg']}" + ("" if isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})")
 
 
 def _is_tag(location: tuple[Any, ...], place: int) -> bool:
-    """True for the part of an error's location that names a source or kind, which is no key of the config."""
+    """Whether this part of an error's location is the value of `source` or `kind`. That is no key of the config."""
     return place == 2 and location[0] in ("datasets", "backbones") and len(location) > 3
 
 
-def _known_keys(location: tuple[Any, ...]) -> list[str]:
-    """Field names of the model that holds the last part of an error's location."""
-    schema = Settings.model_json_schema()
-    node: Any = schema
+def _keys_beside(location: tuple[Any, ...]) -> list[str]:
+    """Keys of the model that holds the last part of an error's location."""
+    node: Any = Settings
     for part in location[:-1]:
-        node = _child(schema, node, str(part))
-    return sorted(_resolve(schema, node).get("properties", {}))
+        if isinstance(node, type) and issubclass(node, BaseModel):
+            node = node.model_fields[part].annotation
+        elif get_origin(node) is dict:
+            node = get_args(node)[1]
+        elif get_origin(node) is tuple:
+            node = get_args(node)[0]
+        else:  # the models of a section, and the source or kind of one of them
+            models, tag = get_args(get_args(node)[0]), get_args(node)[1].discriminator
+            node = next(model for model in models if part in get_args(model.model_fields[tag].annotation))
+        optional = [kind for kind in get_args(node) if kind is not type(None)]
+        node = optional[0] if type(None) in get_args(node) else node
+    return sorted(node.model_fields)
 
 
-def _child(schema: dict[str, Any], node: dict[str, Any], part: str) -> dict[str, Any]:
-    node = _resolve(schema, node)
-    if part in node.get("properties", {}):
-        return node["properties"][part]
-    mapping = node.get("discriminator", {}).get("mapping", {})
-    if part in mapping:
-        return {"$ref": mapping[part]}
-    inner = node.get("additionalProperties", node.get("items", {}))
-    return inner if isinstance(inner, dict) else next(iter(node.get("patternProperties", {}).values()), {})
-
-
-def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    while "$ref" in node:
-        node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-    if not node.get("properties") and "patternProperties" in node:
-        return {"additionalProperties": next(iter(node["patternProperties"].values()))}
-    options = [option for option in node.get("anyOf", ()) if option.get("type") != "null"]
-    return _resolve(schema, options[0]) if len(options) == 1 else node
-
-
-def _dangling(settings: Settings) -> Iterator[str]:
-    """Names that are used but not declared, and combinations that cannot work."""
+def _faults(settings: Settings) -> Iterator[str]:
+    """Unknown names, and combinations of sections that cannot work."""
 
     def check(path: str, name: str, known: Mapping[str, Any], extra: tuple[str, ...] = ()) -> Iterator[str]:
         if name not in known and name not in extra:
@@ -212,10 +213,6 @@ def _dangling(settings: Settings) -> Iterator[str]:
 
     if not settings.experiments:
         yield "experiments: at least one is needed"
-    if settings.evaluation.top < max(settings.evaluation.at):
-        yield f"evaluation.top: at least the largest of evaluation.at = {max(settings.evaluation.at)} must be kept"
-    if list(settings.evaluation.frequency_groups) != sorted(set(settings.evaluation.frequency_groups)):
-        yield "evaluation.frequency_groups: lower ends must rise"
     if NO_PRETRAINING in settings.pretrainings:
         yield f"pretrainings.{NO_PRETRAINING}: this name is reserved for random initialisation"
     for name, recipe in settings.variants.items():
@@ -234,8 +231,6 @@ def _dangling(settings: Settings) -> Iterator[str]:
     if settings.paper.main_backbone is not None:
         yield from check("paper.main_backbone", settings.paper.main_backbone, settings.backbones)
     for name, pretraining in settings.pretrainings.items():
-        if pretraining.reweight and pretraining.negatives == 0:
-            yield f"pretrainings.{name}.reweight: needs negatives, got 0"
         if pretraining.k > settings.relevance.k:
             yield f"pretrainings.{name}.k: {pretraining.k} is more than relevance.k = {settings.relevance.k}"
     for name, experiment in settings.experiments.items():
@@ -244,10 +239,8 @@ def _dangling(settings: Settings) -> Iterator[str]:
         yield from check(f"{path}.backbone", experiment.backbone, settings.backbones)
         for variant in experiment.variants:
             yield from check(f"{path}.variants", variant, settings.variants)
-        systems = dict.fromkeys([*experiment.variants, *experiment.baselines])
         if name in ("tables", "figures"):
             yield f"{path}: this name belongs to a folder of results/paper"
-        yield from check(f"{path}.reference", experiment.reference, systems)
         if isinstance(settings.backbones.get(experiment.backbone), Words) and experiment.variants:
             yield f"{path}.backbone: {experiment.backbone!r} has no network; variants need one"
         if experiment.baselines and "words" not in settings.backbones:
@@ -256,21 +249,13 @@ def _dangling(settings: Settings) -> Iterator[str]:
         yield from _supervision_of(settings, name)
         if "combined" in experiment.baselines and not {"tfidf_linear", "mig_log_odds"} <= set(experiment.baselines):
             yield f"{path}.baselines: 'combined' needs 'tfidf_linear' and 'mig_log_odds' beside it"
-        for key in ("variants", "baselines", "seeds"):
-            values = getattr(experiment, key)
-            if len(set(values)) < len(values):
-                yield f"{path}.{key}: each may be named once, got {list(values)}"
-        if experiment.variants and not experiment.seeds:
-            yield f"{path}.seeds: at least one is needed"
-        if not experiment.variants and not experiment.baselines:
-            yield f"{path}: no variants and no baselines"
     for name in settings.studies:
         yield from _study(settings, name)
     yield from tuning_faults(settings)
 
 
 def _unused(settings: Settings) -> Iterator[str]:
-    """Datasets that would be left aside in silence."""
+    """Datasets that no experiment uses."""
     used = {experiment.dataset for experiment in settings.experiments.values()}
     used |= {settings.whole(name) for name in used & set(settings.datasets)}
     for name in settings.datasets:
@@ -298,8 +283,6 @@ def _study(settings: Settings, name: str) -> Iterator[str]:
             systems = [*experiment.variants, *experiment.baselines]
             if system not in systems:
                 yield f"{path}.{key}: {place_of} has no {system!r}. {nearest(system, systems)}"
-        if cell.sides[0] == cell.sides[1]:
-            yield f"{path}: {cell.system!r} is compared with itself"
         both = [settings.experiments[each] for each, _ in cell.sides if each in settings.experiments]
         if len(both) == len(cell.sides):
             yield from _other_experiment(settings, path, *both)
@@ -315,7 +298,7 @@ def _other_experiment(settings: Settings, path: str, ours: Experiment, theirs: E
 
 
 def _evidence_of(settings: Settings, experiment: str) -> Iterator[tuple[str, Evidence]]:
-    """Variants of an experiment with their Stage 3 recipe, as far as both are declared."""
+    """Variants of an experiment and their Stage 3 recipes, if both exist."""
     for name in settings.experiments[experiment].variants:
         recipe = settings.evidences.get(getattr(settings.variants.get(name), "evidence", None) or "")
         if recipe is not None:
@@ -323,7 +306,7 @@ def _evidence_of(settings: Settings, experiment: str) -> Iterator[tuple[str, Evi
 
 
 def _words_of(settings: Settings, experiment: str) -> Iterator[str]:
-    """Faults of variants whose evidence reads words."""
+    """Faults of variants whose Stage 3 recipe reads word scores."""
     for name, recipe in _evidence_of(settings, experiment):
         if recipe.reads and "words" not in settings.backbones:
             yield (

@@ -1,4 +1,4 @@
-"""Section `backbones`: where hidden states come from, and how they are adapted."""
+"""Section `backbones`: which model gives the hidden states, and how it is adapted."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from plant.ground.settings.base import Fraction, Frozen, Positive, Rate, Seed, S
 
 
 class Lora(Frozen):
-    """Paper, appendix A: rank 16, alpha 32, dropout .05 on query, key, value and output projections."""
+    """LoRA as in appendix A: rank 16, alpha 32, dropout .05 on the query, key, value and output projections."""
 
     rank: Positive = 16
-    """r of the low-rank update (appendix A)."""
+    """Rank r of the low-rank update (appendix A)."""
     alpha: Rate = 32.0
     """The update is multiplied by alpha / rank (appendix A, choice C32)."""
     dropout: Fraction = 0.05
-    """On the update's input (appendix A)."""
+    """Dropout rate on the input of the update (appendix A)."""
     targets: Some[str] | None = None
-    """Module names. None: the list known for the model type (appendix A: query, key, value, output); matching
-    nothing is an error."""
+    """Names of the adapted modules. None: the known list for the model type (appendix A: query, key, value, output).
+    Names that match no module are an error."""
 
 
 class _Tokens(Frozen):
     max_tokens: Positive = 4096
-    """Tokens of a document that are read; what lies beyond is cut, counted and reported."""
+    """Number of tokens read from a document. Longer documents are cut; the cut tokens are counted and reported."""
     chunk_tokens: Positive = 512
-    """Longer documents pass through the backbone in pieces of this many tokens and come out as ONE sequence of
-    hidden states (choice C09); pieces never become documents."""
+    """Longer documents pass through the backbone in chunks of this number of tokens. Their hidden states are joined
+    into one sequence (choice C09). A chunk never becomes a document of its own."""
 
 
 class _Network(_Tokens):
-    """What every backbone with a network has."""
+    """A backbone with a neural network."""
 
     attention_heads: Positive = 8
-    """Heads of the label attention (appendix A)."""
+    """Number of heads of the label attention (appendix A)."""
     pool_size: Positive = 128
-    """p of the adaptive average pooling (appendix A)."""
+    """Output size p of the adaptive average pooling (appendix A)."""
     mask_padding: bool = True
-    """False reproduces the field's fault: scores depend on the batch's padding."""
+    """False reproduces a common fault of published code: scores depend on the padding of the batch."""
     adapter: Literal["frozen", "lora", "full"] = "lora"
-    """What of the backbone is trained: nothing, LoRA matrices, or all of it."""
+    """Which weights of the backbone are trained: none, LoRA matrices, or all."""
     lora: Lora = Lora()
-    """Used where adapter is lora."""
+    """LoRA settings. They are used with `adapter: lora`."""
     quantization: Literal["none", "nf4"] = "none"
-    """nf4: 4-bit NormalFloat with double quantisation (appendix A). Runs on CPU too."""
+    """nf4: 4-bit NormalFloat with double quantisation (appendix A). It also runs on CPU."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
-    """Autocast type of the forward pass; states and losses stay fp32 (choice C33)."""
+    """Autocast type of the forward pass. Hidden states and losses stay in fp32 (choice C33)."""
     gradient_checkpointing: bool = False
-    """Activations are computed again in the backward pass: less memory, more time (appendix A: on)."""
+    """Recompute activations in the backward pass: less memory, more time (appendix A: on)."""
     cache_features: bool = False
-    """Only with a frozen adapter: hidden states are computed once and kept on disk as fp16."""
+    """Compute the hidden states once and keep them on disk as fp16. It needs `adapter: frozen`."""
     devices: Positive = 1
-    """GPUs (on a CPU: processes) of one training job."""
+    """Number of GPUs of one training job (on a CPU: number of processes)."""
     parallel: Literal["data", "layers"] = "data"
-    """data: one process a device, each with its share of every batch (accelerate launch); layers: one process, the
-    backbone's layers spread over the devices of a node (for what does not fit on one)."""
+    """data: one process for each device, and each takes its share of every batch (accelerate launch). layers: one
+    process, with the layers of the backbone spread over the devices (for models that do not fit on one device)."""
     bidirectional: bool = False
-    """Turn a causal model's mask off (measured variant, not in the paper)."""
+    """Turn off the causal mask of the model (a variant that we measure; the paper does not have it)."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> _Network:
@@ -70,39 +70,40 @@ class _Network(_Tokens):
 
 
 class Pretrained(_Network):
-    """A Hugging Face model by hub id or local folder."""
+    """A Hugging Face model, by hub id or local folder."""
 
     kind: Literal["pretrained"]
-    """Form of the backbone."""
+    """Type of the backbone."""
     path: str
     """Hub id or folder."""
     revision: str | None = None
-    """Branch, tag or commit of a hub id. None: its newest."""
+    """Branch, tag or commit of the hub id. None: the newest version."""
     trust_remote_code: bool = False
-    """Let transformers run code from the hub."""
+    """Allow transformers to run code from the hub."""
     parameters: Rate | None = None
-    """Parameters, in billions, that one token passes through (of a mixture of experts: the active ones); for the plan
-    only."""
+    """Number of parameters that one token uses, in billions (for a mixture of experts: the active ones). Only the plan
+    uses it."""
 
 
 class Random(_Network):
-    """A small, randomly initialised transformer with a tokenizer trained on the training split."""
+    """A small transformer with random weights. Its tokenizer is trained on the train split."""
 
     kind: Literal["random"]
+    """Type of the backbone."""
     adapter: Literal["frozen", "lora", "full"] = "full"
-    """What of the backbone is trained: nothing, LoRA matrices, or all of it."""
+    """Which weights of the backbone are trained: none, LoRA matrices, or all."""
     architecture: Literal["llama", "mistral", "phi3", "deepseek_v3", "bert"] = "llama"
-    """Which transformer is built."""
+    """Architecture of the transformer."""
     hidden_size: Positive = 64
-    """h of the backbone."""
+    """Hidden size h of the backbone. It must be a multiple of `heads` and of `attention_heads`."""
     layers: Positive = 2
-    """Of the backbone."""
+    """Number of layers."""
     heads: Positive = 4
-    """Self-attention heads of the backbone."""
+    """Number of self-attention heads."""
     vocabulary: Positive = 4000
-    """Size of the byte-level BPE vocabulary."""
+    """Number of tokens in the byte-level BPE vocabulary."""
     seed: Seed = 0
-    """Of the weights."""
+    """Seed of the random initial weights."""
 
     @model_validator(mode="after")
     def _divides(self) -> Random:
@@ -112,13 +113,14 @@ class Random(_Network):
 
 
 class Words(_Tokens):
-    """No network: lower-cased words as tokens, for the baselines without a network."""
+    """No neural network: the tokens are lower-cased words. The word baselines read this backbone."""
 
     kind: Literal["words"]
+    """Type of the backbone."""
     min_documents: Positive = 1
     """Words in fewer training documents are dropped."""
     vocabulary: Positive | None = None
-    """Keep the most frequent words. None: all."""
+    """Number of words kept, the most frequent ones. None: all."""
 
 
 Backbone = Annotated[Pretrained | Random | Words, Field(discriminator="kind")]

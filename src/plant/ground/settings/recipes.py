@@ -14,6 +14,7 @@ from plant.ground.settings.base import (
     Frozen,
     LearningRate,
     Name,
+    Once,
     Positive,
     Rate,
     Seed,
@@ -21,170 +22,181 @@ from plant.ground.settings.base import (
 
 
 class Relevance(Frozen):
-    """What is kept of every relevance table. From the training split only."""
+    """The relevance tables: which tokens are kept for a label. They are counted on the train split only."""
 
     k: Positive = 1000
-    """Tokens kept a label. The paper tests 500, 1000, 2000 (section 2)."""
+    """Number of tokens kept per label. The paper tests 500, 1000 and 2000 (section 2)."""
     sign: Literal["both", "positive"] = "both"
-    """positive: only tokens that are more frequent with the label (choice C02)."""
+    """positive: keep only tokens that are more frequent with the label than without it (choice C02)."""
     min_documents: Positive = 1
-    """Tokens in fewer training documents never count."""
+    """Tokens in fewer training documents are left out."""
     seed: Seed = 0
-    """For the measures `random` and `shuffled`."""
+    """Seed of the measures `random` and `shuffled`."""
     rows_in_memory: Positive = 250_000
-    """Rows of the table that are in memory at a time, to the end of a label, whatever the table's length. They are a
-    row group of the file; the rows themselves do not depend on it."""
+    """Number of rows that are in memory at one time; a label is never divided. It sets the row groups of the file and
+    does not change its rows."""
 
 
 class Optimisation(Frozen):
     """AdamW with a cosine schedule (appendix A)."""
 
     epochs: Positive = 10
-    """At most; with the default patience training may stop earlier (appendix A; choice C16)."""
+    """Largest number of epochs. With `patience`, training may stop earlier (appendix A; choice C16)."""
     patience: Positive | None = 2
-    """Epochs without a better validation value before stopping. None: all epochs run, the best
-    is kept (choice C16)."""
+    """Training stops after this number of epochs without a better validation value. None: all epochs run, and the best
+    one is kept (choice C16)."""
     batch_size: Positive = 8
-    """Documents a step on one device (appendix A)."""
+    """Number of documents per step on one device (appendix A)."""
     accumulation: Positive = 4
-    """Steps whose gradients are added before an update (appendix A)."""
+    """Number of steps whose gradients are added before an update (appendix A)."""
     learning_rate: LearningRate = 2e-5
-    """Of the backbone or its adapter (appendix A)."""
+    """Learning rate of the backbone or its adapter (appendix A)."""
     head_learning_rate: LearningRate = 2e-5
-    """Of label embeddings, attention and head (choice C08: at 2e-5 a small model's head hardly moves)."""
+    """Learning rate of label embeddings, attention and head (choice C08: at 2e-5 the head of a small model hardly
+    learns)."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    """Of AdamW (appendix A)."""
+    """Weight decay of AdamW (appendix A)."""
     clip: Rate = 1.0
-    """Largest gradient norm (appendix A)."""
+    """Gradients with a larger L2 norm are scaled down to it (appendix A)."""
     initialisation: Literal["random", "descriptions"] = "random"
-    """Where E starts, if no earlier stage trained it: random (choice C10), or the backbone's mean hidden state over the
-    label's description (choice C22)."""
+    """Initial label embeddings E, if no earlier stage trained them: random (choice C10), or the mean hidden state of
+    the label's description (choice C22)."""
 
 
 class Pretraining(Optimisation):
-    """A Stage 1 recipe (Eq. 2)."""
+    """A Stage 1 recipe: the label attention learns to rank the tokens of a document (Eq. 2)."""
 
     measure: Name = "mig"
-    """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; smoothed_mig counts
-    half a document more in every cell; random and shuffled are controls; description takes the words of the label's
-    description (choice C28)."""
+    """Relevance measure that Stage 1 learns to rank by. mig: mutual information gain (appendix B.1). smoothed_mig: the
+    same with half a document added to every cell. term_frequency: ablation 6. random and shuffled: controls.
+    description: the words of the label's description (choice C28)."""
     objective: Literal["pairwise", "mse", "approx_ndcg"] = "pairwise"
-    """pairwise: Eq. 2; mse: ablation 7; approx_ndcg: what the authors' public code optimises (choice C23)."""
+    """Loss of Stage 1. pairwise: Eq. 2. mse: ablation 7. approx_ndcg: the loss in the authors' public code (choice
+    C23)."""
     temperature: Rate = 0.1
-    """Of the smooth ranks of approx_ndcg (choice C23)."""
+    """Temperature of the smooth ranks in approx_ndcg (choice C23)."""
     k: Positive = 1000
-    """T_l: the k most relevant tokens of a label, met with the document (choice C03)."""
+    """T_l: the k most relevant tokens of a label. Stage 1 ranks those that are in the document (choice C03)."""
     ndcg_k: Positive | None = None
-    """Truncation of nDCG. None: k (choice C07)."""
+    """Number of ranks that nDCG counts. None: k (choice C07)."""
     sigma: Rate = 1.0
-    """Slope of the pairwise logistic (choice C01)."""
+    """Slope of the logistic function in the pairwise loss (choice C01)."""
     scores: Literal["logits", "probabilities"] = "logits"
-    """s_lj before or after the softmax over tokens, averaged over heads (choice C01)."""
+    """The score s_lj: the attention before or after the softmax over tokens, averaged over heads (choice C01)."""
     gain: Literal["exponential", "linear"] = "exponential"
-    """2^r - 1 or r (choice C04)."""
+    """Gain of a token with relevance r in nDCG: 2^r - 1 or r (choice C04)."""
     negatives: Count | None = 8
-    """Labels absent from the document that enter Stage 1 beside its positives. None: all labels (choice C05)."""
+    """Number of sampled negative labels per document, beside its positive labels. None: all labels (choice C05)."""
     reweight: bool = False
-    """Sampled negatives count for those that were not drawn, so that the loss is unbiased for Eq. 2 over all labels
-    (choice C05)."""
+    """Weight the sampled negatives so that the loss is an unbiased estimate of Eq. 2 over all labels (choice C05)."""
     label_min_documents: Positive = 1
-    """Labels on fewer training documents stay out of Stage 1 (the claim that planting on common labels helps rare
-    ones)."""
+    """Labels with fewer training documents are left out of Stage 1. It tests the claim that planting on common labels
+    helps rare ones."""
     reduction: Literal["mean", "sum"] = "mean"
-    """Over the label lists of a batch (choice C06)."""
+    """How the losses of the label lists in a batch are combined (choice C06)."""
     keep_epochs: bool = False
-    """Keep the weights of every epoch, for variants that start Stage 2 from one of them (choice C24)."""
+    """Keep the weights of every epoch, so that variants can start Stage 2 from one of them (choice C24)."""
+
+    @model_validator(mode="after")
+    def _has_negatives_to_weight(self) -> Pretraining:
+        if self.reweight and self.negatives == 0:
+            raise ValueError("reweight: needs negatives, got 0")
+        return self
 
 
 class Finetuning(Optimisation):
-    """A Stage 2 recipe (Eq. 3)."""
+    """A Stage 2 recipe: the classifier is trained (Eq. 3)."""
 
     loss: Literal["focal", "asymmetric", "approx_ndcg"] = "focal"
-    """focal: Eq. 3; asymmetric: what a summary of the paper says; approx_ndcg over labels: what the authors' code
-    optimises (choice C23)."""
+    """Loss of Stage 2. focal: Eq. 3. asymmetric: the loss named in a summary of the paper. approx_ndcg: over labels,
+    the loss in the authors' code (choice C23)."""
     gamma: Annotated[float, Field(ge=0)] = 2.0
-    """Focusing (Eq. 3); 0 with epsilon 0 and no mining is BCE."""
+    """Focusing parameter of the focal loss (Eq. 3). With gamma 0, epsilon 0 and hard_negatives none it is the BCE
+    loss."""
     epsilon: Annotated[float, Field(ge=0, lt=0.5)] = 0.1
     """Label smoothing of the focal loss: targets are 1 - epsilon and epsilon (appendix A; choice C17)."""
     hard_negatives: Positive | None = 1000
-    """m, the negatives of highest predicted probability in the loss (section 2; choice C13). None: all labels."""
+    """Number m of negative labels in the loss: those with the highest predicted probability (section 2; choice C13).
+    None: all negatives."""
     gamma_positive: Annotated[float, Field(ge=0)] = 0.0
-    """Focusing of positives in the asymmetric loss."""
+    """Focusing parameter of positive labels in the asymmetric loss."""
     gamma_negative: Annotated[float, Field(ge=0)] = 4.0
-    """Focusing of negatives in the asymmetric loss."""
+    """Focusing parameter of negative labels in the asymmetric loss."""
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.05
-    """Negatives of a lower probability than this cost nothing in the asymmetric loss."""
+    """In the asymmetric loss, a negative label with a lower probability than this costs nothing."""
     temperature: Rate = 0.1
-    """Of the smooth ranks of approx_ndcg (choice C23)."""
+    """Temperature of the smooth ranks in approx_ndcg (choice C23)."""
     shortlist: Annotated[int, Field(gt=0, le=100_000)] | None = None
-    """Train and predict on a document's positives and this many candidate labels, those of largest relevance summed
-    over its tokens. None: all labels."""
+    """Train and predict on this number of candidate labels per document, and in training on its positives too.
+    Candidates are the labels with the largest sum of relevance over the document's tokens. None: all labels."""
     shortlist_above: Count = 50_000
-    """Label sets of up to this size are trained and predicted whole, whatever `shortlist` says."""
+    """`shortlist` is used only with more labels than this."""
     attention_rate: Annotated[float, Field(ge=0, le=1000)] = 1.0
-    """Multiplies the learning rate of the planted parts (E, W_Q, W_K): 1 free, 0 frozen (reviewers' question)."""
+    """Factor on the learning rate of the planted parts (E, W_Q, W_K). 1: trained as usual. 0: frozen. Reviewers of the
+    paper asked for it."""
     backbone_from_epoch: Positive = 1
-    """Gradual unfreezing: the backbone trains from this epoch on (choice C15)."""
+    """First epoch in which the backbone is trained (gradual unfreezing, choice C15)."""
     static_attention: Annotated[float, Field(ge=0)] = 0.0
-    """lambda: the scores of every head get lambda times the relevance of the token to the label before the softmax, in
-    training and prediction (choice C26). 0: only what is learned."""
+    """Weight lambda: lambda times the relevance of the token is added to the attention scores of every head before the
+    softmax, in training and in prediction (choice C26). 0: learned attention only."""
     static_measure: Name = "mig"
-    """Relevance of the static part; random and shuffled are controls (choice C26)."""
+    """Relevance measure of the static attention. random and shuffled are controls (choice C26)."""
     residual: Positive | None = None
-    """Log-odds of a label's this many most informative tokens are added to its logit, with one trained weight (choice
-    C27). None: no residual."""
+    """Number of tokens per label, the most informative ones, whose log-odds are added to its logit with one trained
+    weight (choice C27). None: nothing is added."""
     residual_folds: Positive = 5
-    """The log-odds of a training document are counted without its own fold, one of this many; 1 counts them on all
-    training documents: the control that shows the optimism (choice C27)."""
+    """Number of folds. The log-odds for a training document are counted without the documents of its fold. 1: counted
+    on all training documents, a control that shows the optimism (choice C27)."""
 
 
 class Evidence(Frozen):
-    """A Stage 3 recipe: the network's logit and the evidence of words, weighed on validation (choice C25)."""
+    """A Stage 3 recipe: a weighted sum of the network's logit and of word scores, fitted on the validation split
+    (choice C25)."""
 
-    channels: tuple[Channel, ...] = ("network", "log_odds", "linear", "prior")
-    """What is added up: the network's logit, the scores of mig_log_odds and of tfidf_linear, of the same on characters
-    and on categories (choice C30), of descriptions and of mentions where the dataset has some (choice C29), and the
-    log-odds of the label in the training split (prior)."""
+    channels: Once[Channel] = ("network", "log_odds", "linear", "prior")
+    """Scores that are summed. network: its logit. log_odds, linear: the baselines mig_log_odds and tfidf_linear.
+    characters, categories: the baselines on parts of words and on categories of labels (choice C30). descriptions,
+    mentions: if the dataset has them (choice C29). prior: the log-odds of the label in the train split."""
     slopes: bool = False
-    """The weight of each channel goes linearly with log(1 + training documents of the label), from one value at the
-    rarest label to another at the most frequent one; it is never negative in between. Doubles the scalars."""
+    """True: the weight of a channel is a linear function of log(1 + training documents of the label) and never
+    negative. This doubles the number of fitted parameters."""
     folds: Annotated[int, Field(ge=2)] = 5
-    """Validation scores come from a fit without the document's fold; a patient's documents are in one fold."""
+    """Number of folds. The score of a validation document comes from a fit without its fold. All documents of a group
+    (patient) are in one fold."""
     ridge: Annotated[float, Field(ge=0)] = 1.0
-    """Half of this times the squares of the weights of standardised channels is added to the sum of log-losses over
-    pairs. Keeps weights finite where validation can be told apart without error."""
+    """Ridge penalty: half of it times the squared weights of the standardised channels is added to the summed log-loss.
+    It keeps the weights finite if the validation split can be separated without error."""
 
     @model_validator(mode="after")
-    def _is_evidence(self) -> Evidence:
-        if len(set(self.channels)) < len(self.channels):
-            raise ValueError(f"each channel may be named once, got {list(self.channels)}")
+    def _reads_more_than_the_prior(self) -> Evidence:
         if not set(self.channels) - {"prior"}:
             raise ValueError("at least one channel other than prior is needed")
         return self
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The baselines whose scores it adds, in the order of its channels."""
+        """The baselines whose scores are summed, in the order of the channels."""
         return tuple(CHANNEL_BASELINES[channel] for channel in self.channels if channel in CHANNEL_BASELINES)
 
 
 class Variant(Frozen):
-    """Recipes under the name that the tables use."""
+    """A system with a network: its recipes, under the name that the tables use."""
 
     pretraining: Name = NO_PRETRAINING
-    """Stage 1 recipe; `none` is random initialisation."""
+    """Name of the Stage 1 recipe. `none`: random initialisation."""
     finetuning: Name
-    """Stage 2 recipe."""
+    """Name of the Stage 2 recipe."""
     pretraining_epoch: Positive | None = None
-    """Start from Stage 1 as it stood after this epoch (needs `keep_epochs`). None: its best epoch (choice C24)."""
+    """Start Stage 2 from the weights after this epoch of Stage 1 (needs `keep_epochs`). None: the best epoch (choice
+    C24)."""
     evidence: Name | None = None
-    """Stage 3 recipe. None: the network's scores as they are (choice C25)."""
+    """Name of the Stage 3 recipe. None: the scores of the network (choice C25)."""
     title: str | None = None
-    """How tables and figures print it. None: the name."""
+    """Title in tables and figures. None: the name."""
 
     @property
     def is_planted(self) -> bool:
-        """Whether it has Stage 1."""
+        """Whether the variant has a Stage 1."""
         return self.pretraining != NO_PRETRAINING
 
     @property
@@ -194,7 +206,7 @@ class Variant(Frozen):
 
     @property
     def network(self) -> str:
-        """Folder name of the network: two variants of the same first two stages share it.
+        """Folder name of the network. Variants with the same first two stages share it.
 
         >>> Variant(pretraining="plant", finetuning="bce", pretraining_epoch=3, evidence="all").network
         'plant@3+bce'

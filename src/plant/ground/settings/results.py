@@ -6,47 +6,64 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import Baseline, Count, Fraction, Frozen, Name, Positive, Rate, Seed, Some
+from plant.ground.errors import nearest
+from plant.ground.settings.base import Baseline, Count, Fraction, Frozen, Name, Once, Positive, Rate, Seed, Some, refuse
 
 
 class Evaluation(Frozen):
+    """Which scores are kept, and which metrics are computed from them."""
+
     at: Some[Positive] = (1, 3, 5, 8, 15)
-    """k of P@k, R@k, nDCG@k, PSP@k, RP@k."""
+    """Values of k in P@k, R@k, nDCG@k, PSP@k and RP@k (numbers of labels)."""
     top: Positive = 100
-    """Scores kept a document in scores.parquet (beside every true label)."""
+    """Number of top scores kept per document in scores.parquet. The scores of true labels are always kept."""
     dense_limit: Positive = 10_000
-    """Up to this many labels all scores are kept (fp16) and AUC and AP are exact."""
+    """With up to this number of labels, all scores are kept (fp16), and AUC and AP are exact."""
     memory_gb: Rate = 4.0
-    """Dense scores that need more than this are refused with an error."""
+    """Memory limit for all scores, in GB. If they need more, the job stops with an error."""
     tune_for: Literal["macro_f1_present", "micro_f1"] = "macro_f1_present"
-    """What the global threshold maximises on the validation split (choice C12)."""
+    """Metric that the global threshold maximises on the validation split (choice C12)."""
     rare_below: Positive = 10
-    """A label with fewer training documents than this (and at least one) is rare (choice C14)."""
+    """Labels with at least one and fewer than this number of training documents are rare (choice C14)."""
     frequency_groups: Some[Positive] = (1, 11, 51, 101, 501)
-    """Lower ends of the label-frequency groups, by training documents."""
+    """Lower bounds of the label-frequency groups, in training documents."""
     propensity: tuple[float, float] = (0.55, 1.5)
-    """A and B of the propensity-scored metrics (.6, 2.6 for Amazon; .5, .4 for Wikipedia)."""
+    """Parameters A and B of the propensity-scored metrics (.6, 2.6 for Amazon; .5, .4 for Wikipedia)."""
     attention_documents: Count = 3
-    """Documents whose attention is shown (never for credentialed data unless `show_credentialed`)."""
+    """Number of test documents whose attention is shown. Credentialed text is not shown unless `show_credentialed` is
+    true."""
     show_credentialed: bool = False
     """Show attention over credentialed text in figures and report. Never publish such a report."""
 
+    @model_validator(mode="after")
+    def _goes_together(self) -> Evaluation:
+        faults = []
+        if self.top < max(self.at):
+            faults.append(f"top: at least the largest of evaluation.at = {max(self.at)} must be kept")
+        if list(self.frequency_groups) != sorted(set(self.frequency_groups)):
+            faults.append("frequency_groups: lower ends must rise")
+        refuse(faults)
+        return self
+
 
 class Statistics(Frozen):
+    """Intervals and tests."""
+
     resamples: Positive = 1000
-    """B of the paired bootstrap (appendix F; choice C11) and of the approximate randomisation."""
+    """Number B of resamples of the paired bootstrap (appendix F; choice C11) and of the approximate randomisation
+    test."""
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    """Level of all intervals (appendix F: .95)."""
+    """Confidence level of all intervals (appendix F: .95)."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    """Level of the Wilcoxon test behind the arrows (appendix F: .05)."""
+    """Significance level of the Wilcoxon test behind the arrows (appendix F: .05)."""
     interval: Literal["half_sampling", "bootstrap"] = "half_sampling"
-    """Where the error over documents of our own interval comes from: random halves of the documents, or the bootstrap
-    resamples (choice C11). With several seeds their spread is added. The paper's percentile interval stands beside
-    it."""
+    """How our interval estimates the error over documents: from random halves of the documents, or from the bootstrap
+    resamples (choice C11). With several seeds, the spread over seeds is added. The paper's percentile interval is
+    always printed too."""
     metrics: Some[str] = ("macro_auc", "macro_f1_present", "rare_f1", "rare_ap", "map", "micro_f1", "p@5", "ndcg@5")
-    """Metrics that get intervals and tests, by their names in metrics.json (at the tuned threshold)."""
+    """Metrics with intervals and tests, by their names in metrics.json (at the tuned threshold)."""
     seed: Seed = 0
-    """Of resamples and swaps."""
+    """Seed of the resamples and of the randomisation test."""
 
 
 Item = Literal[
@@ -56,57 +73,78 @@ Item = Literal[
 
 
 class Paper(Frozen):
+    """Tables, figures and the report."""
+
     metrics: Some[str] = ("macro_auc", "micro_f1", "macro_f1_present", "rare_f1", "rare_ap", "map", "p@5", "ndcg@5")
-    """Columns of the ablation table. Those that are not in statistics.metrics have no interval."""
+    """Columns of the ablation table. A metric that is not in statistics.metrics has no interval."""
     items: tuple[Item, ...] = ()
-    """Tables and figures of the paper that are made beside ours, cell by cell with a verdict. Datasets, backbones and
-    variants are matched by name with src/plant/paper/values/values.yaml."""
+    """Tables and figures of the paper that are compared with our results, cell by cell, with a verdict. Datasets,
+    backbones and variants are matched by their names in src/plant/paper/values/values.yaml."""
     main_backbone: Name | None = None
-    """Backbone of rows that name none (Table 5; footnote 4 says Mistral-7B)."""
+    """Backbone of the rows that name no backbone (Table 5; footnote 4 says Mistral-7B)."""
     headline: Some[str] = ("macro_f1_present", "rare_ap")
-    """Metrics that answer "does it help?" on top of the report; the first one decides the sentence."""
+    """Metrics that answer "does it help?" at the top of the report. The first one decides the answer."""
 
 
 class Experiment(Frozen):
-    """What is run and compared."""
+    """What is run and compared: one dataset, one backbone, several systems."""
 
     dataset: Name
-    """Name of a dataset."""
+    """Name of the dataset."""
     backbone: Name
-    """Name of a backbone."""
-    variants: tuple[Name, ...]
+    """Name of the backbone."""
+    variants: Once[Name]
     """Names of the systems with a network."""
-    baselines: tuple[Baseline, ...] = ()
-    """Systems without a network; they read the backbone `words`."""
+    baselines: Once[Baseline] = ()
+    """Systems without a network. They read the backbone `words`."""
     reference: Name
-    """Every row is compared with this variant (Table 6)."""
-    seeds: tuple[Seed, ...] = (0, 1, 2)
-    """One training run each."""
+    """Every system is compared with this variant or baseline (Table 6)."""
+    seeds: Once[Seed] = (0, 1, 2)
+    """Seeds of the training runs, one run of each variant per seed."""
     on_request: bool = False
-    """Planned and sized, but no part of `all`: its own target `experiment_<name>` runs it."""
+    """True: not part of the target `all`. The target `experiment_<name>` runs it."""
     report: bool = True
-    """Make intervals, tests, tables, figures and a report of this experiment. False: scores and metrics only, for
-    points of a sweep that the paper's figures read."""
+    """Make intervals, tests, tables, figures and a report. False: scores and metrics only (for example, points of a
+    sweep that a figure of the paper reads)."""
+
+    @model_validator(mode="after")
+    def _can_be_compared(self) -> Experiment:
+        systems, faults = [*self.variants, *self.baselines], []
+        if not systems:
+            faults.append("no variants and no baselines")
+        elif self.reference not in systems:
+            faults.append(f"reference: unknown name {self.reference!r}. {nearest(self.reference, systems)}")
+        if self.variants and not self.seeds:
+            faults.append("seeds: at least one is needed")
+        refuse(faults)
+        return self
 
 
 class Cell(Frozen):
-    """One row of a study: the difference between two systems, of one experiment or of two on the same test split."""
+    """One row of a study: the difference between two systems of one experiment, or of two experiments with the same
+    test split."""
 
     experiment: Name
-    """Whose seeds and test documents are compared."""
+    """Name of the experiment. Its seeds and test documents are compared."""
     system: Name
-    """Of the experiment."""
+    """Variant or baseline of the experiment."""
     against: Name
-    """The difference is `system` minus `against`."""
+    """The other variant or baseline. The difference is `system` minus `against`."""
     against_experiment: Name | None = None
-    """Of `against`, where it is another one (another backbone, other training documents): on the same dataset or one
-    cut from the same. The seeds of `experiment` are compared. None: the same experiment."""
+    """Experiment of `against`, if it is another one (another backbone, other training documents). Both must use the
+    same dataset, or subsets of the same dataset. None: the same experiment."""
     group: str = ""
-    """Rows of one group stand together; the effects of factors are estimated within a group."""
+    """Rows with the same group are printed together. The effects of factors are estimated within a group."""
     levels: dict[str, str | float] = Field(default_factory=dict)
-    """Factor -> its level in this row."""
+    """Level of each factor in this row."""
     title: str | None = None
-    """How tables and figures print the row. None: its levels."""
+    """Title of the row in tables and figures. None: its levels."""
+
+    @model_validator(mode="after")
+    def _has_two_sides(self) -> Cell:
+        if self.sides[0] == self.sides[1]:
+            raise ValueError(f"{self.system!r} is compared with itself")
+        return self
 
     @property
     def sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -115,49 +153,51 @@ class Cell(Frozen):
 
     @property
     def opponent(self) -> str:
-        """How the contrasts of the experiment name `against`: with its experiment where that is another one."""
+        """Name of `against` in the contrasts of the experiment: with its experiment, if that is another one."""
         elsewhere = self.against_experiment not in {None, self.experiment}
         return f"{self.against_experiment}:{self.against}" if elsewhere else self.against
 
 
 class Study(Frozen):
-    """A designed experiment: one question, asked in many settings with equal compute on both sides."""
+    """A designed experiment: one question, answered by the differences between pairs of systems with equal compute."""
 
     question: str
-    """What the rows answer together."""
+    """The question that the rows answer together."""
     metrics: Some[str] = ("macro_f1_present", "rare_ap", "map", "p@5")
-    """Of statistics.metrics; the first one decides. P-values are corrected over all rows within a metric (Holm)."""
+    """Metrics, all from statistics.metrics. The first one decides. P-values are corrected over all rows of a metric
+    (Holm)."""
     cells: Some[Cell]
-    """Rows of the table and the figure."""
+    """Rows of the table and of the figure."""
 
 
 class BaselineSettings(Frozen):
-    """Choices for the baselines; each list is tried on validation."""
+    """Settings of the baselines. Of each list, the value that is best on the validation split is used."""
 
     svm_c: Some[Rate] = (1.0, 10.0)
-    """C of the linear SVM."""
+    """Values of C of the linear SVM."""
     choice_labels: Positive = 1000
-    """C is chosen on at most this many labels (drawn by the seed); the others are fitted once."""
+    """C is chosen on at most this number of labels (a random sample). The other labels are fitted once."""
     ngrams: Positive = 2
-    """Longest word n-gram."""
+    """Number of words in the longest n-gram."""
     character_ngrams: tuple[Positive, Positive] = (4, 6)
-    """Shortest and longest n-gram of characters within a word (choice C30)."""
+    """Number of characters in the shortest and the longest n-gram within a word (choice C30)."""
     min_documents: Positive = 2
-    """N-grams in fewer training documents are dropped (1 costs P@5 3 points on CodiEsp)."""
+    """N-grams in fewer training documents are dropped (with 1, P@5 on CodiEsp is 3 points lower)."""
     max_features: Positive = 200_000
-    """Most frequent n-grams kept."""
+    """Number of n-grams kept, the most frequent ones."""
     max_negatives: Positive | None = 5000
-    """Negative documents a label that the linear model is fitted on. None: all."""
+    """Number of negative documents per label in the fit of the linear model. None: all."""
     log_odds_k: Some[Positive] = (1, 2, 3, 5, 10, 20, 50)
-    """MIG words a label's score is summed over (its category's for category_log_odds)."""
+    """Numbers of words whose log-odds are summed: those with the largest mutual information with the label (for
+    category_log_odds: with its category)."""
     smoothing: Rate = 0.5
-    """Added to each of the four counts of a log-odds."""
+    """Number of documents added to each of the four counts of a log-odds."""
     mention_slack: Some[Count] = (0, 2, 5, 10, 20, 50)
-    """Words that may stand between those of a mention."""
+    """Numbers of other words that may stand between the words of a mention."""
     weights: Some[Fraction] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-    """Weights of the linear score in the z-scored sum."""
+    """Weights of the linear score in the sum of z-scores (`combined`)."""
     reasons: Positive = 32
-    """Weights of largest magnitude that are kept a label of the linear model, to be shown as reasons (choice C25)."""
+    """Number of weights of the linear model kept per label, the largest ones, to be shown as reasons (choice C25)."""
 
     @model_validator(mode="after")
     def _rises(self) -> BaselineSettings:
@@ -168,24 +208,27 @@ class BaselineSettings(Frozen):
 
 
 class Hardware(Frozen):
-    """The GPU that the plan of the grid counts with (target `plan`)."""
+    """The GPU that the plan assumes (target `plan`)."""
 
     name: str = "H100 SXM"
-    """As the plan prints it."""
+    """Name of the GPU in the plan."""
     tflops: Rate = 989.0
-    """Peak of dense bf16 products, in TFLOP/s."""
+    """Peak speed of dense bf16 matrix products, in TFLOP/s."""
     memory_gb: Rate = 80.0
-    """Of one GPU."""
+    """Memory of one GPU, in GB."""
     utilisation: Annotated[float, Field(gt=0, le=1)] = 0.3
-    """Share of the peak that training reaches."""
+    """Fraction of the peak speed that training reaches."""
     job_hours: Rate = 24.0
-    """After which a job is cut off: `max_runtime` of the GPU partition in slurm/partitions.yaml."""
+    """Time limit of a job, in hours: `max_runtime` of the GPU partition in slurm/partitions.yaml."""
 
 
 class Compute(Frozen):
+    """Threads and device of training jobs."""
+
     threads: Annotated[int, Field(gt=0, le=1024)] = 1
-    """CPU threads of a training job; fixed, so that results do not depend on --cores."""
+    """Number of CPU threads of a training job. It is fixed, so that results do not depend on --cores."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: cuda where there is one."""
+    """auto: cuda if there is a GPU, else cpu."""
     deterministic: bool = False
-    """Same seed, same bits on a GPU too, at some cost (docs/nothing-lost.md). On a CPU it changes nothing."""
+    """True: the same seed gives the same bits on a GPU too, at some cost (docs/explanation/nothing-lost.md). On a CPU
+    this is always so."""

@@ -1,4 +1,4 @@
-"""Sections `tunings` and `tuned`: which rates of Stage 2 are tried on validation, and which were chosen."""
+"""Sections `tunings` and `tuned`: the learning rates of Stage 2 that are tried on validation, and the chosen ones."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from plant.ground.errors import nearest
-from plant.ground.settings.base import Count, Frozen, Name, Positive, Rate
+from plant.ground.settings.base import Count, Frozen, Name, Once, Positive, Rate
 
 if TYPE_CHECKING:
     from plant.ground.settings.load import Settings
     from plant.ground.settings.recipes import Variant
     from plant.ground.settings.results import Experiment
 
-Rates = Annotated[tuple[Rate, ...], Field(min_length=1)]
+NotEmpty = Field(min_length=1)
 
 
 class Tuned(Frozen):
-    """What takes the place of the same keys of a Stage 2 recipe, for the run that the entry's name says."""
+    """Values that replace those of the Stage 2 recipe in one run. The entry's name is the run."""
 
     head_learning_rate: Rate
-    """Of label embeddings, attention and head."""
+    """Learning rate of label embeddings, attention and head."""
     learning_rate: Rate
-    """Of the backbone or its adapter."""
+    """Learning rate of the backbone or its adapter."""
     epochs: Positive | None = None
-    """At most; the cosine schedule has this length. None: those of the recipe."""
+    """Largest number of epochs, and length of the cosine schedule. None: as in the recipe."""
     patience: Positive | None = None
-    """Epochs without a better validation value before stopping. None: that of the recipe."""
+    """Training stops after this number of epochs without a better validation value. None: as in the recipe."""
 
 
 class Tuning(Frozen):
-    """A grid of Stage 2 rates, the same for every arm. The validation split chooses; test is not read (choice C08)."""
+    """A grid of learning rates of Stage 2, the same for every arm. The validation split chooses; the test split is not
+    read (choice C08)."""
 
     experiment: Name
-    """Whose dataset and backbone are used."""
-    variants: Annotated[tuple[Name, ...], Field(min_length=1)]
-    """Arms: variants of the experiment. Each gets the whole grid. Stage 1 of an arm is trained once."""
-    head_learning_rate: Rates
-    """Tried for label embeddings, attention and head."""
-    learning_rate: Rates
-    """Tried for the backbone or its adapter. One value is enough where the backbone is frozen."""
+    """Name of the experiment. Its dataset and backbone are used."""
+    variants: Annotated[Once[Name], NotEmpty]
+    """Arms: variants of the experiment. Each arm gets the whole grid. Stage 1 of an arm is trained once."""
+    head_learning_rate: Annotated[Once[Rate], NotEmpty]
+    """Learning rates that are tried for label embeddings, attention and head."""
+    learning_rate: Annotated[Once[Rate], NotEmpty]
+    """Learning rates that are tried for the backbone or its adapter. One value is enough if the backbone is frozen."""
     epochs: Positive
-    """At most. Give enough, so that patience ends every run."""
+    """Largest number of epochs. It should be large enough that patience ends every run."""
     patience: Positive
-    """Epochs without a better validation value before stopping."""
-    seeds: Annotated[tuple[Count, ...], Field(min_length=1)] = (0,)
-    """One training run each; a point counts with its mean over them."""
+    """Training stops after this number of epochs without a better validation value."""
+    seeds: Annotated[Once[Count], NotEmpty] = (0,)
+    """Seeds of the training runs. A point of the grid is judged by its mean over the seeds."""
     also: tuple[Name, ...] = ()
-    """Experiments that take the chosen rates, but not the epochs. A variant takes the rates of the arm with its two
-    recipes. If there is none, it takes those of the first arm that has Stage 1, or that has none, as the variant."""
+    """Other experiments that use the chosen learning rates, but not the epochs. A variant takes the rates of the arm
+    with the same two recipes; if there is none, those of the first arm that also has (or also lacks) a Stage 1."""
 
     def points(self, recipe: str) -> dict[str, Tuned]:
-        """Name of each point's recipe -> what it changes in `recipe`.
+        """Recipe name of each grid point -> the values that it replaces in `recipe`.
 
         >>> grid = Tuning(experiment="demo", variants=("plant",), head_learning_rate=(2e-5, 0.002),
         ...               learning_rate=(2e-5,), epochs=40, patience=5)
@@ -70,7 +71,7 @@ class Tuning(Frozen):
 
 
 def tuning_points(settings: Settings, name: str) -> dict[str, dict[str, Tuned]]:
-    """Arm of a tuning -> network of each point (the name of its folder) -> what the point changes."""
+    """Arm of a tuning -> network of each grid point (its folder name) -> the values that the point replaces."""
     tuning, found = settings.tunings[name], {}
     for arm in tuning.variants:
         variant = settings.variants[arm]
@@ -80,14 +81,14 @@ def tuning_points(settings: Settings, name: str) -> dict[str, dict[str, Tuned]]:
 
 
 def runs_of_arms(settings: Settings, name: str) -> dict[str, str]:
-    """Run that a tuning is made for, as `tuned` names it -> its arm."""
+    """Run of a tuning, as `tuned` names it -> its arm."""
     tuning = settings.tunings[name]
     experiment = settings.experiments[tuning.experiment]
     return {run_name(experiment, settings.variants[arm]): arm for arm in tuning.variants}
 
 
 def further_runs(settings: Settings, name: str) -> dict[str, str]:
-    """Run of another experiment that takes the chosen rates -> the arm that has them (see `Tuning.also`)."""
+    """Run of another experiment that uses the chosen rates -> the arm they come from (see `Tuning.also`)."""
     tuning, found = settings.tunings[name], {}
     arms = {arm: settings.variants[arm] for arm in tuning.variants}
     for experiment in (settings.experiments[other] for other in tuning.also):
@@ -100,12 +101,12 @@ def further_runs(settings: Settings, name: str) -> dict[str, str]:
 
 
 def run_name(experiment: Experiment, variant: Variant) -> str:
-    """A run of Stage 2 as its folder and `tuned` name it."""
+    """Name of a Stage 2 run, in its folder and in `tuned`."""
     return f"{experiment.dataset}/{experiment.backbone}/{variant.network}"
 
 
 def tuning_faults(settings: Settings) -> Iterator[str]:
-    """Faults of both sections: names that nothing has, and values that stand twice."""
+    """Faults of both sections: names that do not exist."""
     for name in settings.tunings:
         yield from _tuning(settings, name)
     runs = [
@@ -120,16 +121,12 @@ def tuning_faults(settings: Settings) -> Iterator[str]:
 
 
 def _tuning(settings: Settings, name: str) -> Iterator[str]:
-    """Faults of a tuning: unknown experiments, arms that its experiment does not have, values that stand twice."""
+    """Faults of a tuning: unknown experiments, and arms that its experiment does not have."""
     tuning, path = settings.tunings[name], f"tunings.{name}"
     for key, used in (("experiment", [tuning.experiment]), ("also", tuning.also)):
         for each in used:
             if each not in settings.experiments:
                 yield f"{path}.{key}: unknown name {each!r}. {nearest(each, settings.experiments)}"
-    for key in ("variants", "head_learning_rate", "learning_rate", "seeds"):
-        values = getattr(tuning, key)
-        if len(set(values)) < len(values):
-            yield f"{path}.{key}: each may be named once, got {list(values)}"
     experiment = settings.experiments.get(tuning.experiment)
     if experiment is None:
         return
