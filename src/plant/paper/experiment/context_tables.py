@@ -10,7 +10,7 @@ import polars as pl
 
 from plant.ground.files import read_json
 from plant.paper.inputs import STAGE1, STAGE2
-from plant.paper.render import Cell, Table
+from plant.paper.render import Table, TableCell
 from plant.paper.systems import System
 from plant.paper.wording import MISSING, energy, megabytes, metric_title, percent, seconds, weights
 
@@ -47,7 +47,8 @@ def corpus_table(statistics: Path) -> Table:
         title="Corpus",
         columns=("Statistic", *columns),
         rows=tuple(
-            (Cell(_title(name)), *(Cell(shown.get((split, name), MISSING)) for split in columns)) for name in names
+            (TableCell(_title(name)), *(TableCell(shown.get((split, name), MISSING)) for split in columns))
+            for name in names
         ),
         data=pl.DataFrame(flat, schema={"split": pl.String, "statistic": pl.String, "value": pl.Float64}, orient="row"),
         notes=(
@@ -95,15 +96,15 @@ def cost_table(
         groups.setdefault((record["stage"], record["name"]), []).append(record)
     rows = tuple(
         (
-            Cell(f"{stage}: {named.get(stage, titles).get(name, name)}" if name else stage),
-            Cell(str(len(runs))),
-            Cell(_span([run["epochs"] for run in runs if run["epochs"] is not None])),
-            Cell(seconds(_mean(runs, "wall_seconds"))),
-            Cell(megabytes(_largest(runs, "peak_host_mb"))),
-            Cell(megabytes(_largest(runs, "peak_device_mb"))),
-            Cell(_trained(stage, runs)),
-            Cell(energy(_mean([{"joules": _joules(run)} for run in runs], "joules"))),
-            Cell(", ".join(sorted({str(run["device"]) for run in runs if run.get("device")})) or MISSING),
+            TableCell(f"{stage}: {named.get(stage, titles).get(name, name)}" if name else stage),
+            TableCell(str(len(runs))),
+            TableCell(_span([run["epochs"] for run in runs if run["epochs"] is not None])),
+            TableCell(seconds(_mean(runs, "wall_seconds"))),
+            TableCell(megabytes(_largest(runs, "peak_host_mb"))),
+            TableCell(megabytes(_largest(runs, "peak_device_mb"))),
+            TableCell(_trained(stage, runs)),
+            TableCell(energy(_mean([{"joules": _joules(run)} for run in runs], "joules"))),
+            TableCell(", ".join(sorted({str(run["device"]) for run in runs if run.get("device")})) or MISSING),
         )
         for (stage, name), runs in groups.items()
     )

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.ground.files import write_text
 from plant.ground.settings import NO_PRETRAINING, Settings
 from plant.paper.figures.cost import cost_figure
 from plant.paper.figures.style import look, save
 from plant.paper.grid.cost_records import MIG, STAGE1, STAGE2, STAGES, Costs, Place, read_grid_costs
 from plant.paper.inputs import Inputs
-from plant.paper.render import Cell, Table, to_csv, to_latex, to_markdown
+from plant.paper.render import Table, TableCell, write_table
 from plant.paper.systems import find_roles
 from plant.paper.wording import MISSING, energy, megabytes, seconds, weights
 
@@ -61,8 +60,7 @@ def write_costs(settings: Settings, paths: Mapping[str, Inputs], folder: Path) -
     costs = read_grid_costs(settings, paths)
     plantings = tuple(find_plantings(settings, paths, costs))
     table = grid_cost_table(settings, costs, plantings)
-    for kind, text in (("csv", to_csv(table.data)), ("md", to_markdown(table)), ("tex", to_latex(table))):
-        write_text(Path(folder) / "tables" / f"cost.{kind}", text)
+    write_table(table, Path(folder) / "tables")
     shares = {(planting.dataset, planting.backbone): planting.share for planting in plantings}
     with look():
         save(cost_figure(_drawn(settings, paths, costs), shares=shares), Path(folder) / "figures" / "cost")
@@ -107,7 +105,7 @@ def grid_cost_table(settings: Settings, costs: Costs, plantings: Sequence[Planti
     """One row a dataset, backbone and stage; what planting costs after the stages that it consists of."""
     frame, by_pair = costs.frame, {(planting.dataset, planting.backbone): planting for planting in plantings}
     expected = _expected(costs)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     rules: list[int] = []
     for (dataset, backbone), pair in frame.group_by("dataset", "backbone", maintain_order=True):
         rules += [len(rows)] if rows else []
@@ -130,13 +128,13 @@ def grid_cost_table(settings: Settings, costs: Costs, plantings: Sequence[Planti
     )
 
 
-def _row(settings: Settings, runs: pl.DataFrame, expected: int, planting: Planting | None) -> tuple[Cell, ...]:
+def _row(settings: Settings, runs: pl.DataFrame, expected: int, planting: Planting | None) -> tuple[TableCell, ...]:
     first, count = runs.row(0, named=True), runs.height
     part = {MIG: planting.mig, STAGE1: planting.stage1} if planting else {}
     share = part[first["stage"]] / planting.stage2 if planting and first["stage"] in part else None
     trained = runs.get_column("trained_parameters").drop_nulls().to_list()
     speed = _mean(runs, "tokens_per_second")
-    return tuple(map(Cell, (
+    return tuple(map(TableCell, (
         title(settings, first["dataset"]), first["backbone"] or MISSING, first["stage"],
         f"{count}" if count == expected else f"{count} of {expected}", seconds(_mean(runs, "wall_seconds")),
         _percent(share), seconds(float(runs.get_column("wall_seconds").sum())), seconds(_mean(runs, "cpu_seconds")),
@@ -145,11 +143,11 @@ def _row(settings: Settings, runs: pl.DataFrame, expected: int, planting: Planti
     )))  # fmt: skip
 
 
-def _planting_row(settings: Settings, planting: Planting) -> tuple[Cell, ...]:
+def _planting_row(settings: Settings, planting: Planting) -> tuple[TableCell, ...]:
     took = seconds(planting.mig + planting.stage1)
     texts = (title(settings, planting.dataset), planting.backbone, PLANTING, "", took, _percent(planting.share),
              *[""] * 5, energy(planting.joules), "")  # fmt: skip
-    return tuple(Cell(text, bold=place in (2, 5)) for place, text in enumerate(texts))
+    return tuple(TableCell(text, bold=place in (2, 5)) for place, text in enumerate(texts))
 
 
 def title(settings: Settings, dataset: str) -> str:
