@@ -17,7 +17,7 @@ from plant.ground.files import read_json, write_json
 from plant.paper import TABLE_FORMATS, TABLES
 from plant.paper.experiment.tables import build_tables, write_tables
 from plant.paper.inputs import read_metrics, read_results, seed_of
-from plant.paper.render import Cell, Table, latex_escape, to_csv, to_html, to_latex, to_markdown
+from plant.paper.render import Table, TableCell, latex_escape, to_csv, to_html, to_latex, to_markdown
 from plant.paper.wording import interval, percent, seconds
 from plant.statistics.significance import arrow
 
@@ -29,7 +29,7 @@ def ablation(toy) -> Table:
     return build_tables(toy.inputs, **toy.arguments)[0]
 
 
-def cell_of(table: Table, title: str, metric: str) -> Cell:
+def cell_of(table: Table, title: str, metric: str) -> TableCell:
     row = next(row for row in table.rows if row[0].main == title)
     return row[table.columns.index(metric)]
 
@@ -44,11 +44,9 @@ def test_arrow_stands_only_where_test_and_interval_agree(p, low, high, expected)
 
 
 def test_paper_examples_are_printed_as_the_paper_prints_them():
-    table = Table(
-        "t", "Title", ("System", "macro-F1"),
-        ((Cell("A"), Cell("14.7", "up", "(+1.2, [0.6, 1.8])")), (Cell("B"), Cell("73.8", "", "(+0.3, [0.0, 0.6])"))),
-        pl.DataFrame(),
-    )  # fmt: skip
+    cells = [TableCell("14.7", "up", "(+1.2, [0.6, 1.8])"), TableCell("73.8", "", "(+0.3, [0.0, 0.6])")]
+    rows = tuple((TableCell(name), cell) for name, cell in zip("AB", cells, strict=True))
+    table = Table("t", "Title", ("System", "macro-F1"), rows, pl.DataFrame())
     assert "| A | 14.7▲ (+1.2, [0.6, 1.8]) |" in to_markdown(table)
     assert "| B | 73.8 (+0.3, [0.0, 0.6]) |" in to_markdown(table)
 
@@ -242,7 +240,7 @@ def test_ceilings_of_precision_are_on_the_scale_of_the_other_tables(toy):
 
 
 def test_lines_of_a_cell_break_before_an_interval_and_never_inside_it():
-    cells = (Cell("a"), Cell("1.0", detail="(+0.5, [0.1, 0.9])"), Cell("<", detail="[<, 9]"))
+    cells = (TableCell("a"), TableCell("1.0", detail="(+0.5, [0.1, 0.9])"), TableCell("<", detail="[<, 9]"))
     html = to_html(Table("t", "T", ("System", "F1", "P"), (cells,), pl.DataFrame()))
     assert '<span class="detail">(+0.5,<br>[0.1, 0.9])</span>' in html
     assert '<span class="detail">[&lt;, 9]</span>' in html
@@ -263,7 +261,9 @@ def test_latex_escapes_what_users_put_into_titles(toy):
 
 
 def test_html_escapes_titles_and_speaks_arrows():
-    table = Table("t", "A <b>", ("System", "F1"), ((Cell("<script>"), Cell("1.0", "down", "(x)")),), pl.DataFrame())
+    table = Table(
+        "t", "A <b>", ("System", "F1"), ((TableCell("<script>"), TableCell("1.0", "down", "(x)")),), pl.DataFrame()
+    )
     html = str(to_html(table))
     assert "<script>" not in html
     assert "&lt;script&gt;" in html

@@ -11,6 +11,7 @@ import polars as pl
 
 from plant.ground.errors import InputError, nearest
 from plant.ground.files import read_json, require_file
+from plant.paper.costs import cost_of
 from plant.statistics.significance import arrow
 
 NOT_COUNTED = "attention.provenance.json"
@@ -20,6 +21,7 @@ COMBINED = "combined"
 STAGE1 = "Stage 1"
 """Stage whose runs are named by recipe, not by system."""
 STAGE2 = "Stage 2"
+TRAINING = (STAGE1, STAGE2)
 FIT = ("calibration_error", "log_loss")
 """What `metrics.json` says of scores as log-odds under `calibration`, which is null for scores without a scale."""
 INTERVAL_COLUMNS = (
@@ -64,8 +66,8 @@ def files_read(inputs: Inputs) -> list[Path]:
     weights = [Path(folder) / "choices.json" for folder in inputs.evaluations.get(COMBINED, ())]
     for runs in (inputs.evaluations, inputs.pretrainings, inputs.finetunings):
         folders |= {Path(folder): names for folders_of in runs.values() for folder in folders_of}
-    found = [folder / name for folder, wanted in folders.items() for name in wanted]
-    return [path for path in [*found, *weights, *map(Path, inputs.attention.values())] if path.is_file()]
+    paths = [folder / name for folder, wanted in folders.items() for name in wanted]
+    return [path for path in [*paths, *weights, *map(Path, inputs.attention.values())] if path.is_file()]
 
 
 def seed_of(folder: Path) -> int:
@@ -221,35 +223,22 @@ def read_costs(inputs: Inputs) -> list[dict[str, Any]]:
     """One flat record a provenance sidecar.
 
     Returns:
-        stage, name, seed, the resources (`wall_seconds`, `cpu_seconds`, `peak_host_mb`, `peak_device_mb`,
-        `energy_joules` where it is told), `device`, `trainable_parameters` (of a network, else None), `epochs` that ran
-        (of a training, else None), `commit`, `modified`, `platform`, `versions`.
+        `stage`, `name`, `epochs` that ran (of a training, else None), the cost as `cost_of` has it, `commit`,
+        `modified`, `platform`, `versions`.
     """
     groups: list[tuple[str, str, Sequence[Path]]] = [(stage, "", paths) for stage, paths in inputs.stages.items()]
     groups += [(STAGE1, name, paths) for name, paths in inputs.pretrainings.items()]
     groups += [(STAGE2, name, paths) for name, paths in inputs.finetunings.items()]
     groups += [("evaluation", name, paths) for name, paths in inputs.evaluations.items()]
     return [
-        {"stage": stage, "name": name, "epochs": _epochs(Path(folder), stage)} | _cost(read_json(sidecar))
+        {"stage": stage, "name": name, "epochs": epochs}
+        | cost_of(sidecar, trains=stage in TRAINING)
+        | {"platform": sidecar["platform"], "versions": sidecar["versions"], **sidecar["code"]}
         for stage, name, folders in groups
-        for folder in folders
-        for sidecar in sorted(Path(folder).glob("*provenance.json"))
-        if sidecar.name != NOT_COUNTED
+        for folder in map(Path, folders)
+        for epochs in [read_table(folder / "history.parquet", ["epoch"]).height if stage in TRAINING else None]
+        for sidecar in [read_json(path) for path in sorted(folder.glob("*provenance.json")) if path.name != NOT_COUNTED]
     ]
-
-
-def _epochs(folder: Path, stage: str) -> int | None:
-    """Epochs that a training ran, early stopping or not."""
-    return read_table(folder / "history.parquet", ["epoch"]).height if stage in (STAGE1, STAGE2) else None
-
-
-def _cost(sidecar: Mapping[str, Any]) -> dict[str, Any]:
-    device = sidecar["device"]
-    return {
-        "seed": sidecar["seed"], **sidecar["resources"], "device": f"{device['kind']} ({device['name']})",
-        "trainable_parameters": sidecar.get("trainable_parameters"),
-        **sidecar["code"], "platform": sidecar["platform"], "versions": sidecar["versions"],
-    }  # fmt: skip
 
 
 def _folders(mapping: Mapping[str, Sequence[Path]]) -> Iterator[tuple[str, int, Path]]:

@@ -1,28 +1,30 @@
-"""One table, three dresses: Markdown, LaTeX (booktabs) and HTML, from the same cells."""
+"""The one writer of tables: CSV, Markdown, LaTeX (booktabs) and HTML from the same cells."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 from markupsafe import Markup, escape
 
+from plant.ground.files import write_text
 from plant.paper.wording import ARROWS, MINUS
 from plant.statistics.significance import Arrow
 
-_LATEX_ARROWS = {"": "", "up": r"\textsuperscript{$\blacktriangle$}", "down": r"\textsuperscript{$\blacktriangledown$}"}
 _SPOKEN_ARROWS = {"up": "significant gain", "down": "significant drop"}
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", MINUS: "$-$",
-    "±": r"$\pm$", "×": r"$\times$", "–": "--", "▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$",
-    "≥": r"$\geq$", "≤": r"$\leq$",
+    "±": r"$\pm$", "×": r"$\times$", "–": "--", "≥": r"$\geq$", "≤": r"$\leq$", "†": r"\textsuperscript{\dag}",
+    "‡": r"\textsuperscript{\ddag}", "▲": r"\textsuperscript{$\blacktriangle$}",
+    "▼": r"\textsuperscript{$\blacktriangledown$}",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """`main` arrow `detail`, as in "14.7▲ (+1.2, [0.6, 1.8])"."""
 
     main: str
@@ -38,7 +40,7 @@ class Table:
     name: str
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     data: pl.DataFrame
     """Long and numeric, at full precision: what the CSV holds."""
     notes: tuple[str, ...] = ()
@@ -72,13 +74,17 @@ def to_markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_table(table: Table, folder: Path) -> None:
+    """Write {name}.csv, {name}.md and {name}.tex into `folder`."""
+    for kind, text in (("csv", to_csv(table.data)), ("md", to_markdown(table)), ("tex", to_latex(table))):
+        write_text(Path(folder) / f"{table.name}.{kind}", text)
+
+
 def to_latex(table: Table) -> str:
     r"""A `table*` for \input; needs adjustbox, amssymb and booktabs. Never larger than a page."""
-    body = []
-    columns = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
-    for number, row in enumerate(table.rows):
-        body += [r"\midrule"] if number in table.rules else []
-        body.append(" & ".join(_latex_cell(cell, stacked=table.stacked) for cell in row) + r" \\")
+    cell = (
+        r"\shortstack[r]{{{main}\\ {{\scriptsize {detail}}}}}" if table.stacked else r"{main} {{\scriptsize {detail}}}"
+    )
     notes = [r"\par\smallskip\raggedright\footnotesize " + " ".join(map(latex_escape, table.notes))]
     return "\n".join([
         r"% needs \usepackage{adjustbox,amssymb,booktabs}",
@@ -87,17 +93,54 @@ def to_latex(table: Table) -> str:
         rf"\caption{{{latex_escape(table.title)}}}",
         rf"\label{{tab:{table.name}}}",
         r"\begin{adjustbox}{max width=\textwidth, max totalheight=.85\textheight}",
-        rf"\begin{{tabular}}{{{columns}}}",
+        rf"\begin{{tabular}}{{{_latex_columns(table)}}}",
         r"\toprule",
-        " & ".join(map(latex_escape, table.columns)) + r" \\",
+        _latex_head(table),
         r"\midrule",
-        *body,
+        *_latex_body(table, cell),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{adjustbox}",
         *(notes if table.notes else []),
         r"\end{table*}",
     ]) + "\n"  # fmt: skip
+
+
+def to_longtable(table: Table, caption: str) -> str:
+    """A `longtable`, which may break over pages; needs amssymb, booktabs and longtable."""
+    head = _latex_head(table)
+    return "\n".join([
+        rf"\begin{{longtable}}{{{_latex_columns(table)}}}",
+        rf"\caption{{{latex_escape(caption)}}}\label{{tab:{table.name}}}\\",
+        r"\toprule", head, r"\midrule", r"\endfirsthead",
+        r"\toprule", head, r"\midrule", r"\endhead",
+        r"\bottomrule", r"\endfoot",
+        *_latex_body(table, r"\shortstack[r]{{{main}\\ {detail}}}"),
+        r"\end{longtable}",
+    ])  # fmt: skip
+
+
+def _latex_columns(table: Table) -> str:
+    return "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
+
+
+def _latex_head(table: Table) -> str:
+    return " & ".join(map(latex_escape, table.columns)) + r" \\"
+
+
+def _latex_body(table: Table, form: str) -> list[str]:
+    """The rows and the rules between them; `form` sets the detail of a cell."""
+    lines = []
+    for number, row in enumerate(table.rows):
+        lines += [r"\midrule"] if number in table.rules else []
+        lines.append(" & ".join(_latex_cell(cell, form) for cell in row) + r" \\")
+    return lines
+
+
+def _latex_cell(cell: TableCell, form: str) -> str:
+    main = latex_escape(cell.main)
+    main = (rf"\textbf{{{main}}}" if cell.bold else main) + latex_escape(ARROWS[cell.arrow])
+    return form.format(main=main, detail=latex_escape(cell.detail)) if cell.detail else main
 
 
 def to_html(table: Table) -> Markup:
@@ -145,21 +188,12 @@ def _pipe(cells: tuple[str, ...] | list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _markdown_cell(cell: Cell) -> str:
+def _markdown_cell(cell: TableCell) -> str:
     main = f"**{cell.main}**" if cell.bold else cell.main
     return (main + ARROWS[cell.arrow] + (f" {cell.detail}" if cell.detail else "")).replace("|", r"\|")
 
 
-def _latex_cell(cell: Cell, *, stacked: bool) -> str:
-    main = latex_escape(cell.main)
-    main = (rf"\textbf{{{main}}}" if cell.bold else main) + _LATEX_ARROWS[cell.arrow]
-    if not cell.detail:
-        return main
-    detail = rf"{{\scriptsize {latex_escape(cell.detail)}}}"
-    return rf"\shortstack[r]{{{main}\\ {detail}}}" if stacked else f"{main} {detail}"
-
-
-def _html_cell(cell: Cell) -> Markup:
+def _html_cell(cell: TableCell) -> Markup:
     main = Markup("<strong>{}</strong>").format(cell.main) if cell.bold else escape(cell.main)
     if cell.arrow:
         main += Markup('<span class="{}" role="img" aria-label="{}">{}</span>').format(

@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from plant.ground.errors import InputError
-from plant.ground.files import atomic_path, write_text
+from plant.ground.files import write_text
 from plant.ground.settings.base import Frozen
 from plant.paper.audit.relations import RELATIONS, Check, check_all
 from plant.paper.render import to_csv
@@ -244,8 +244,7 @@ def _place(check: Check) -> str:
 
 def main(page: Path) -> None:
     """Write the page that is committed."""
-    with atomic_path(page) as partial:
-        partial.write_text(to_page(audit(load_values(), load_explanations())), encoding="utf-8")
+    write_text(page, to_page(audit(load_values(), load_explanations())))
 
 
 if __name__ == "__main__":

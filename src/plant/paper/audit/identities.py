@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
-from plant.paper.values.transcription import AVERAGE, Cell, Values
+from plant.paper.values.transcription import AVERAGE, PaperCell, Values
 
 HUNDRED = Decimal(100)
 
@@ -137,7 +137,7 @@ def documents_per_label(values: Values) -> Iterator[Check]:
         yield check("per-label", cell.key, keys, f"{low:.2f} to {high:.2f}", str(cell.value), holds=holds)
 
 
-def _rows(values: Values, *columns: str) -> Iterator[tuple[Cell, ...]]:
+def _rows(values: Values, *columns: str) -> Iterator[tuple[PaperCell, ...]]:
     """Rows that have all these columns."""
     for cell in values.cells.values():
         row = values.within(cell.place)
@@ -145,24 +145,24 @@ def _rows(values: Values, *columns: str) -> Iterator[tuple[Cell, ...]]:
             yield tuple(row[column] for column in columns)
 
 
-def _keys(cells: tuple[Cell, ...]) -> tuple[str, ...]:
+def _keys(cells: tuple[PaperCell, ...]) -> tuple[str, ...]:
     return tuple(cell.key for cell in cells)
 
 
-def _harmonic_range(precision: Cell, recall: Cell) -> tuple[Decimal, Decimal]:
+def _harmonic_range(precision: PaperCell, recall: PaperCell) -> tuple[Decimal, Decimal]:
     """Harmonic mean at both ends of what rounding leaves open."""
     ends = ((precision.value + side * precision.half, recall.value + side * recall.half) for side in (-1, 1))
     low, high = (2 * p * r / (p + r) for p, r in ends)
     return low, high
 
 
-def _depth(cell: Cell) -> int:
+def _depth(cell: PaperCell) -> int:
     """k of P@k in percent; 0 for another metric."""
     found = re.fullmatch(r"p@(\d+)", cell.column)
     return int(found[1]) if found and cell.value > 1 else 0
 
 
-def _depths(values: Values) -> Iterator[tuple[Cell, Cell, int, int]]:
+def _depths(values: Values) -> Iterator[tuple[PaperCell, PaperCell, int, int]]:
     """Neighbouring P@k and P@k' of a row."""
     for place in dict.fromkeys(cell.place for cell in values.cells.values() if cell.system != AVERAGE):
         row = sorted((cell for cell in values.within(place).values() if _depth(cell)), key=_depth)

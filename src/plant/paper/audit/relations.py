@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 from plant.paper.audit import identities
 from plant.paper.audit.identities import Check, check
-from plant.paper.values.transcription import AVERAGE, BEST, Cell, Claim, Pair, Values, half_unit
+from plant.paper.values.transcription import AVERAGE, BEST, Claim, PaperCell, SamePlaces, Values, half_unit
 
 
 def check_all(values: Values) -> tuple[Check, ...]:
@@ -155,7 +155,7 @@ ADDED_TO_FEW = ("Tr-EHR", "CoRelation", "PLM-CA", "GKI-ICD")
 """Systems of Table 11 that the earlier version's tables of rare labels do not have."""
 LEAST_CHANCE = 0.001
 """Below it a count of last digits is reported."""
-DIGITS: Mapping[str, Callable[[Cell], bool]] = {
+DIGITS: Mapping[str, Callable[[PaperCell], bool]] = {
     "ablations of Table 12": lambda cell: cell.item == "T12" and cell.gain is not None,
     "four rows added to Table 11": lambda cell: cell.item == "T11" and cell.row in ADDED_TO_FEW,
     "other quoted rows of Table 11": lambda cell: (
@@ -205,7 +205,7 @@ RELATIONS: Mapping[str, Callable[[Values], Iterator[Check]]] = {
 """Kind of relation -> function that checks it wherever it applies."""
 
 
-def _reference(values: Values, cell: Cell) -> Cell | None:
+def _reference(values: Values, cell: PaperCell) -> PaperCell | None:
     """The cell that a gain is measured from."""
     if cell.against is None:
         return None
@@ -219,16 +219,16 @@ def _mean(numbers: list[Decimal]) -> Decimal:
     return sum(numbers, Decimal(0)) / len(numbers)
 
 
-def _common(values: Values, pair: Pair) -> Iterator[tuple[Cell, Cell]]:
+def _common(values: Values, pair: SamePlaces) -> Iterator[tuple[PaperCell, PaperCell]]:
     first, second = values.within(pair.a), values.within(pair.b)
     return ((cell, second[name]) for name, cell in first.items() if name in second)
 
 
-def _same_row(first: Cell, second: Cell) -> bool:
+def _same_row(first: PaperCell, second: PaperCell) -> bool:
     return first.row == second.row and first.against == second.against
 
 
-def _printed(cell: Cell) -> str:
+def _printed(cell: PaperCell) -> str:
     """Value, gain and interval, as the paper prints them."""
     gain = "" if cell.gain is None else f" ({cell.gain:+})"
     return f"{cell.value}{gain}" + ("" if cell.low is None else f" [{cell.low}, {cell.high}]")

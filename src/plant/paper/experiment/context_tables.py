@@ -9,19 +9,16 @@ from typing import Any
 import polars as pl
 
 from plant.ground.files import read_json
+from plant.paper.costs import MEASURES, largest, mean, mean_joules
 from plant.paper.inputs import STAGE1, STAGE2
-from plant.paper.render import Cell, Table
+from plant.paper.render import Table, TableCell
 from plant.paper.systems import System
 from plant.paper.wording import MISSING, energy, megabytes, metric_title, percent, seconds, weights
 
 SPLITS = ("train", "val", "test")
-TRAINING = (STAGE1, STAGE2)
-_COST_COLUMNS: dict[str, Any] = (
-    {"stage": pl.String, "name": pl.String, "seed": pl.Int64, "epochs": pl.Int64}
-    | dict.fromkeys(("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64)
-    | {"trained_parameters": pl.Int64, "energy_device_joules": pl.Float64, "energy_host_joules": pl.Float64}
-    | {"device": pl.String}
-)
+_COST_COLUMNS: dict[str, Any] = {
+    "stage": pl.String, "name": pl.String, "seed": pl.Int64, "epochs": pl.Int64, **MEASURES, "device": pl.String,
+}  # fmt: skip
 _CEILING = "ceilings "
 _FIRST = ("documents", "groups", "labels_present", "assignments", "labels_per_document", "words_per_document")
 
@@ -47,7 +44,8 @@ def corpus_table(statistics: Path) -> Table:
         title="Corpus",
         columns=("Statistic", *columns),
         rows=tuple(
-            (Cell(_title(name)), *(Cell(shown.get((split, name), MISSING)) for split in columns)) for name in names
+            (TableCell(_title(name)), *(TableCell(shown.get((split, name), MISSING)) for split in columns))
+            for name in names
         ),
         data=pl.DataFrame(flat, schema={"split": pl.String, "statistic": pl.String, "value": pl.Float64}, orient="row"),
         notes=(
@@ -89,24 +87,19 @@ def cost_table(
         networks: give titles to the names of Stage 2, as `list_networks` returns them.
     """
     titles = {system.name: system.title for system in systems}
-    named: dict[str, dict[str, str]] = {STAGE1: {}, "Stage 2": {name: each.title for name, each in networks.items()}}
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for record in records:
-        groups.setdefault((record["stage"], record["name"]), []).append(record)
-    rows = tuple(
-        (
-            Cell(f"{stage}: {named.get(stage, titles).get(name, name)}" if name else stage),
-            Cell(str(len(runs))),
-            Cell(_span([run["epochs"] for run in runs if run["epochs"] is not None])),
-            Cell(seconds(_mean(runs, "wall_seconds"))),
-            Cell(megabytes(_largest(runs, "peak_host_mb"))),
-            Cell(megabytes(_largest(runs, "peak_device_mb"))),
-            Cell(_trained(stage, runs)),
-            Cell(energy(_mean([{"joules": _joules(run)} for run in runs], "joules"))),
-            Cell(", ".join(sorted({str(run["device"]) for run in runs if run.get("device")})) or MISSING),
-        )
-        for (stage, name), runs in groups.items()
-    )
+    named: dict[str, dict[str, str]] = {STAGE1: {}, STAGE2: {name: each.title for name, each in networks.items()}}
+    data = [[record[column] for column in _COST_COLUMNS] for record in records]
+    frame = pl.DataFrame(data, schema=_COST_COLUMNS, orient="row", strict=False)
+    rows = []
+    for (stage, name), runs in frame.group_by("stage", "name", maintain_order=True):
+        title = named.get(str(stage), titles).get(str(name), name)
+        trained = runs.get_column("trained_parameters").drop_nulls().to_list()
+        rows.append(tuple(map(TableCell, (
+            f"{stage}: {title}" if name else f"{stage}", f"{runs.height}",
+            _span(runs.get_column("epochs").drop_nulls().to_list()), seconds(mean(runs, "wall_seconds")),
+            megabytes(largest(runs, "peak_host_mb")), megabytes(largest(runs, "peak_device_mb")), weights(trained),
+            energy(mean_joules(runs)), ", ".join(sorted(runs.get_column("device").unique())),
+        ))))  # fmt: skip
     return Table(
         name="cost",
         title="Cost of every stage",
@@ -114,11 +107,8 @@ def cost_table(
             "Stage", "Runs", "Epochs run", "Wall time a run (mean)", "Peak memory", "Peak device memory",
             "Weights trained", "Energy a run (mean)", "Device",
         ),
-        rows=rows,
-        data=pl.DataFrame(
-            [[_flat(record).get(column) for column in _COST_COLUMNS] for record in records],
-            schema=_COST_COLUMNS, orient="row", strict=False,
-        ),
+        rows=tuple(rows),
+        data=frame,
         notes=(
             "Epochs run are those that training really ran; the best one on validation is kept (choice C16).",
             "Wall time is that of the job, without the start of Python. Peak memory is the largest of the runs.",
@@ -134,25 +124,6 @@ def _span(epochs: Sequence[int]) -> str:
     ('12', '4 to 12', '–')
     """
     return MISSING if not epochs else " to ".join(map(str, sorted({min(epochs), max(epochs)})))
-
-
-def _trained(stage: str, runs: Sequence[Mapping[str, Any]]) -> str:
-    """Weights that training moved; a stage without training moves none."""
-    if stage not in TRAINING:
-        return MISSING
-    return weights([float(run["trainable_parameters"]) for run in runs if run.get("trainable_parameters")])
-
-
-def _joules(run: Mapping[str, Any]) -> float | None:
-    told = [value for value in (run.get("energy_joules") or {}).values() if value is not None]
-    return sum(told) if told else None
-
-
-def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with one column a kind of energy, and without a number of weights where nothing is trained."""
-    joules = {f"energy_{kind}_joules": value for kind, value in (record.get("energy_joules") or {}).items()}
-    trained = record.get("trainable_parameters") if record["stage"] in TRAINING else None
-    return {**record, **joules, "trained_parameters": trained}
 
 
 def _flatten(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
@@ -173,12 +144,3 @@ def _count(value: float | None) -> str:
     if value is None:
         return MISSING
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-
-
-def _mean(runs: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    values = [float(run[key]) for run in runs if isinstance(run.get(key), int | float)]
-    return sum(values) / len(values) if values else None
-
-
-def _largest(runs: Sequence[Mapping[str, Any]], key: str) -> float | None:
-    return max((float(run[key]) for run in runs if isinstance(run.get(key), int | float)), default=None)

@@ -15,7 +15,7 @@ import polars as pl
 from plant.ground.settings import Experiment, Settings
 from plant.paper.experiment.notes import PROBABILITY_NOTES, ablation_notes, interval_notes
 from plant.paper.inputs import FIT
-from plant.paper.render import Cell, Table
+from plant.paper.render import Table, TableCell
 from plant.paper.systems import System
 from plant.paper.wording import MISSING, interval, is_number, metric_title, p_value, percent, significant
 
@@ -48,7 +48,7 @@ def ablation_table(
     best = {metric: max((means.get((s.name, metric), -1.0) for s in systems), default=-1.0) for metric in columns}
     body = []
     for system in systems:
-        cells = [Cell(system.title + (" (reference)" if system is systems[-1] else ""))]
+        cells = [TableCell(system.title + (" (reference)" if system is systems[-1] else ""))]
         for metric in columns:
             value = means.get((system.name, metric))
             row = rows_of.get((system.name, metric)) if system is not systems[-1] else None
@@ -79,7 +79,7 @@ def interval_table(results: pl.DataFrame, *, systems: tuple[System, ...], settin
     """Our interval and randomisation test beside the paper's gain, interval and Wilcoxon test."""
     rows_of = _by_system_and_metric(results)
     shown = [metric for metric in settings.paper.metrics if (systems[-1].name, metric) in rows_of]
-    body: list[tuple[Cell, ...]] = []
+    body: list[tuple[TableCell, ...]] = []
     rules: list[int] = []
     for metric in shown:
         rules.append(len(body))
@@ -110,13 +110,13 @@ def seed_table(metrics: pl.DataFrame, *, systems: tuple[System, ...], settings: 
     for system in systems:
         own = metrics.filter(system=system.name)
         seeds = own.get_column("seed").n_unique()
-        cells = [Cell(system.title), Cell(str(seeds))]
+        cells = [TableCell(system.title), TableCell(str(seeds))]
         for metric in settings.paper.metrics:
             values = own.filter(metric=metric).get_column("value").drop_nulls()
             spread = values.std() if len(values) > 1 else None
             detail = f"± {percent(spread)}" if isinstance(spread, float) else ""
             mean = values.mean()
-            cells.append(Cell(percent(mean if isinstance(mean, float) else None), detail=detail))
+            cells.append(TableCell(percent(mean if isinstance(mean, float) else None), detail=detail))
         body.append(tuple(cells))
     return Table(
         name="seeds",
@@ -143,9 +143,9 @@ def probability_table(metrics: pl.DataFrame, *, systems: tuple[System, ...]) -> 
     means = _seed_means(metrics)
     body = []
     for system in systems:
-        shares = (Cell(percent(means.get((system.name, metric)))) for metric in _SHARES)
-        fits = (Cell(significant(means.get((system.name, metric)))) for metric in FIT)
-        body.append((Cell(system.title), *shares, *fits))
+        shares = (TableCell(percent(means.get((system.name, metric)))) for metric in _SHARES)
+        fits = (TableCell(significant(means.get((system.name, metric)))) for metric in FIT)
+        body.append((TableCell(system.title), *shares, *fits))
     names = [system.name for system in systems]
     return Table(
         name="probabilities",
@@ -157,28 +157,28 @@ def probability_table(metrics: pl.DataFrame, *, systems: tuple[System, ...]) -> 
     )
 
 
-def _paper_cell(value: float | None, row: Row | None, *, bold: bool) -> Cell:
+def _paper_cell(value: float | None, row: Row | None, *, bold: bool) -> TableCell:
     if row is None or not is_number(_number(row, "paper_gain")):
-        return Cell(percent(value), bold=bold)
+        return TableCell(percent(value), bold=bold)
     low, high = _number(row, "paper_low"), _number(row, "paper_high")
     gain = percent(_number(row, "paper_gain"), signed=True)
-    return Cell(percent(value), row["paper_arrow"], f"({gain}, {interval(low, high)})", bold)
+    return TableCell(percent(value), row["paper_arrow"], f"({gain}, {interval(low, high)})", bold)
 
 
-def _interval_row(metric: str, system: System, row: Row, *, reference: System) -> tuple[Cell, ...]:
-    value = Cell(percent(_number(row, "value")), detail=interval(_number(row, "low"), _number(row, "high")))
-    name = (Cell(metric_title(metric)), Cell(system.title))
+def _interval_row(metric: str, system: System, row: Row, *, reference: System) -> tuple[TableCell, ...]:
+    value = TableCell(percent(_number(row, "value")), detail=interval(_number(row, "low"), _number(row, "high")))
+    name = (TableCell(metric_title(metric)), TableCell(system.title))
     if system is reference:
-        return (*name, value, *(Cell(MISSING),) * 4)
+        return (*name, value, *(TableCell(MISSING),) * 4)
     ours = interval(_number(row, "diff_low"), _number(row, "diff_high"))
     papers = interval(_number(row, "paper_low"), _number(row, "paper_high"))
     return (
         *name,
         value,
-        Cell(percent(_number(row, "difference"), signed=True), row["our_arrow"], ours),
-        Cell(p_value(_number(row, "randomization_p"))),
-        Cell(percent(_number(row, "paper_gain"), signed=True), row["paper_arrow"], papers),
-        Cell(p_value(_number(row, "wilcoxon_p")) + ("*" if row["anti_conservative"] else "")),
+        TableCell(percent(_number(row, "difference"), signed=True), row["our_arrow"], ours),
+        TableCell(p_value(_number(row, "randomization_p"))),
+        TableCell(percent(_number(row, "paper_gain"), signed=True), row["paper_arrow"], papers),
+        TableCell(p_value(_number(row, "wilcoxon_p")) + ("*" if row["anti_conservative"] else "")),
     )
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import polars as pl
 
 from plant.ground.errors import InputError, nearest
-from plant.ground.files import write_text
 from plant.ground.settings import Settings
 from plant.paper.experiment.context_tables import corpus_table, cost_table
 from plant.paper.experiment.result_tables import ablation_table, interval_table, probability_table, seed_table
 from plant.paper.inputs import Inputs, read_combined_weight, read_costs, read_lower_bounds, read_metrics, read_results
 from plant.paper.plan.jobs import list_networks
-from plant.paper.render import Table, to_csv, to_latex, to_markdown
+from plant.paper.render import Table, write_table
 from plant.paper.systems import System, list_systems
 
 
@@ -24,8 +23,7 @@ def write_tables(inputs: Inputs, folder: Path, *, settings: Settings, experiment
         InputError: an input is missing, lacks a column, or a system or metric of the config has no results.
     """
     for table in build_tables(inputs, settings=settings, experiment=experiment):
-        for kind, text in (("csv", to_csv(table.data)), ("md", to_markdown(table)), ("tex", to_latex(table))):
-            write_text(Path(folder) / f"{table.name}.{kind}", text)
+        write_table(table, folder)
 
 
 def build_tables(inputs: Inputs, *, settings: Settings, experiment: str) -> tuple[Table, ...]:

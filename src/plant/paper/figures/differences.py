@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from plant.paper.figures.style import PAGE, new_figure, sentence
+from plant.paper.figures.style import PAGE, forest, forest_row, new_figure, sentence
 from plant.paper.systems import KIND_COLOURS, System
 from plant.paper.wording import metric_title
 
@@ -50,20 +49,13 @@ def interval_figure(
 
 def _panel(axes: Axes, results: pl.DataFrame, metric: str, systems: Sequence[System]) -> None:
     rows = {row["system"]: row for row in results.iter_rows(named=True)}
-    axes.axvline(0, color="black", linewidth=0.8)
+    forest(axes, margin=0.08)
     for place, system in enumerate(systems):
         row = rows.get(system.name)
         if row is None or row["diff_low"] is None or row["diff_high"] is None:
             continue
         low, high, value = (100 * row[name] for name in ("diff_low", "diff_high", "difference"))
-        colour = KIND_COLOURS[system.kind]
-        axes.plot([low, high], [place, place], color=colour, linewidth=1.4, solid_capstyle="butt")
-        face = colour if row["our_arrow"] else "white"
-        axes.plot(value, place, "o", color=colour, markerfacecolor=face, markersize=4.5)
+        forest_row(axes, place, (low, high), value, KIND_COLOURS[system.kind], sure=bool(row["our_arrow"]))
     axes.set_title(metric_title(metric))
     axes.set_yticks(range(len(systems)), [system.title for system in systems])
     axes.set_ylim(len(systems) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    axes.margins(x=0.08)

@@ -10,8 +10,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from plant.paper.figures.grid_rare import empty
-from plant.paper.figures.style import EndLabel, label_ends, marks
+from plant.paper.figures.style import EndLabel, empty, label_ends, marks
 from plant.paper.grid.points import Points
 from plant.paper.systems import KIND_COLOURS, Kind
 from plant.paper.values.transcription import Values
@@ -23,21 +22,18 @@ _METRIC_MARKERS = {"p@5": "o", "p@15": "s"}
 _PAPER_COLUMNS = {"macro_f1_all": "macro_f1", "p@15": "p@15"}
 _FULL_SETUP = "PLANT (full setup)"
 
-Pair = tuple[str, str]
-"""Dataset and backbone."""
 
-
-def draw_epochs(axes: Axes, points: Points, values: Values, pair: Pair, metric: str) -> None:
+def draw_epochs(axes: Axes, points: Points, values: Values, place: tuple[str, str], metric: str) -> None:
     """Stage 1 nDCG@k against a metric after Stage 2: points are seeds, a line joins the means of one recipe.
 
     Args:
         axes: to draw on.
         points: as `epoch_points` returns them.
         values: the paper's numbers: nDCG@k after 1 and 10 epochs (item F3), the full setup (Table 12).
-        pair: dataset and backbone.
+        place: dataset and backbone.
         metric: name.
     """
-    axes.set_title(f"{pair[0]}, {pair[1]}")
+    axes.set_title(f"{place[0]}, {place[1]}")
     if points.data.is_empty():
         empty(axes)
         return
@@ -50,21 +46,21 @@ def draw_epochs(axes: Axes, points: Points, values: Values, pair: Pair, metric: 
         axes.plot(means.get_column("ndcg"), means.get_column("value"), "o-", color=colour, mec="white")
         for epoch, x, y in means.iter_rows():
             axes.annotate(str(epoch), (x, y), (0, 4), textcoords="offset points", ha="center", fontsize=6, color=colour)
-    _paper_epochs(axes, values, pair, metric)
+    _paper_epochs(axes, values, place, metric)
     axes.set_xlabel("nDCG@k after Stage 1 (validation)")
     axes.set_ylabel(f"{metric_title(metric)}, test, ×100")
 
 
-def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, pair: Pair) -> None:
+def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, place: tuple[str, str]) -> None:
     """P@5 and P@15 by number of training documents: PLANT solid, single stage dashed, seeds as small points.
 
     Args:
         axes: to draw on.
         panels: metric -> as `size_points` returns them.
         values: the paper's numbers; item S4 holds its reference points.
-        pair: dataset and backbone.
+        place: dataset and backbone.
     """
-    axes.set_title(f"{pair[0]}, {pair[1]}")
+    axes.set_title(f"{place[0]}, {place[1]}")
     if all(points.data.is_empty() for points in panels.values()):
         empty(axes)
         return
@@ -84,7 +80,7 @@ def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, pair: P
             axes.plot(x, y, _METRIC_MARKERS[metric], linestyle=_DASHES.get(system.kind, "solid"), color=colour,
                       markersize=3.5, markeredgecolor="white", markeredgewidth=0.4)  # fmt: skip
             ends.append(EndLabel(x[-1], y[-1], f"{system.title}, {metric_title(metric)}", look[system.name].ink))
-    _paper_sizes(axes, values, pair)
+    _paper_sizes(axes, values, place)
     axes.set_ylim(0, None)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -93,30 +89,32 @@ def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, pair: P
     label_ends(axes, ends, height=2.0)
 
 
-def _paper_epochs(axes: Axes, values: Values, pair: Pair, metric: str) -> None:
+def _paper_epochs(axes: Axes, values: Values, place: tuple[str, str], metric: str) -> None:
     """Dotted lines at the nDCG@k that the paper reports and at its full setup; a mark where both are known."""
     dots: dict[str, Any] = {"color": PAPER, "linewidth": 0.7, "linestyle": (0, (1, 2))}
     reported = [
-        float(cell.value) for cell in values.cells.values() if (cell.item, cell.dataset, cell.backbone) == ("F3", *pair)
+        float(cell.value)
+        for cell in values.cells.values()
+        if (cell.item, cell.dataset, cell.backbone) == ("F3", *place)
     ]
     for x in reported:
         axes.axvline(x, **dots)
-    full = values.cells.get(f"T12/{pair[0]}/{_FULL_SETUP}/{_PAPER_COLUMNS[metric]}")
+    full = values.cells.get(f"T12/{place[0]}/{_FULL_SETUP}/{_PAPER_COLUMNS[metric]}")
     if full is not None:
         axes.axhline(float(full.value), **dots)
         if reported:
             axes.plot(max(reported), float(full.value), "D", color="none", markeredgecolor=PAPER, markersize=5)
 
 
-def _paper_sizes(axes: Axes, values: Values, pair: Pair) -> None:
+def _paper_sizes(axes: Axes, values: Values, place: tuple[str, str]) -> None:
     """The sizes at which PLANT and the single stage reach the precision that section 4 names, joined by a line."""
-    rows = [row for row in ("Mistral-7B + PLANT", "Mistral-7B") if f"S4/{pair[0]}/{row}/p@5" in values.cells]
+    rows = [row for row in ("Mistral-7B + PLANT", "Mistral-7B") if f"S4/{place[0]}/{row}/p@5" in values.cells]
     for metric in _METRIC_MARKERS:
-        place = [values.within(f"S4/{pair[0]}/{row}") for row in rows]
-        if not place:
+        points = [values.within(f"S4/{place[0]}/{row}") for row in rows]
+        if not points:
             return
-        x = [float(cells[f"documents_for_{metric}"].value) for cells in place]
-        y = [100 * float(cells[metric].value) for cells in place]
+        x = [float(cells[f"documents_for_{metric}"].value) for cells in points]
+        y = [100 * float(cells[metric].value) for cells in points]
         axes.plot(x, y, color=PAPER, linewidth=0.7, linestyle=(0, (1, 2)))
         for mark, x_of, y_of in zip("Ds", x, y, strict=True):
             axes.plot(x_of, y_of, mark, color="none", markeredgecolor=PAPER, markersize=4.5)

@@ -1,8 +1,8 @@
-"""Per-label F1: the rare labels (form of Fig. 2b) and the groups of label frequency."""
+"""F1 of single labels: violins of the rare ones (form of Fig. 2b), and means by label frequency."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -46,29 +46,26 @@ def rare_label_figure(labels: pl.DataFrame, *, systems: Sequence[System], evalua
     look = marks(systems)
     for row, system in enumerate(systems):
         values = 100 * rare.filter(system=system.name).get_column("f1").to_numpy()
-        _violin(axes, row, look[system.name], values[np.isfinite(values)])
-    axes.set_yticks(range(len(systems)), [system.title for system in systems])
-    axes.set_ylim(len(systems) - 0.4, -1.05)
-    axes.set_xlim(-2, 150)
-    axes.set_xticks(range(0, 101, 25))
-    axes.spines["bottom"].set_bounds(0, 100)
-    axes.axvline(HIGH_F1, color="#999999", linewidth=0.6, linestyle=(0, (4, 3)))
-    axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0)
+        values = values[np.isfinite(values)]
+        if len(values):
+            mean = float(values.mean())
+            draw_violin(axes, row, values, look[system.name].ink)
+            axes.plot(mean, row, marker="D", color="white", markeredgecolor="black", markersize=4, markeredgewidth=0.8)
+            axes.text(_MEAN, row, f"{mean:.1f}", ha="center", va="center", fontsize=7)
+            axes.text(_SHARE, row, f"{share_above(values):.0f}%", ha="center", va="center", fontsize=7)
+    finish_violins(
+        axes, [system.title for system in systems], right=150, columns={"mean": _MEAN, f"> {HIGH_F1}": _SHARE}
+    )
     axes.set_xlabel(
         f"F1 (test, ×100, mean over seeds) of {count} labels\nwith 1 to {evaluation.rare_below - 1} training documents",
-        x=100 / 152,
+        x=100 / 153,
         ha="right",
     )
-    for text, column in (("mean", _MEAN), (f"> {HIGH_F1}", _SHARE)):
-        axes.text(column, -0.75, text, ha="center", va="center", fontsize=6.5, color="#333333")
     return figure
 
 
-def _violin(axes: Axes, row: int, mark: Mark, values: np.ndarray) -> None:
-    if not len(values):
-        return
-    colour = mark.ink
+def draw_violin(axes: Axes, row: int, values: np.ndarray, colour: str) -> None:
+    """A density with a box inside."""
     if np.ptp(values) > 0 and len(values) > 4:  # a density of fewer or equal values would be an invention
         violin = axes.violinplot([values], [row], orientation="horizontal", widths=0.8, showextrema=False)
         for body in violin["bodies"]:  # type: ignore[attr-defined]
@@ -80,10 +77,25 @@ def _violin(axes: Axes, row: int, mark: Mark, values: np.ndarray) -> None:
         boxprops={"linewidth": 0.7}, whiskerprops={"linewidth": 0.7}, capprops={"linewidth": 0},
         medianprops={"color": "black", "linewidth": 1.2},
     )  # fmt: skip
-    mean = float(values.mean())
-    axes.plot(mean, row, marker="D", color="white", markeredgecolor="black", markersize=4, markeredgewidth=0.8)
-    axes.text(_MEAN, row, f"{mean:.1f}", ha="center", va="center", fontsize=7)
-    axes.text(_SHARE, row, f"{100 * float((values > HIGH_F1).mean()):.0f}%", ha="center", va="center", fontsize=7)
+
+
+def share_above(values: np.ndarray) -> float:
+    """Labels above HIGH_F1, in percent."""
+    return 100 * float((values > HIGH_F1).mean())
+
+
+def finish_violins(axes: Axes, names: Sequence[str], *, right: float, columns: Mapping[str, float]) -> None:
+    """Ticks, limits and the line at HIGH_F1; `columns` are headings of numbers and their places on the x axis."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -1.1)
+    axes.set_xlim(-3, right)
+    axes.set_xticks(range(0, 101, 25))
+    axes.spines["bottom"].set_bounds(0, 100)
+    axes.axvline(HIGH_F1, color="#999999", linewidth=0.6, linestyle=(0, (4, 3)))
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+    for text, place in columns.items():
+        axes.text(place, -0.8, text, ha="center", va="center", fontsize=6.5, color="#333333")
 
 
 def frequency_figure(
@@ -96,36 +108,62 @@ def frequency_figure(
         evaluation: `frequency_groups` are the lower ends of the groups, by training documents.
         leading: systems that are drawn in colour where there are many.
     """
-    starts = evaluation.frequency_groups
-    grouped = labels.filter(pl.col("n_train") >= min(starts)).with_columns(
-        pl.col("n_train").map_elements(lambda n: max(start for start in starts if start <= n), return_dtype=pl.Int64)
-        .alias("group")
-    )  # fmt: skip
-    present = sorted(grouped.get_column("group").unique().to_list())
-    if not present:
+    groups = frequency_groups(labels.with_columns(pl.col("f1") * 100), evaluation.frequency_groups)
+    if groups.is_empty():
         return sentence("No label of the test split has training documents.")
     figure = new_figure(width_for(systems, COLUMN + 0.6), 2.6)
-    axes = figure.add_subplot()
-    look, ends = marks(systems, leading), []
-    for system in systems:
-        means = grouped.filter(system=system.name).group_by("group").agg(pl.col("f1").mean()).sort("group")
-        x = [present.index(group) for group in means.get_column("group")]
-        y = (100 * means.get_column("f1")).to_list()
-        mark = look[system.name]
+    look = marks(systems, leading)
+    titles = {system.name: system.title for system in systems}
+    draw_groups(figure.add_subplot(), groups, look, titles, evaluation.frequency_groups, height=1.9)
+    figure.axes[0].set_xlabel(f"training documents of a label{rest_note(look)}")
+    return figure
+
+
+def frequency_groups(labels: pl.DataFrame, starts: Sequence[int]) -> pl.DataFrame:
+    """Mean F1 by system and group: system, group (lower end), f1, labels. Labels without training documents are out."""
+    grouped = labels.filter(pl.col("n_train") >= min(starts)).with_columns(
+        pl.max_horizontal(
+            pl.when(pl.col("n_train") >= start).then(pl.lit(start, pl.Int64)).otherwise(None) for start in starts
+        ).alias("group")
+    )
+    return grouped.group_by("system", "group").agg(pl.col("f1").mean(), pl.len().alias("labels"))
+
+
+def draw_groups(
+    axes: Axes,
+    groups: pl.DataFrame,
+    look: Mapping[str, Mark],
+    titles: Mapping[str, str],
+    starts: Sequence[int],
+    *,
+    height: float,
+) -> None:
+    """One line a system through the groups of `frequency_groups`, with the system's name at its end.
+
+    Args:
+        axes: to draw on.
+        groups: as `frequency_groups` returns them.
+        look: system -> its mark; lines are drawn in this order.
+        titles: system -> its name.
+        starts: lower ends of all groups.
+        height: of the axes, inches.
+    """
+    sizes = dict(groups.group_by("group").agg(pl.col("labels").max()).sort("group").iter_rows())
+    present, ends = list(sizes), []
+    for name in titles:
+        own, mark = groups.filter(system=name).sort("group"), look[name]
+        x = [present.index(group) for group in own.get_column("group")]
+        y = own.get_column("f1").to_list()
         axes.plot(x, y, marker=mark.marker, color=mark.colour, linestyle=mark.dash, markeredgecolor="white",
                   markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
         if x and mark.named:
-            ends.append(EndLabel(x[-1], y[-1], system.title, mark.ink))
-    sizes = grouped.group_by("group").agg(pl.col("label").n_unique()).sort("group").get_column("label")
-    ticks = [f"{_group_title(group, starts)}\n{size} labels" for group, size in zip(present, sizes, strict=True)]
-    axes.set_xticks(range(len(present)), ticks)
+            ends.append(EndLabel(x[-1], y[-1], titles[name], mark.ink))
+    axes.set_xticks(range(len(present)), [f"{_group_title(group, starts)}\n{sizes[group]} labels" for group in present])
     axes.set_xlim(-0.15, len(present) - 0.85)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     axes.grid(axis="x", visible=False)
-    axes.set_xlabel(f"training documents of a label{rest_note(look)}")
     axes.set_ylabel("mean F1 of the labels (test, ×100)")
-    label_ends(axes, ends, height=1.9)
-    return figure
+    label_ends(axes, ends, height=height)
 
 
 def _group_title(start: int, starts: Sequence[int]) -> str:

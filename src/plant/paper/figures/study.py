@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from plant.paper.figures.style import PAGE, new_figure
+from plant.paper.figures.style import PAGE, forest, forest_row, new_figure
 from plant.paper.wording import metric_title
 
 UP, DOWN, OPEN = "#0072B2", "#D55E00", "#777777"
@@ -65,7 +64,7 @@ def effect_figure(
 
 
 def _panel(axes: Axes, effects: pl.DataFrame, places: dict[int, float], alpha: float) -> None:
-    axes.axvline(0, color="black", linewidth=0.8)
+    forest(axes, margin=0.06)
     limit = _limit(effects)
     for row in effects.drop_nulls("difference").iter_rows(named=True):
         y, value = places[row["cell"]], 100 * row["difference"]
@@ -74,13 +73,8 @@ def _panel(axes: Axes, effects: pl.DataFrame, places: dict[int, float], alpha: f
         if abs(value) > limit:
             _beyond(axes, y, value, colour)
             continue
-        if row["low"] is not None:
-            axes.plot([100 * row["low"], 100 * row["high"]], [y, y], color=colour, linewidth=1.3, solid_capstyle="butt")
-        axes.plot(value, y, "o", color=colour, markerfacecolor=colour if sure else "white", markersize=4)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    axes.margins(x=0.06)
+        bounds = None if row["low"] is None else (100 * row["low"], 100 * row["high"])
+        forest_row(axes, y, bounds, value, colour, sure=sure)
 
 
 def _limit(effects: pl.DataFrame) -> float:

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy.optimize import isotonic_regression
 
 from plant.ground.files import atomic_path
 from plant.paper.systems import KIND_COLOURS, Kind, System
@@ -150,35 +153,18 @@ def sentence(text: str) -> Figure:
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:
-    """Move label positions apart until neighbours are at least `gap` from each other, changing little.
+    """Move labels apart until neighbours are at least `gap` from each other, with the least sum of squared moves.
 
-    Labels that would touch become one group, which is centred on the mean of what its members want.
+    With i * gap taken off the i-th lowest label, this is isotonic regression.
 
     >>> spread([0.0, 0.25, 5.0], 1.0)
     [-0.375, 0.625, 5.0]
     """
-    order = sorted(range(len(positions)), key=lambda index: positions[index])
-    groups: list[list[int]] = []
-    for index in order:
-        groups.append([index])
-        while len(groups) > 1 and _begin(groups[-1], positions, gap) < _end(groups[-2], positions, gap):
-            last = groups.pop()
-            groups[-1] += last
-    moved = [0.0] * len(positions)
-    for group in groups:
-        for place, index in enumerate(group):
-            moved[index] = _begin(group, positions, gap) + place * gap
-    return moved
-
-
-def _begin(group: Sequence[int], positions: Sequence[float], gap: float) -> float:
-    centre = sum(positions[index] for index in group) / len(group)
-    return centre - gap * (len(group) - 1) / 2
-
-
-def _end(group: Sequence[int], positions: Sequence[float], gap: float) -> float:
-    """Where the next label may stand at the earliest."""
-    return _begin(group, positions, gap) + gap * len(group)
+    order = np.argsort(positions, kind="stable")
+    steps = gap * np.arange(len(order))
+    moved = np.empty(len(order))
+    moved[order] = isotonic_regression(np.asarray(positions, dtype=float)[order] - steps).x + steps
+    return [float(place) for place in moved]
 
 
 @dataclass(frozen=True)
@@ -207,3 +193,27 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None
             label.text, xy=(right, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5,
             color=label.colour, annotation_clip=False,
         )  # fmt: skip
+
+
+def forest(axes: Axes, *, margin: float) -> None:
+    """The panel of a forest plot: a line at 0, no marks on the y axis, few round ticks on the x axis."""
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    axes.margins(x=margin)
+
+
+def forest_row(
+    axes: Axes, row: float, bounds: Sequence[float] | None, value: float, colour: str, *, sure: bool
+) -> None:
+    """An interval and its estimate; the mark is filled where the difference is significant."""
+    if bounds is not None:
+        axes.plot(bounds, [row, row], color=colour, linewidth=1.3, solid_capstyle="butt")
+    axes.plot(value, row, "o", color=colour, markerfacecolor=colour if sure else "white", markersize=4)
+
+
+def empty(axes: Axes) -> None:
+    """A panel without numbers of ours."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, "not run yet", ha="center", va="center", transform=axes.transAxes, color="#333333")

@@ -18,11 +18,11 @@ from plant.paper.values.transcription import (
     AVERAGE,
     BEST,
     Block,
-    Cell,
     Convention,
     Direction,
-    Item,
-    Row,
+    PaperCell,
+    PaperItem,
+    PaperRow,
     Values,
     metric_of,
 )
@@ -78,7 +78,9 @@ def comparable(cell: GridCell) -> bool:
     return cell.convention in {None, "all"}
 
 
-def block_cells(grid: Grid, values: Values, item: Item, block: Block, *, dataset: str | None = None) -> list[GridCell]:
+def block_cells(
+    grid: Grid, values: Values, item: PaperItem, block: Block, *, dataset: str | None = None
+) -> list[GridCell]:
     """All cells of the part of a table that is about one dataset, row by row.
 
     Args:
@@ -91,12 +93,8 @@ def block_cells(grid: Grid, values: Values, item: Item, block: Block, *, dataset
     place = dataset or block.dataset
     cells: list[GridCell] = []
     for row in block.rows:
-        printed = [
-            cell
-            for column in block.columns
-            if (cell := values.cells.get(f"{item.item}/{block.dataset}/{row.row}/{column}")) is not None
-        ]
-        for cell in printed:
+        keys = (f"{item.item}/{block.dataset}/{row.row}/{column}" for column in block.columns)
+        for cell in [values.cells[key] for key in keys if key in values.cells]:
             if cell.origin == "quoted":
                 cells += [] if dataset else [_quoted(cell)]
             elif row.system == AVERAGE:
@@ -106,20 +104,13 @@ def block_cells(grid: Grid, values: Values, item: Item, block: Block, *, dataset
     return cells + list(_measured(grid, values, item, block, cells, place))
 
 
-def printed_part(cell: Cell, place: str) -> GridCell:
+def printed_part(cell: PaperCell, place: str) -> GridCell:
     """What the paper prints of a value."""
+    same = ("item", "row", "column", "decimals", "interval_decimals", "arrow")
     return GridCell(
-        item=cell.item,
-        dataset=place,
-        row=cell.row,
-        column=cell.column,
-        kind="value",
-        metric=cell.metric or "",
-        paper=cell.value,
-        decimals=cell.decimals,
-        interval_decimals=cell.interval_decimals,
-        arrow=cell.arrow,
-    )
+        dataset=place, kind="value", metric=cell.metric or "", paper=cell.value,
+        **{name: getattr(cell, name) for name in same},
+    )  # fmt: skip
 
 
 def judged(cell: GridCell, number: Number, *, stand_in: bool) -> GridCell:
@@ -132,19 +123,10 @@ def judged(cell: GridCell, number: Number, *, stand_in: bool) -> GridCell:
 
 def with_number(cell: GridCell, number: Number) -> GridCell:
     """The cell with our number."""
-    return replace(
-        cell,
-        ours=number.value,
-        low=number.low,
-        high=number.high,
-        seeds=number.seeds,
-        over=number.over,
-        why=number.why,
-        experiment=number.experiment,
-    )
+    return replace(cell, **vars(number))
 
 
-def _quoted(cell: Cell) -> GridCell:
+def _quoted(cell: PaperCell) -> GridCell:
     part = replace(
         printed_part(cell, cell.dataset),
         kind="quoted",
@@ -155,30 +137,29 @@ def _quoted(cell: Cell) -> GridCell:
     return part if comparable(part) else replace(part, why=f"macro-F1 ({cell.convention}): not comparable")
 
 
-def _own(grid: Grid, block: Block, row: Row, cell: Cell, place: str) -> Iterator[GridCell]:
+def _own(grid: Grid, block: Block, row: PaperRow, cell: PaperCell, place: str) -> Iterator[GridCell]:
     part = printed_part(cell, place)
     stand_in = grid.is_stand_in(place)
-    found = grid.find(place, cell.backbone, [cell.system])
-    number = Number(why=found.why) if found.name is None else grid.value(found.name, cell.system, part.metric)
+    match = grid.find(place, cell.backbone, [cell.system])
+    number = Number(why=match.why) if match.name is None else grid.value(match.name, cell.system, part.metric)
     yield judged(part, number, stand_in=stand_in)
     if cell.gain is None:
         return
     gain = replace(part, kind="gain", paper=cell.gain, paper_low=cell.low, paper_high=cell.high)
-    if cell.against == BEST:
-        yield judged(gain, Number(why=QUOTED_GAIN), stand_in=stand_in)
-    else:
-        yield judged(gain, _gain(grid, block, row, part.metric, place), stand_in=stand_in)
+    quoted = cell.against == BEST
+    number = Number(why=QUOTED_GAIN) if quoted else _gain(grid, block, row, part.metric, place)
+    yield judged(gain, number, stand_in=stand_in)
 
 
-def _gain(grid: Grid, block: Block, row: Row, metric: str, place: str) -> Number:
+def _gain(grid: Grid, block: Block, row: PaperRow, metric: str, place: str) -> Number:
     """Our difference between a row and the row that the paper measures its gain from."""
     other = next(each.system for each in block.rows if each.row == row.against)
     pair = [row.system, other]
-    found = grid.find(place, row.backbone, pair, reference=pair)
-    return Number(why=found.why) if found.name is None else grid.difference(found.name, row.system, other, metric)
+    match = grid.find(place, row.backbone, pair, reference=pair)
+    return Number(why=match.why) if match.name is None else grid.difference(match.name, row.system, other, metric)
 
 
-def _average(grid: Grid, block: Block, cell: Cell, place: str) -> GridCell:
+def _average(grid: Grid, block: Block, cell: PaperCell, place: str) -> GridCell:
     """The mean of a column's gains, once every row of it has run."""
     rows = [row for row in block.rows if row.gains is not None]
     part = replace(printed_part(cell, place), kind="gain")
@@ -196,7 +177,7 @@ def average(gains: list[Number], *, names: list[str]) -> Number:
     if lacking:
         return Number(why=f"needs the gains of all {len(names)} rows; without an interval: {', '.join(lacking)}")
     value, low, high = (
-        sum(getattr(gain, part) or 0.0 for gain in gains) / len(gains) for part in ("value", "low", "high")
+        sum(getattr(gain, part) or 0.0 for gain in gains) / len(gains) for part in ("ours", "low", "high")
     )
     used = dict.fromkeys(gain.experiment for gain in gains)
     fewest = min(gains, key=lambda gain: gain.seeds or 0)
@@ -204,7 +185,7 @@ def average(gains: list[Number], *, names: list[str]) -> Number:
 
 
 def _measured(
-    grid: Grid, values: Values, item: Item, block: Block, cells: list[GridCell], place: str
+    grid: Grid, values: Values, item: PaperItem, block: Block, cells: list[GridCell], place: str
 ) -> Iterator[GridCell]:
     """Systems of the experiments behind the block's rows that have run and that no table of the paper has."""
     settings = grid.settings
@@ -225,15 +206,9 @@ def _measured(
             title = f"{system.title}, {backbone}" if several and not baseline else system.title
             for column in block.columns:
                 cell = GridCell(
-                    item=item.item,
-                    dataset=place,
-                    row=title,
-                    column=column,
-                    kind="measured",
-                    metric=metric_of(column),
-                    decimals=item.decimals if isinstance(item.decimals, int) else 1,
-                    stand_in=grid.is_stand_in(place),
-                )
+                    item=item.item, dataset=place, row=title, column=column, kind="measured", metric=metric_of(column),
+                    decimals=item.decimals if isinstance(item.decimals, int) else 1, stand_in=grid.is_stand_in(place),
+                )  # fmt: skip
                 yield from _numbers(grid, cell, name, system.name)
 
 
@@ -243,7 +218,7 @@ def _numbers(grid: Grid, cell: GridCell, name: str, system: str) -> Iterator[Gri
     reference = grid.settings.experiments[name].reference
     if system != reference:
         number = grid.difference(name, system, reference, cell.metric)
-        if number.value is not None:
+        if number.ours is not None:
             yield replace(with_number(replace(cell, kind="difference"), number), why=f"minus {reference}")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from plant.ground.files import read_json
 from plant.paper.grid.cells import TABLES, GridCell, judged, printed_part
 from plant.paper.grid.results import Grid, Number, target
-from plant.paper.values.transcription import Block, Item, Values, half_unit
+from plant.paper.values.transcription import Block, PaperItem, Values, half_unit
 
 Record = Mapping[str, Any]
 STATISTIC_TITLES = {
@@ -38,7 +38,7 @@ STATISTIC_TITLES = {
 }
 
 
-def corpus_cells(grid: Grid, values: Values, item: Item, block: Block) -> list[GridCell]:
+def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> list[GridCell]:
     """A corpus of the paper beside ours: its statistics, the ceilings of P@k, and the expected sizes."""
     found = _statistics(grid, block.dataset)
     stand_in = grid.is_stand_in(block.dataset)
@@ -111,7 +111,7 @@ def _number(found: tuple[Record, str] | str, column: str) -> Number:
     return Number(float(value), float(value), float(value), experiment=experiment)
 
 
-def _ceilings(values: Values, item: Item, block: Block, found: tuple[Record, str]) -> Iterator[GridCell]:
+def _ceilings(values: Values, item: PaperItem, block: Block, found: tuple[Record, str]) -> Iterator[GridCell]:
     """The highest P@k that the paper's own systems reach, beside mean(min(|Y|, k) / k) over our test documents."""
     record, experiment = found
     for name, ceiling in record.get("ceilings", {}).items():
@@ -125,34 +125,18 @@ def _ceilings(values: Values, item: Item, block: Block, found: tuple[Record, str
             continue
         reachable = Decimal(repr(100 * ceiling)) >= claim.value - half_unit(claim.decimals)
         yield GridCell(
-            item=item.item,
-            dataset=block.dataset,
-            row="ceiling",
-            column=name,
-            kind="ceiling",
-            metric=name,
-            paper=claim.value,
-            decimals=claim.decimals,
-            ours=100 * ceiling,
-            verdict="reachable" if reachable else "out of reach",
-            why=f"{claim.row}, Table {claim.item[1:]}",
-            experiment=experiment,
-        )
+            item=item.item, dataset=block.dataset, row="ceiling", column=name, kind="ceiling", metric=name,
+            paper=claim.value, decimals=claim.decimals, ours=100 * ceiling, experiment=experiment,
+            verdict="reachable" if reachable else "out of reach", why=f"{claim.row}, Table {claim.item[1:]}",
+        )  # fmt: skip
 
 
-def _sizes(item: Item, block: Block, found: tuple[Record, str]) -> Iterator[GridCell]:
+def _sizes(item: PaperItem, block: Block, found: tuple[Record, str]) -> Iterator[GridCell]:
     """Published sizes that the config expects, and what was found."""
     record, experiment = found
     for name, (published, ours) in record.get("expected", {}).items():
         yield GridCell(
-            item=item.item,
-            dataset=block.dataset,
-            row="published size",
-            column=name,
-            kind="size",
-            paper=Decimal(published),
-            decimals=0,
-            ours=float(ours),
-            verdict="equal" if published == ours else "differs",
+            item=item.item, dataset=block.dataset, row="published size", column=name, kind="size", decimals=0,
+            paper=Decimal(published), ours=float(ours), verdict="equal" if published == ours else "differs",
             experiment=experiment,
-        )
+        )  # fmt: skip

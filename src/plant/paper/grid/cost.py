@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from plant.ground.files import write_text
 from plant.ground.settings import NO_PRETRAINING, Settings
+from plant.paper.costs import largest, mean, mean_joules
 from plant.paper.figures.cost import cost_figure
 from plant.paper.figures.style import look, save
-from plant.paper.grid.cost_records import MIG, STAGE1, STAGE2, STAGES, Costs, Place, read_grid_costs
-from plant.paper.inputs import Inputs
-from plant.paper.render import Cell, Table, to_csv, to_latex, to_markdown
+from plant.paper.grid.cost_records import MIG, STAGES, Costs, Place, read_grid_costs
+from plant.paper.inputs import STAGE1, STAGE2, Inputs
+from plant.paper.render import Table, TableCell, write_table
 from plant.paper.systems import find_roles
 from plant.paper.wording import MISSING, energy, megabytes, seconds, weights
 
@@ -61,8 +62,7 @@ def write_costs(settings: Settings, paths: Mapping[str, Inputs], folder: Path) -
     costs = read_grid_costs(settings, paths)
     plantings = tuple(find_plantings(settings, paths, costs))
     table = grid_cost_table(settings, costs, plantings)
-    for kind, text in (("csv", to_csv(table.data)), ("md", to_markdown(table)), ("tex", to_latex(table))):
-        write_text(Path(folder) / "tables" / f"cost.{kind}", text)
+    write_table(table, Path(folder) / "tables")
     shares = {(planting.dataset, planting.backbone): planting.share for planting in plantings}
     with look():
         save(cost_figure(_drawn(settings, paths, costs), shares=shares), Path(folder) / "figures" / "cost")
@@ -97,8 +97,8 @@ def find_plantings(settings: Settings, paths: Mapping[str, Inputs], costs: Costs
         ]  # fmt: skip
         if all(part.height for part in parts) and variant.pretraining != NO_PRETRAINING:
             seen.add(pair)
-            mig, stage1, stage2 = (_mean(part, "wall_seconds") or 0.0 for part in parts)
-            joules = [_joules(part) for part in parts[:2]]
+            mig, stage1, stage2 = (mean(part, "wall_seconds") or 0.0 for part in parts)
+            joules = [mean_joules(part) for part in parts[:2]]
             total = None if None in joules else sum(value for value in joules if value is not None)
             yield Planting(*pair, mig, stage1, stage2, total)
 
@@ -106,8 +106,8 @@ def find_plantings(settings: Settings, paths: Mapping[str, Inputs], costs: Costs
 def grid_cost_table(settings: Settings, costs: Costs, plantings: Sequence[Planting]) -> Table:
     """One row a dataset, backbone and stage; what planting costs after the stages that it consists of."""
     frame, by_pair = costs.frame, {(planting.dataset, planting.backbone): planting for planting in plantings}
-    expected = _expected(costs)
-    rows: list[tuple[Cell, ...]] = []
+    missing = Counter((place.dataset, place.backbone, place.stage) for place in costs.missing)
+    rows: list[tuple[TableCell, ...]] = []
     rules: list[int] = []
     for (dataset, backbone), pair in frame.group_by("dataset", "backbone", maintain_order=True):
         rules += [len(rows)] if rows else []
@@ -115,7 +115,7 @@ def grid_cost_table(settings: Settings, costs: Costs, plantings: Sequence[Planti
         for stage in STAGES:
             runs = pair.filter(stage=stage)
             if runs.height:
-                rows.append(_row(settings, runs, expected[str(dataset), str(backbone), stage], planting))
+                rows.append(_row(settings, runs, runs.height + missing[str(dataset), str(backbone), stage], planting))
             if stage == STAGE1 and planting is not None:
                 rows.append(_planting_row(settings, planting))
     return Table(
@@ -130,40 +130,31 @@ def grid_cost_table(settings: Settings, costs: Costs, plantings: Sequence[Planti
     )
 
 
-def _row(settings: Settings, runs: pl.DataFrame, expected: int, planting: Planting | None) -> tuple[Cell, ...]:
+def _row(settings: Settings, runs: pl.DataFrame, expected: int, planting: Planting | None) -> tuple[TableCell, ...]:
     first, count = runs.row(0, named=True), runs.height
     part = {MIG: planting.mig, STAGE1: planting.stage1} if planting else {}
     share = part[first["stage"]] / planting.stage2 if planting and first["stage"] in part else None
     trained = runs.get_column("trained_parameters").drop_nulls().to_list()
-    speed = _mean(runs, "tokens_per_second")
-    return tuple(map(Cell, (
+    speed = mean(runs, "tokens_per_second")
+    return tuple(map(TableCell, (
         title(settings, first["dataset"]), first["backbone"] or MISSING, first["stage"],
-        f"{count}" if count == expected else f"{count} of {expected}", seconds(_mean(runs, "wall_seconds")),
-        _percent(share), seconds(float(runs.get_column("wall_seconds").sum())), seconds(_mean(runs, "cpu_seconds")),
-        megabytes(_largest(runs, "peak_host_mb")), megabytes(_largest(runs, "peak_device_mb")), weights(trained),
-        energy(_joules(runs)), MISSING if speed is None else f"{speed:,.0f}",
+        f"{count}" if count == expected else f"{count} of {expected}", seconds(mean(runs, "wall_seconds")),
+        _percent(share), seconds(float(runs.get_column("wall_seconds").sum())), seconds(mean(runs, "cpu_seconds")),
+        megabytes(largest(runs, "peak_host_mb")), megabytes(largest(runs, "peak_device_mb")), weights(trained),
+        energy(mean_joules(runs)), MISSING if speed is None else f"{speed:,.0f}",
     )))  # fmt: skip
 
 
-def _planting_row(settings: Settings, planting: Planting) -> tuple[Cell, ...]:
+def _planting_row(settings: Settings, planting: Planting) -> tuple[TableCell, ...]:
     took = seconds(planting.mig + planting.stage1)
     texts = (title(settings, planting.dataset), planting.backbone, PLANTING, "", took, _percent(planting.share),
              *[""] * 5, energy(planting.joules), "")  # fmt: skip
-    return tuple(Cell(text, bold=place in (2, 5)) for place, text in enumerate(texts))
+    return tuple(TableCell(text, bold=place in (2, 5)) for place, text in enumerate(texts))
 
 
 def title(settings: Settings, dataset: str) -> str:
     """A dataset's name, marked where it is a synthetic stand-in."""
     return dataset + (STAND_IN if settings.is_stand_in(dataset) else "")
-
-
-def _expected(costs: Costs) -> dict[tuple[str, str, str], int]:
-    """Runs that the experiments name, by dataset, backbone and stage."""
-    found: dict[tuple[str, str, str], int] = {}
-    keys = [(str(run["dataset"]), str(run["backbone"]), str(run["stage"])) for run in costs.runs]
-    for key in [*keys, *((place.dataset, place.backbone, place.stage) for place in costs.missing)]:
-        found[key] = found.get(key, 0) + 1
-    return found
 
 
 def _said(settings: Settings, costs: Costs) -> Iterator[str]:
@@ -184,30 +175,10 @@ def _said(settings: Settings, costs: Costs) -> Iterator[str]:
 
 
 def _missing(settings: Settings, places: Sequence[Place]) -> Iterator[str]:
-    groups: dict[tuple[str, str], dict[str, int]] = {}
-    for place in places:
-        stages = groups.setdefault((place.dataset, place.backbone), {})
-        stages[place.stage] = stages.get(place.stage, 0) + 1
-    for (dataset, backbone), stages in groups.items():
+    for dataset, backbone in dict.fromkeys((place.dataset, place.backbone) for place in places):
+        stages = Counter(place.stage for place in places if (place.dataset, place.backbone) == (dataset, backbone))
         names = ", ".join(f"{stage} ({stages[stage]})" for stage in STAGES if stage in stages)
         yield f"Has not run: {title(settings, dataset)}{f', {backbone}' if backbone else ''}: {names}."
-
-
-def _mean(runs: pl.DataFrame, column: str) -> float | None:
-    value = runs.get_column(column).mean()
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _largest(runs: pl.DataFrame, column: str) -> float | None:
-    value = runs.get_column(column).max()
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _joules(runs: pl.DataFrame) -> float | None:
-    """Mean over the runs of what devices and host drew together; None where no run tells either."""
-    parts = ("energy_device_joules", "energy_host_joules")
-    told = runs.filter(pl.any_horizontal(pl.col(*parts).is_not_null()))
-    return _mean(told.select(pl.sum_horizontal(*parts, ignore_nulls=True).alias("sum")), "sum")
 
 
 def _percent(share: float | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +14,19 @@ import polars as pl
 from plant.corpus.reader import SPLITS, load_labels, load_tokens
 from plant.ground.files import read_json
 from plant.ground.settings import BASELINES, Settings
-from plant.paper.inputs import Inputs, read_table
+from plant.paper.costs import MEASURES, cost_of
+from plant.paper.inputs import STAGE1, STAGE2, TRAINING, Inputs, read_table
 from plant.paper.plan.jobs import EVIDENCE, WORDS
 
-MIG, STAGE1, STAGE2, PREDICTION, STAGE3 = "MIG", "Stage 1", "Stage 2", "prediction", "Stage 3"
+MIG, PREDICTION, STAGE3 = "MIG", "prediction", "Stage 3"
 STAGES = (
     "corpus", "tokens", "features", MIG, STAGE1, STAGE2, PREDICTION, STAGE3, "label embeddings", "shortlist",
     "other relevance", "random backbone", "baselines", "metrics", "statistics",
 )  # fmt: skip
 """In the order of the table."""
 SIDECAR = "provenance.json"
+Tokens = Callable[[str, str], Mapping[str, int]]
+"""(dataset, backbone) -> tokens of each split."""
 _MODEL_STAGES = {"backbone": "random backbone", "features": "features", "label_embeddings": "label embeddings"}
 
 
@@ -42,25 +47,14 @@ class Place:
 class Costs:
     """Every run once, and the runs that left no sidecar yet."""
 
-    runs: tuple[dict[str, Any], ...]
-    """stage, dataset, backbone, name, seed, stand_in, wall_seconds, cpu_seconds, peak_host_mb, peak_device_mb,
-    trained_parameters, energy_device_joules, energy_host_joules, devices, tokens, tokens_per_second, device."""
+    frame: pl.DataFrame
+    """One row a run, with the columns of SCHEMA; `experiments` are those that use the run."""
     missing: tuple[Place, ...]
-    experiments: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
-    """Sidecar -> experiments that use the run."""
-
-    @property
-    def frame(self) -> pl.DataFrame:
-        """The runs as a table."""
-        return pl.DataFrame(self.runs, schema=SCHEMA, strict=False)
 
 
 SCHEMA: dict[str, Any] = (
     dict.fromkeys(("dataset", "backbone", "stage", "name"), pl.String)
-    | {"seed": pl.Int64, "stand_in": pl.Boolean}
-    | dict.fromkeys(("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64)
-    | {"trained_parameters": pl.Int64}
-    | dict.fromkeys(("energy_device_joules", "energy_host_joules"), pl.Float64)
+    | {"seed": pl.Int64, "stand_in": pl.Boolean, **MEASURES}
     | {"devices": pl.Int64, "tokens": pl.Int64, "tokens_per_second": pl.Float64, "device": pl.String}
     | {"experiments": pl.String}
 )
@@ -76,23 +70,21 @@ def read_grid_costs(settings: Settings, paths: Mapping[str, Inputs]) -> Costs:
         settings: the whole config.
         paths: experiment -> its paths. Files may be missing.
     """
-    places: dict[Path, Place] = {}
-    users: dict[Path, dict[str, None]] = {}
+    users: dict[Place, dict[str, None]] = {}
     for experiment, inputs in paths.items():
         for place in _places(settings, experiment, inputs):
-            places.setdefault(place.sidecar, place)
-            users.setdefault(place.sidecar, {})[experiment] = None
-    experiments = {sidecar: tuple(names) for sidecar, names in users.items()}
-    tokens = _Tokens(settings, paths)
+            users.setdefault(place, {})[experiment] = None
+    corpora = {settings.experiments[name].dataset: Path(inputs.corpus) for name, inputs in paths.items()}
+    tokens = cache(lambda dataset, backbone: _split_tokens(corpora[dataset], corpora[dataset] / backbone))
     runs = [
-        _record(place, settings, tokens) | {"experiments": " ".join(experiments[sidecar])}
-        for sidecar, place in places.items()
-        if sidecar.is_file()
+        _record(place, settings, tokens) | {"experiments": " ".join(names)}
+        for place, names in users.items()
+        if place.sidecar.is_file()
     ]
     order = {stage: number for number, stage in enumerate(STAGES)}
     runs.sort(key=lambda run: (run["dataset"], run["backbone"], order[run["stage"]], run["name"], run["seed"] or 0))
-    missing = tuple(place for sidecar, place in places.items() if not sidecar.is_file())
-    return Costs(tuple(runs), missing, experiments)
+    missing = tuple(place for place in users if not place.sidecar.is_file())
+    return Costs(pl.DataFrame(runs, schema=SCHEMA, strict=False), missing)
 
 
 def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Place]:
@@ -139,32 +131,18 @@ def _of_relevance(dataset: str, backbone: str, sidecar: Path) -> Place:
     return Place(stage, dataset, backbone, name, sidecar)
 
 
-class _Tokens:
-    """Tokens of each split of a dataset and backbone, read once."""
+def _tokens_passed(place: Place, tokens: Tokens) -> int | None:
+    """Tokens that passed through the network in training or prediction, without validation after epochs.
 
-    def __init__(self, settings: Settings, paths: Mapping[str, Inputs]) -> None:
-        self._corpora = {settings.experiments[name].dataset: Path(inputs.corpus) for name, inputs in paths.items()}
-        self._known: dict[tuple[str, str], Mapping[str, int]] = {}
-
-    def of(self, place: Place) -> int | None:
-        """That the run passed through the network in training or prediction, validation after epochs not counted.
-
-        None where it is not known.
-        """
-        if place.stage not in (STAGE1, STAGE2, PREDICTION):
-            return None
-        key = (place.dataset, place.backbone)
-        if key not in self._known:
-            corpus = self._corpora[place.dataset]
-            self._known[key] = _split_tokens(corpus, corpus / place.backbone)
-        splits = self._known[key]
-        if not splits:
-            return None
-        if place.stage == PREDICTION:
-            return splits["val"] + splits["test"]
-        history = place.sidecar.with_name("history.parquet")
-        epochs = read_table(history, ["epoch"]).height if history.is_file() else None
-        return None if epochs is None else splits["train"] * epochs
+    None where it is not known.
+    """
+    splits = tokens(place.dataset, place.backbone) if place.stage in (*TRAINING, PREDICTION) else {}
+    if not splits:
+        return None
+    if place.stage == PREDICTION:
+        return splits["val"] + splits["test"]
+    history = place.sidecar.with_name("history.parquet")
+    return splits["train"] * read_table(history, ["epoch"]).height if history.is_file() else None
 
 
 def _split_tokens(corpus: Path, folder: Path) -> dict[str, int]:
@@ -176,19 +154,12 @@ def _split_tokens(corpus: Path, folder: Path) -> dict[str, int]:
     return {split: end - start for split, start, end in zip(SPLITS, [0, *edges], edges, strict=False)}
 
 
-def _record(place: Place, settings: Settings, tokens: _Tokens) -> dict[str, Any]:
-    sidecar = read_json(place.sidecar)
-    resources, device = sidecar["resources"], sidecar["device"]
-    energy = resources.get("energy_joules") or {}
-    passed, wall = tokens.of(place), resources["wall_seconds"]
-    trains = place.stage in (STAGE1, STAGE2)
-    return {
+def _record(place: Place, settings: Settings, tokens: Tokens) -> dict[str, Any]:
+    cost = cost_of(read_json(place.sidecar), trains=place.stage in TRAINING)
+    passed, wall = _tokens_passed(place, tokens), cost["wall_seconds"]
+    return cost | {
         "stage": place.stage, "dataset": place.dataset, "backbone": place.backbone, "name": place.name,
-        "seed": sidecar["seed"], "stand_in": settings.is_stand_in(place.dataset),
-        **{key: resources[key] for key in ("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb")},
-        "trained_parameters": sidecar.get("trainable_parameters") if trains else None,
-        "energy_device_joules": energy.get("device"), "energy_host_joules": energy.get("host"),
-        "devices": resources.get("devices"), "tokens": passed,
+        "stand_in": settings.is_stand_in(place.dataset), "tokens": passed,
         "tokens_per_second": passed / wall if passed and wall else None,
-        "device": f"{device['kind'].partition(':')[0]} ({device['name']})",
+        "device": re.sub(r":\d+ ", " ", cost["device"], count=1),
     }  # fmt: skip

@@ -10,7 +10,7 @@ import polars as pl
 
 from plant.paper.grid.cells import GridCell, Kind, comparable
 from plant.paper.grid.corpus import STATISTIC_TITLES
-from plant.paper.render import Cell, Table
+from plant.paper.render import Table, TableCell
 from plant.paper.wording import MINUS, MISSING, ONE_SEED, metric_title
 
 MEASURED_HERE = "measured here, not in the paper"
@@ -74,14 +74,14 @@ def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[
     """
     rows = list(dict.fromkeys((_part(cell), cell.row) for cell in cells))
     metrics = {cell.column: cell.metric for cell in reversed(cells) if cell.metric}
-    body: list[tuple[Cell, ...]] = []
+    body: list[tuple[TableCell, ...]] = []
     rules = []
     for place, (part, row) in enumerate(rows):
         before = rows[place - 1][0] if place else ""
         if place and (part, before) != ("quoted", "quoted"):
             rules.append(len(body))
         if part == "measured" and part != before:
-            body.append((Cell(MEASURED_HERE, bold=True), *(Cell("") for _ in range(len(columns) + 1))))
+            body.append((TableCell(MEASURED_HERE, bold=True), *(TableCell("") for _ in range(len(columns) + 1))))
         body += _lines(row, columns, [cell for cell in cells if (_part(cell), cell.row) == (part, row)], notes)
     return Table(
         name=name,
@@ -104,7 +104,12 @@ def statistics_table(name: str, title: str, cells: Sequence[GridCell], notes: Fo
             rules.append(place)
         ours = printed(cell.ours, cell.decimals)
         body.append(
-            (Cell(_statistic_title(cell)), Cell(printed(cell.paper, cell.decimals)), Cell(ours), _verdict(cell, notes))
+            (
+                TableCell(_statistic_title(cell)),
+                TableCell(printed(cell.paper, cell.decimals)),
+                TableCell(ours),
+                _verdict(cell, notes),
+            )
         )
     columns = ("Statistic", "paper", "ours", "verdict")
     return Table(name=name, title=title, columns=columns, rows=tuple(body), data=pl.DataFrame(), rules=tuple(rules))
@@ -133,7 +138,9 @@ def _statistic_title(cell: GridCell) -> str:
     return STATISTIC_TITLES[cell.column]
 
 
-def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Iterator[tuple[Cell, ...]]:
+def _lines(
+    row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes
+) -> Iterator[tuple[TableCell, ...]]:
     """The lines of one row of the paper; its name stands in the first."""
     of = {(cell.kind, cell.column): cell for cell in cells}
     kind = cells[0].kind
@@ -160,39 +167,39 @@ def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: F
         name = ""
 
 
-def _line(name: str, part: str, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    return (Cell(name), Cell(part), *cells)
+def _line(name: str, part: str, cells: Sequence[TableCell]) -> tuple[TableCell, ...]:
+    return (TableCell(name), TableCell(part), *cells)
 
 
-def _paper(cell: GridCell | None) -> Cell:
+def _paper(cell: GridCell | None) -> TableCell:
     if cell is None:
-        return Cell("")
+        return TableCell("")
     gain = cell.kind == "gain"
     detail = bounds(cell.paper_low, cell.paper_high, cell.interval_decimals)
-    return Cell(printed(cell.paper, cell.decimals, signed=gain), cell.arrow if gain else "", detail)
+    return TableCell(printed(cell.paper, cell.decimals, signed=gain), cell.arrow if gain else "", detail)
 
 
-def _ours(cell: GridCell | None, notes: Footnotes, *, explained: bool = False) -> Cell:
+def _ours(cell: GridCell | None, notes: Footnotes, *, explained: bool = False) -> TableCell:
     """Our number and its interval; where no verdict follows, with the reason why there is no interval."""
     if cell is None:
-        return Cell("")
+        return TableCell("")
     number = printed(cell.ours, cell.decimals, signed=cell.kind in {"gain", "difference"})
     detail = bounds(cell.low, cell.high, cell.decimals)
-    return Cell(number, detail=detail or (notes.mark(cell.why) if explained else ""))
+    return TableCell(number, detail=detail or (notes.mark(cell.why) if explained else ""))
 
 
-def _quoted(cell: GridCell | None) -> Cell:
+def _quoted(cell: GridCell | None) -> TableCell:
     if cell is None:
-        return Cell(MISSING)
+        return TableCell(MISSING)
     detail = "" if comparable(cell) else f"{OTHER_CONVENTION} {cell.convention}"
-    return Cell(printed(cell.paper, cell.decimals), detail=detail)
+    return TableCell(printed(cell.paper, cell.decimals), detail=detail)
 
 
-def _verdict(cell: GridCell | None, notes: Footnotes) -> Cell:
+def _verdict(cell: GridCell | None, notes: Footnotes) -> TableCell:
     if cell is None:
-        return Cell("")
+        return TableCell("")
     why = notes.mark(cell.why) if cell.verdict == "not attempted" else "one seed" if cell.over == ONE_SEED else ""
-    return Cell(cell.verdict, detail=why, bold=cell.verdict in LOUD)
+    return TableCell(cell.verdict, detail=why, bold=cell.verdict in LOUD)
 
 
 def _letters(place: int) -> str:

@@ -5,7 +5,7 @@ Missing files are normal here: the grid is made from whatever has run, and says 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from plant.paper.wording import interval_over
 
 @dataclass(frozen=True)
 class Number:
-    """A measured number in percent, its interval, and where it comes from."""
+    """A number that we measured, in percent, its interval, and where it comes from."""
 
-    value: float | None = None
+    ours: float | None = None
     low: float | None = None
     high: float | None = None
     seeds: int | None = None
-    """Training seeds that `value` is the mean of."""
+    """Training seeds that the number is a mean of."""
     why: str = ""
     """Why there is no number or no interval; empty where there is one."""
     experiment: str = ""
@@ -33,13 +33,13 @@ class Number:
 
     def turned(self) -> Number:
         """The number with the other sign."""
-        value, low, high = (None if number is None else -number for number in (self.value, self.high, self.low))
-        return replace(self, value=value, low=low, high=high)
+        ours, low, high = (None if number is None else -number for number in (self.ours, self.high, self.low))
+        return replace(self, ours=ours, low=low, high=high)
 
 
 @dataclass(frozen=True)
-class Found:
-    """The experiment that a cell of the paper is measured by, or why there is none."""
+class Match:
+    """The experiment that measures a number of the paper, or why there is none."""
 
     name: str | None
     why: str = ""
@@ -48,8 +48,8 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """The files of one experiment; empty where nothing ran."""
+class RunFiles:
+    """The files of one experiment. They are empty where nothing has run."""
 
     intervals: Mapping[tuple[str, str], Mapping[str, Any]]
     """(system, metric) -> row of intervals.parquet."""
@@ -67,16 +67,16 @@ class Grid:
     """Those whose numbers were asked for, in that order."""
     datasets: dict[str, None] = field(default_factory=dict)
     """Those whose statistics were asked for."""
-    _read: dict[str, Ran] = field(default_factory=dict, repr=False)
+    _read: dict[str, RunFiles] = field(default_factory=dict, repr=False)
 
-    def ran(self, name: str) -> Ran:
+    def ran(self, name: str) -> RunFiles:
         """What an experiment has left.
 
         Raises:
             InputError: a file is there and cannot be read.
         """
         if name not in self._read:
-            self._read[name] = _read(self.paths[name]) if name in self.paths else Ran({}, {})
+            self._read[name] = _read(self.paths[name]) if name in self.paths else RunFiles({}, {})
         return self._read[name]
 
     def has_run(self, name: str, system: str) -> bool:
@@ -86,7 +86,7 @@ class Grid:
 
     def find(
         self, dataset: str, backbone: str | None, systems: Sequence[str], *, reference: Sequence[str] = ()
-    ) -> Found:
+    ) -> Match:
         """The experiment on a dataset and backbone that holds all of `systems`.
 
         If several qualify: first one that has intervals, then one that has run at all, one that `all` runs (not on
@@ -101,16 +101,29 @@ class Grid:
         experiments = self.settings.experiments
         backbone = backbone or self.settings.paper.main_backbone
         if backbone is None:
-            return Found(None, "the paper's row names no backbone and the config no paper.main_backbone")
-        on_dataset = [name for name, each in experiments.items() if each.dataset == dataset]
-        here = [name for name in on_dataset if experiments[name].backbone == backbone]
-        holding = [name for name in here if set(systems) <= set(experiments[name].variants)]
-        fit = [name for name in holding if not reference or experiments[name].reference in reference]
-        if not fit:
-            return Found(None, _absence(dataset, backbone, systems, on_dataset, here, holding))
-        first, *others = sorted(fit, key=lambda name: self._rank(name, systems))
+            return Match(None, "the paper's row names no backbone and the config no paper.main_backbone")
+        none = "no experiment of this config"
+        conditions: list[tuple[Callable[[Experiment], bool], str]] = [
+            (lambda each: each.dataset == dataset, f"{none} is on {dataset}"),
+            (lambda each: each.backbone == backbone, f"{none} is on {dataset} with {backbone}"),
+            (
+                lambda each: set(systems) <= set(each.variants),
+                f"{none} has {' and '.join(systems)} on {dataset} with {backbone}",
+            ),
+            (
+                lambda each: not reference or each.reference in reference,
+                f"no paired interval: neither {' nor '.join(systems)} is the reference of ",
+            ),
+        ]
+        names = list(experiments)
+        for meets, why in conditions:
+            left = [name for name in names if meets(experiments[name])]
+            if not left:
+                return Match(None, why + (", ".join(names) if why.endswith(" ") else ""))
+            names = left
+        first, *others = sorted(names, key=lambda name: self._rank(name, systems))
         self.experiments[first] = None
-        return Found(first, others=tuple(others))
+        return Match(first, others=tuple(others))
 
     def value(self, name: str, system: str, metric: str) -> Number:
         """A system's metric: the mean over its seeds and our interval (intervals.parquet).
@@ -120,13 +133,8 @@ class Grid:
         row = self.ran(name).intervals.get((system, metric))
         if row is not None and row["value"] is not None:
             why = "" if row["low"] is not None and row["high"] is not None else f"{metric} has no interval"
-            return _number(
-                row,
-                ("value", "low", "high"),
-                why,
-                name,
-                over=interval_over(row["n_seeds"], trained=system not in BASELINES),
-            )
+            over = interval_over(row["n_seeds"], trained=system not in BASELINES)
+            return _number(row, ("value", "low", "high"), why, name, over=over)
         records = self.ran(name).metrics.get(system, {})
         if not records:
             return Number(why=f"not run yet: `{target(name)}`", experiment=name)
@@ -141,8 +149,7 @@ class Grid:
         turned = self.settings.experiments[name].reference == first
         row = self.ran(name).intervals.get((second if turned else first, metric))
         if row is None or row["diff_low"] is None or row["diff_high"] is None:
-            value = self.value(name, first, metric)
-            why = value.why or f"{metric} has no interval of differences"
+            why = self.value(name, first, metric).why or f"{metric} has no interval of differences"
             return Number(why=why, experiment=name)
         seeds = max(row["n_seeds"], self.ran(name).intervals[row["reference"], metric]["n_seeds"])
         over = interval_over(seeds, trained=not {first, second} <= set(BASELINES))
@@ -182,10 +189,10 @@ def measured_seeds(inputs: Inputs, system: str, file: str) -> dict[int, Path]:
     return {seed: path for seed, path in paths.items() if path.is_file()}
 
 
-def _read(inputs: Inputs) -> Ran:
+def _read(inputs: Inputs) -> RunFiles:
     source = Path(inputs.statistics) / "intervals.parquet"
     rows = read_table(source, INTERVAL_COLUMNS).iter_rows(named=True) if source.is_file() else ()
-    return Ran(
+    return RunFiles(
         {(row["system"], row["metric"]): row for row in rows},
         {
             system: {seed: read_json(path) for seed, path in measured_seeds(inputs, system, "metrics.json").items()}
@@ -198,16 +205,3 @@ def _number(row: Mapping[str, Any], columns: tuple[str, str, str], why: str, exp
     value, low, high = (None if row[column] is None else 100 * row[column] for column in columns)
     over = "" if low is None or high is None else over
     return Number(value, low, high, row["n_seeds"], why, experiment, over)
-
-
-def _absence(
-    dataset: str, backbone: str, systems: Sequence[str], on_dataset: list[str], here: list[str], holding: list[str]
-) -> str:
-    """The first thing that keeps every experiment of the config from being the one."""
-    if not on_dataset:
-        return f"no experiment of this config is on {dataset}"
-    if not here:
-        return f"no experiment of this config is on {dataset} with {backbone}"
-    if not holding:
-        return f"no experiment of this config has {' and '.join(systems)} on {dataset} with {backbone}"
-    return f"no paired interval: neither {' nor '.join(systems)} is the reference of {', '.join(holding)}"

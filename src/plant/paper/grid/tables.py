@@ -14,11 +14,11 @@ from plant.paper.grid.cells import JUDGED, SECOND_READING, GridCell, block_cells
 from plant.paper.grid.corpus import corpus_cells
 from plant.paper.grid.layout import OTHER_CONVENTION, QUOTED, Footnotes, result_table, statistics_table
 from plant.paper.grid.results import Grid
-from plant.paper.render import Cell, Table, latex_escape, to_markdown
+from plant.paper.render import Table, latex_escape, to_longtable, to_markdown
 from plant.paper.systems import budget_notes, list_systems
-from plant.paper.values.transcription import AT_MICRO, TRANSCRIPTION, Block, Item, Values, load_values
+from plant.paper.values.transcription import AT_MICRO, TRANSCRIPTION, Block, PaperItem, Values, load_values
 from plant.paper.values.verdicts import tally
-from plant.paper.wording import ARROWS, ONE_SEED, interval_over
+from plant.paper.wording import ONE_SEED, interval_over
 
 CORPUS_ITEMS = ("T7", "T8")
 ABLATION_ITEMS = ("T6", "T12")
@@ -42,12 +42,6 @@ INTERVALS = {
     ),
 }
 """What our interval is over -> the note that says it."""
-_LATEX_MARKS = {
-    QUOTED: r"\textsuperscript{\dag}",
-    OTHER_CONVENTION: r"\textsuperscript{\ddag}",
-    ARROWS["up"]: r"\textsuperscript{$\blacktriangle$}",
-    ARROWS["down"]: r"\textsuperscript{$\blacktriangledown$}",
-}
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class Part:
     """What a table shows of one dataset."""
 
     title: str
-    item: Item
+    item: PaperItem
     block: Block
     cells: tuple[GridCell, ...]
     second: bool = False
@@ -113,7 +107,7 @@ def build_sheet(name: str, grid: Grid, values: Values) -> Sheet:
     )
 
 
-def find_item(values: Values, name: str) -> Item:
+def find_item(values: Values, name: str) -> PaperItem:
     """An item of values.yaml.
 
     Raises:
@@ -154,28 +148,23 @@ def to_tex(sheet: Sheet) -> str:
     r"""A `longtable` a dataset for \input, with the notes below the last."""
     needs = r"% needs \usepackage{amssymb,booktabs,longtable} and one column of text"
     head = [needs, r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
-    banner = [sheet.banner] if sheet.banner else []
-    body = [_longtable(table, [*banner, f"{sheet.title}. {table.title}"]) for table in sheet.tables]
-    notes = [r"\par\noindent " + " ".join(_tex(note) for note in (*sheet.summary, *sheet.notes)) + r"\par\endgroup"]
-    return "\n".join([*head, *body, *notes]) + "\n"
+    banner = f"{sheet.banner} " if sheet.banner else ""
+    body = [to_longtable(table, f"{banner}{sheet.title}. {table.title}") for table in sheet.tables]
+    notes = " ".join(map(latex_escape, (*sheet.summary, *sheet.notes)))
+    return "\n".join([*head, *body, rf"\par\noindent {notes}\par\endgroup"]) + "\n"
 
 
-def _parts(grid: Grid, values: Values, item: Item) -> list[Part]:
+def _parts(grid: Grid, values: Values, item: PaperItem) -> list[Part]:
     if item.item in CORPUS_ITEMS:
-        found = [(item, block) for block in item.blocks]
         more, datasets = APPENDIX_C.get(item.item, ("", ()))
-        found += [
-            (other, block) for other, block in values.blocks() if other.item == more and block.dataset in datasets
-        ]
+        text = [(other, block) for other, block in values.blocks() if other.item == more and block.dataset in datasets]
         return [
             Part(
-                title=block.dataset + ("" if source is item else ", sizes in the text of appendix C"),
-                item=source,
-                block=block,
-                cells=tuple(corpus_cells(grid, values, source, block)),
+                block.dataset + ("" if source is item else ", sizes in the text of appendix C"),
+                source, block, tuple(corpus_cells(grid, values, source, block)),
             )
-            for source, block in found
-        ]
+            for source, block in [*((item, block) for block in item.blocks), *text]
+        ]  # fmt: skip
     parts = []
     for block in item.blocks:
         parts.append(Part(block.dataset, item, block, tuple(block_cells(grid, values, item, block))))
@@ -209,7 +198,7 @@ def _summary(parts: Sequence[Part]) -> list[str]:
     return lines + [f"{part.dataset}, not counted above: {count([part])}." for part in parts if part.second]
 
 
-def _reading(item: Item, cells: Sequence[GridCell]) -> list[str]:
+def _reading(item: PaperItem, cells: Sequence[GridCell]) -> list[str]:
     """How to read the table; only what its cells call for."""
     if item.item in CORPUS_ITEMS:
         return [
@@ -248,35 +237,33 @@ def _reading(item: Item, cells: Sequence[GridCell]) -> list[str]:
 
 def _sources(grid: Grid, parts: Sequence[Part]) -> list[str]:
     """Which experiment each system's numbers come from, and which others would do."""
-    found: dict[str, dict[str, None]] = {}
+    measured: dict[str, dict[str, None]] = {}  # experiment -> rows
+    others: dict[str, None] = {}
     for part in parts:
         for cell in part.cells:
             if cell.kind == "value" and cell.ours is not None:
-                found.setdefault(cell.experiment, {})[cell.row] = None
-    notes = []
-    for name, rows in found.items():
-        seeds = len(grid.settings.experiments[name].seeds)
-        of = "" if rows.keys() == {"corpus"} else f", {seeds} seed{'s' if seeds > 1 else ''}: {'; '.join(rows)}"
-        notes.append(f"Experiment {name}{of}.")
-    budgets: dict[str, None] = {}
-    for name in found:
-        experiment = grid.settings.experiments[name]
-        systems = [each for each in list_systems(grid.settings, experiment) if not is_an_epoch(grid, each.name)]
-        budgets |= dict.fromkeys(budget_notes(grid.settings, experiment, systems, experiment.reference))
-    notes += budgets
-    others: dict[str, None] = {}
-    for part in parts:
+                measured.setdefault(cell.experiment, {})[cell.row] = None
         for row in part.block.rows:
             match = grid.find(part.dataset, row.backbone, [row.system])
             if match.others:
                 others[f"{match.name} was taken; {', '.join(match.others)} would do too"] = None
+    notes = []
+    budgets: dict[str, None] = {}
+    for name, rows in measured.items():
+        experiment = grid.settings.experiments[name]
+        seeds = len(experiment.seeds)
+        of = "" if rows.keys() == {"corpus"} else f", {seeds} seed{'s' if seeds > 1 else ''}: {'; '.join(rows)}"
+        notes.append(f"Experiment {name}{of}.")
+        systems = [each for each in list_systems(grid.settings, experiment) if not is_an_epoch(grid, each.name)]
+        budgets |= dict.fromkeys(budget_notes(grid.settings, experiment, systems, experiment.reference))
+    notes += budgets
     if others:
         order = "what has intervals, what has run, what is not on request, more seeds, the first of the config"
         notes.append(f"More than one experiment qualifies ({order}): {'. '.join(others)}.")
     return notes
 
 
-def _findings(item: Item) -> list[str]:
+def _findings(item: PaperItem) -> list[str]:
     """The findings of the audit that touch this table."""
     here = [
         each.id for each in _audited() if any(key.partition("#")[0].startswith(f"{item.item}/") for key in each.cells)
@@ -288,34 +275,3 @@ def _findings(item: Item) -> list[str]:
 def _audited() -> tuple[Finding, ...]:
     """The audit of the transcription, once."""
     return audit(load_values(), load_explanations()).findings
-
-
-def _longtable(table: Table, captions: Sequence[str]) -> str:
-    columns = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
-    head = " & ".join(map(_tex, table.columns)) + r" \\"
-    body = []
-    for number, row in enumerate(table.rows):
-        body += [r"\midrule"] if number in table.rules else []
-        body.append(" & ".join(map(_tex_cell, row)) + r" \\")
-    return "\n".join([
-        rf"\begin{{longtable}}{{{columns}}}",
-        rf"\caption{{{' '.join(map(_tex, captions))}}}\label{{tab:{table.name}}}\\",
-        r"\toprule", head, r"\midrule", r"\endfirsthead",
-        r"\toprule", head, r"\midrule", r"\endhead",
-        r"\bottomrule", r"\endfoot",
-        *body,
-        r"\end{longtable}",
-    ])  # fmt: skip
-
-
-def _tex_cell(cell: Cell) -> str:
-    main = _tex(cell.main)
-    main = (rf"\textbf{{{main}}}" if cell.bold else main) + _tex(ARROWS[cell.arrow])
-    return rf"\shortstack[r]{{{main}\\ {_tex(cell.detail)}}}" if cell.detail else main
-
-
-def _tex(text: str) -> str:
-    escaped = latex_escape(text)
-    for mark, command in _LATEX_MARKS.items():
-        escaped = escaped.replace(mark, command).replace(latex_escape(mark), command)
-    return escaped

@@ -10,13 +10,12 @@ import numpy as np
 import polars as pl
 
 from plant.ground.errors import InputError
-from plant.ground.files import atomic_path, write_text
+from plant.ground.files import write_text
 from plant.ground.settings import Settings, Study
 from plant.paper.figures.study import effect_figure
 from plant.paper.figures.style import look, save
 from plant.paper.inputs import read_table
-from plant.paper.render import Cell as Printed
-from plant.paper.render import Table, to_csv, to_latex, to_markdown
+from plant.paper.render import Table, TableCell, to_markdown, write_table
 from plant.paper.studies.design import design_of, plain, title_of
 from plant.paper.wording import interval, metric_title, p_value, percent
 from plant.statistics.factors import factor_effects, holm
@@ -62,9 +61,7 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
     results = read_study(settings, study, contrasts)
     tables = (effects_table(study, results, settings), factors_table(study, results, settings))
     for table in tables:
-        dresses = (("csv", to_csv(table.data)), ("md", to_markdown(table)), ("tex", to_latex(table)))
-        for kind, text in dresses:
-            write_text(Path(folder) / "tables" / f"{table.name}.{kind}", text)
+        write_table(table, Path(folder) / "tables")
     with look():
         save(
             effect_figure(
@@ -73,8 +70,7 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
             ),
             Path(folder) / "figures" / "effects",
         )  # fmt: skip
-    with atomic_path(Path(folder) / "page.md") as partial:
-        partial.write_text(_page(settings, study, results, tables), encoding="utf-8")
+    write_text(Path(folder) / "page.md", _page(settings, study, results, tables))
 
 
 def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) -> Results:
@@ -137,7 +133,7 @@ def effects_table(study: Study, results: Results, settings: Settings) -> Table:
         group = cell.group
         values = f"{percent(first['value'])} / {percent(first['value_against'])}"
         body.append((
-            Printed(cell.group), Printed(title_of(cell)), Printed(f"{first['n_seeds']}"), Printed(values),
+            TableCell(cell.group), TableCell(title_of(cell)), TableCell(f"{first['n_seeds']}"), TableCell(values),
             *(_difference(rows[metric], settings.statistics.alpha) for metric in study.metrics),
         ))  # fmt: skip
     level = f"{100 * settings.statistics.confidence:g}%"
@@ -172,10 +168,10 @@ def factors_table(study: Study, results: Results, settings: Settings) -> Table:
         cells = [
             _difference(rows[metric] | {"difference": rows[metric]["change"]}, settings.statistics.alpha)
             if metric in rows
-            else Printed("")
+            else TableCell("")
             for metric in study.metrics
         ]
-        body.append((Printed(group), Printed(factor), Printed(f"{level} against {baseline}"), *cells))
+        body.append((TableCell(group), TableCell(factor), TableCell(f"{level} against {baseline}"), *cells))
     return Table(
         name="factors",
         title="What each factor changes: by how many points the difference above grows",
@@ -191,11 +187,11 @@ def factors_table(study: Study, results: Results, settings: Settings) -> Table:
     )  # fmt: skip
 
 
-def _difference(row: Mapping[str, float | None], alpha: float) -> Printed:
+def _difference(row: Mapping[str, float | None], alpha: float) -> TableCell:
     sure = row["p_holm"] is not None and row["p_holm"] < alpha
     low, high = row["low"], row["high"]
     detail = "" if low is None or high is None else interval(low, high)
-    return Printed(percent(row["difference"], signed=True), detail=detail, bold=sure)
+    return TableCell(percent(row["difference"], signed=True), detail=detail, bold=sure)
 
 
 def _page(settings: Settings, study: Study, results: Results, tables: tuple[Table, ...]) -> str:

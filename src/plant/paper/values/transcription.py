@@ -34,7 +34,7 @@ BEST = "best"
 """What a gain is measured from when it is the best other row of the block."""
 
 
-class Row(Frozen):
+class PaperRow(Frozen):
     """A row of a table; lists have one entry a column."""
 
     row: str
@@ -57,10 +57,10 @@ class Block(Frozen):
     dataset: str
     origin: Origin = "own"
     columns: tuple[str, ...]
-    rows: tuple[Row, ...] = Field(min_length=1)
+    rows: tuple[PaperRow, ...] = Field(min_length=1)
 
 
-class Item(Frozen):
+class PaperItem(Frozen):
     """A table, a figure or a section."""
 
     item: str
@@ -71,7 +71,7 @@ class Item(Frozen):
     blocks: tuple[Block, ...] = Field(min_length=1)
 
 
-class Pair(Frozen):
+class SamePlaces(Frozen):
     """Two places (item/dataset, or item/dataset/row) that are compared."""
 
     a: str
@@ -104,15 +104,15 @@ class Claim(Frozen):
 class Transcription(Frozen):
     """values.yaml."""
 
-    items: tuple[Item, ...]
-    same: tuple[Pair, ...]
-    independent: tuple[Pair, ...]
+    items: tuple[PaperItem, ...]
+    same: tuple[SamePlaces, ...]
+    independent: tuple[SamePlaces, ...]
     published: tuple[Published, ...]
     claims: tuple[Claim, ...]
 
 
 @dataclass(frozen=True)
-class Cell:
+class PaperCell:
     """One number of the paper and everything that is printed with it."""
 
     item: str
@@ -160,19 +160,19 @@ class Cell:
 class Values:
     """The cells by key, and what relates them."""
 
-    cells: dict[str, Cell]
-    items: tuple[Item, ...]
-    same: tuple[Pair, ...]
-    independent: tuple[Pair, ...]
+    cells: dict[str, PaperCell]
+    items: tuple[PaperItem, ...]
+    same: tuple[SamePlaces, ...]
+    independent: tuple[SamePlaces, ...]
     published: dict[str, Published]
     claims: tuple[Claim, ...]
 
-    def blocks(self) -> Iterator[tuple[Item, Block]]:
+    def blocks(self) -> Iterator[tuple[PaperItem, Block]]:
         for item in self.items:
             for block in item.blocks:
                 yield item, block
 
-    def within(self, place: str) -> dict[str, Cell]:
+    def within(self, place: str) -> dict[str, PaperCell]:
         """Cells of item/dataset (keyed row/column) or of item/dataset/row (keyed by column).
 
         Raises:
@@ -259,7 +259,7 @@ def read_yaml(source: Path) -> Any:
     return yaml.load(source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def _cells(item: Item, block: Block, row: Row) -> Iterator[Cell]:
+def _cells(item: PaperItem, block: Block, row: PaperRow) -> Iterator[PaperCell]:
     """The cells of a row; a dash of the paper has none."""
     origin = row.origin or block.origin
     _require_form(item, block, row, quoted=origin == "quoted")
@@ -268,7 +268,7 @@ def _cells(item: Item, block: Block, row: Row) -> Iterator[Cell]:
             continue
         decimals = item.decimals if isinstance(item.decimals, int) else item.decimals[at]
         low, high = row.intervals[at] if row.intervals else (None, None)
-        cell = Cell(
+        cell = PaperCell(
             item=item.item,
             version=item.version,
             dataset=block.dataset,
@@ -295,12 +295,12 @@ def _cells(item: Item, block: Block, row: Row) -> Iterator[Cell]:
         )
 
 
-def _convention(row: Row, origin: Origin) -> Convention:
+def _convention(row: PaperRow, origin: Origin) -> Convention:
     """Appendix E defines the paper's own macro-F1 over all labels; a quoted row has that of its source."""
     return row.macro_f1 or ("all" if origin == "own" else "unknown")
 
 
-def _require_form(item: Item, block: Block, row: Row, *, quoted: bool) -> None:
+def _require_form(item: PaperItem, block: Block, row: PaperRow, *, quoted: bool) -> None:
     where = f"{item.item}/{block.dataset}/{row.row}"
     lists: dict[str, object] = {
         "values": row.values,
@@ -323,7 +323,7 @@ def _require_form(item: Item, block: Block, row: Row, *, quoted: bool) -> None:
         raise InputError(where, expected="the publication of a quoted row", got="none", fix="Add `cite`.")
 
 
-def _require_printed(cell: Cell) -> None:
+def _require_printed(cell: PaperCell) -> None:
     """No number has more decimals than the paper prints there, and intervals stand the right way round."""
     for number, decimals in (
         (cell.value, cell.decimals),
