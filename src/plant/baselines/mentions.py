@@ -85,7 +85,8 @@ class Dictionary:
 
 def within(beyond: sp.csr_array, slack: int) -> sp.csr_array:
     """1 where a mention is found within the slack."""
-    near = sp.csr_array(((beyond.data <= slack + 1).astype(np.float64), beyond.indices, beyond.indptr), beyond.shape)
+    near = beyond.copy()
+    near.data = (near.data <= slack + 1).astype(np.float64)
     near.eliminate_zeros()
     return near
 

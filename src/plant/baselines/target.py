@@ -97,12 +97,12 @@ def run(baseline: Baseline, sources: Sources, *, evaluation: Evaluation, out: Pa
     labels = sources.labels
     shape = (int(labels.split_sizes[1:].sum()), labels.n_labels)
     require_memory(shape, settings=evaluation, where=f"scores of {baseline.name}")
-    write(out, labels, baseline.function(sources), evaluation)
+    write(out, labels, baseline.function(sources), evaluation=evaluation, beside=labels.folder / "train.parquet")
 
 
-def write(out: Path, labels: Labels, made: Outcome, evaluation: Evaluation) -> None:
-    """Write what a system made; readable by the owner only where the corpus is."""
-    with owner_only(is_private(labels.folder / "train.parquet")):
+def write(out: Path, labels: Labels, made: Outcome, *, evaluation: Evaluation, beside: Path) -> None:
+    """Write what a system made; readable by the owner only where `beside` is."""
+    with owner_only(is_private(beside)):
         for split in SPLITS:
             write_scores(
                 out, split, document_ids=labels.document_ids(split), label_names=labels.names,

@@ -95,8 +95,10 @@ def evidence(
         "test": designs["test"].logits({0: fits.whole}, np.zeros(designs["test"].pairs.shape[0], np.int64)),
     }
     filled = {split: designs[split].pairs.filled(values.astype(np.float32)) for split, values in logits.items()}
-    write(out, labels, Outcome(filled, 0.0, _record(designs["val"], fits, logits["val"], settings)), evaluation)
-    with owner_only(is_private(labels.folder / "train.parquet")):
+    made = Outcome(filled, 0.0, _record(designs["val"], fits, logits["val"], settings))
+    beside = Path(next(iter(channels.values()))) / "val.scores.parquet"
+    write(out, labels, made, evaluation=evaluation, beside=beside)
+    with owner_only(is_private(beside)):
         write_with(Path(out) / EVIDENCE, export(side, fits.whole, labels.names, channels).write_parquet)
         documents = _shown(scores["test"][0], shown)
         told = reasons(out, channels, corpus=corpus, documents=documents, tokens=tokens)
