@@ -3,7 +3,6 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.baselines.registry import baselines
 from plant.baselines.target import Sources, run
 from plant.corpus.reader import load_labels
 from plant.ground.job import job
@@ -22,7 +21,7 @@ def main(args: Namespace) -> None:
         threads=int(args.threads),
     )
     evaluation = Evaluation.model_validate(args.settings["evaluation"])
-    run(baselines()[args.name], sources, evaluation=evaluation, out=args.out)
+    run(args.name, sources, evaluation=evaluation, out=args.out)
 
 
 def reads(args: Namespace) -> list[Path]:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from plant.baselines.registry import Baseline
+from plant.baselines.registry import baselines
 from plant.baselines.words import FEATURES, WEIGHTS
 from plant.corpus.reader import Labels
 from plant.ground.errors import InputError
@@ -88,16 +88,18 @@ Features = Callable[[Document, str], Mapping[str, float]]
 """Document and label -> feature -> its value there."""
 
 
-def run(baseline: Baseline, sources: Sources, *, evaluation: Evaluation, out: Path) -> None:
-    """Make and write the scores of val and test, choices.json, and what else the entry names.
+def run(name: str, sources: Sources, *, evaluation: Evaluation, out: Path) -> None:
+    """Make and write a baseline's scores of val and test, choices.json, and what else its entry names.
 
     Raises:
         InputError: the scores need more memory than `evaluation.memory_gb`, or the inputs are not the baseline's.
     """
     labels = sources.labels
     shape = (int(labels.split_sizes[1:].sum()), labels.n_labels)
-    require_memory(shape, settings=evaluation, where=f"scores of {baseline.name}")
-    write(out, labels, baseline.function(sources), evaluation=evaluation, beside=labels.folder / "train.parquet")
+    require_memory(shape, settings=evaluation, where=f"scores of {name}")
+    write(
+        out, labels, baselines()[name].function(sources), evaluation=evaluation, beside=labels.folder / "train.parquet"
+    )
 
 
 def write(out: Path, labels: Labels, made: Outcome, *, evaluation: Evaluation, beside: Path) -> None:
