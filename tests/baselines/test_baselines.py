@@ -15,13 +15,13 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.svm import LinearSVC
 
 from plant.baselines import linear as baselines_linear
-from plant.baselines.registry import combined, mig_log_odds, tfidf_linear
-from plant.baselines.target import best_of, ndcg
+from plant.baselines.target import Sources, best_of, ndcg, run
 from plant.corpus.build import build_corpus
+from plant.corpus.reader import load_labels
 from plant.corpus.tokens import tokenize_corpus
 from plant.ground.errors import InputError
 from plant.ground.settings import BaselineSettings, Evaluation, Relevance, Table, Words
-from plant.metrics.scores import read_scores
+from plant.metrics.scores import read_scores, write_scores
 from plant.relevance.table import write_relevance
 
 SIZES = {"train": 60, "val": 15, "test": 15}
@@ -64,16 +64,27 @@ def corpus(tmp_path_factory) -> Path:
 
 
 def linear(corpus: Path, out: Path, settings=ONE_C, evaluation=None, **more):
-    tfidf_linear(corpus, settings=settings, evaluation=evaluation or Evaluation(), out=out, **more)
+    sources = Sources(load_labels(corpus), settings, **more)
+    run("tfidf_linear", sources, evaluation=evaluation or Evaluation(), out=out)
     return tuple(read_scores(out, split) for split in ("val", "test"))
 
 
 def evidence(corpus: Path, out: Path, settings=ONE_C, evaluation=None, relevance=None):
-    mig_log_odds(
-        corpus, corpus / "words", relevance or corpus / "mig.parquet",
-        settings=settings, evaluation=evaluation or Evaluation(), out=out,
-    )  # fmt: skip
+    files = {"tokens": corpus / "words", "relevance": relevance or corpus / "mig.parquet"}
+    run("mig_log_odds", Sources(load_labels(corpus), settings, files), evaluation=evaluation or Evaluation(), out=out)
     return tuple(read_scores(out, split) for split in ("val", "test"))
+
+
+def add(corpus: Path, out: Path, settings=ONE_C, evaluation=None):
+    """The combination of the two systems in the folders beside `out`."""
+    files = {part: out.parent / part for part in ("tfidf_linear", "mig_log_odds")}
+    run("combined", Sources(load_labels(corpus), settings, files), evaluation=evaluation or Evaluation(), out=out)
+    return tuple(read_scores(out, split) for split in ("val", "test"))
+
+
+def combine(corpus: Path, out: Path, settings=ONE_C, evaluation=None):
+    parts = (("tfidf_linear", linear), ("mig_log_odds", evidence), ("combined", add))
+    return [system(corpus, out / name, settings, evaluation) for name, system in parts]
 
 
 def choices(folder: Path) -> dict:
@@ -130,26 +141,32 @@ def test_the_linear_scores_are_those_of_an_independent_primal_fit(corpus, tmp_pa
             np.testing.assert_allclose(made.dense[:, label], model.decision_function(held), atol=2e-3)
 
 
-def test_a_label_without_training_documents_has_no_score_and_one_on_all_is_always_predicted(corpus, tmp_path):
-    for made in linear(corpus, tmp_path):
+@pytest.mark.parametrize("system", [linear, evidence])
+def test_a_label_without_training_documents_has_no_score_and_one_on_all_is_always_predicted(corpus, tmp_path, system):
+    for made in system(corpus, tmp_path):
         assert np.isneginf(made.dense[:, 6]).all()
-        assert (made.dense[:, 5] == 1).all()
-        assert np.isfinite(made.dense[:, :5]).all()
+        assert np.isfinite(made.dense[:, :6]).all()
+        assert (made.dense[:, 5] > 0).all()
+        assert system is evidence or (made.dense[:, 5] == 1).all()
         assert made.natural_threshold == 0
 
 
-def test_c_is_the_best_on_validation_and_every_value_is_on_record(corpus, tmp_path):
-    options = (0.001, 1.0, 30.0)
-    linear(corpus, tmp_path / "all", ONE_C.model_copy(update={"svm_c": options}))
-    record = choices(tmp_path / "all")
-    values = []
-    for c in options:
-        val, _ = linear(corpus, tmp_path / str(c), ONE_C.model_copy(update={"svm_c": (c,)}))
-        values.append(naive_ndcg(val.dense[:, :6], carried(corpus, "val")[:, :6]))  # label 6 has no training document
-    assert [tried["ndcg@5"] for tried in record["c_tried"]] == pytest.approx(values, abs=2e-3)
-    assert record["c"] == options[int(np.argmax(values))]
-    best = tmp_path / str(record["c"])
-    assert (tmp_path / "all/test.scores.safetensors").read_bytes() == (best / "test.scores.safetensors").read_bytes()
+@pytest.mark.parametrize(
+    ("system", "key", "name", "options", "ranked"),  # C is chosen by the labels that have training documents
+    [(linear, "svm_c", "c", (0.001, 1.0, 30.0), 6), (evidence, "log_odds_k", "k", (1, 2, 4), 7)],
+)
+def test_what_is_chosen_is_the_best_on_validation_and_every_value_is_on_record(
+    corpus, tmp_path, system, key, name, options, ranked
+):
+    system(corpus, tmp_path / "all", ONE_C.model_copy(update={key: options}))
+    record, values = choices(tmp_path / "all"), []
+    for option in options:
+        val, _ = system(corpus, tmp_path / str(option), ONE_C.model_copy(update={key: (option,)}))
+        values.append(naive_ndcg(val.dense[:, :ranked], carried(corpus, "val")[:, :ranked]))
+    assert [tried["ndcg@5"] for tried in record[f"{name}_tried"]] == pytest.approx(values, abs=2e-3)
+    assert record[name] == options[int(np.argmax(values))]
+    file = "test.scores.safetensors"
+    assert (tmp_path / "all" / file).read_bytes() == (tmp_path / str(record[name]) / file).read_bytes()
 
 
 @pytest.mark.parametrize("system", ["tfidf_linear", "mig_log_odds", "combined"])
@@ -163,13 +180,7 @@ def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(
     rewritten = build(made, tmp_path / "rewritten")
     settings = BaselineSettings(svm_c=(0.01, 1.0), log_odds_k=(1, 2, 4))
     for folder in (corpus, relabelled, rewritten):
-        out = tmp_path / "out" / folder.name
-        linear(folder, out / "tfidf_linear", settings)
-        evidence(folder, out / "mig_log_odds", settings)
-        combined(
-            out / "tfidf_linear", out / "mig_log_odds",
-            settings=settings, evaluation=Evaluation(), out=out / "combined",
-        )  # fmt: skip
+        combine(folder, tmp_path / "out" / folder.name, settings)
     folders = [tmp_path / "out" / name / system for name in ("corpus", "relabelled", "rewritten")]
     assert choices(folders[0]) == choices(folders[1]) == choices(folders[2])
     val = [read_scores(folder, "val").dense for folder in folders]
@@ -240,25 +251,6 @@ def test_the_log_odds_are_scikit_learns_bernoulli_naive_bayes_on_the_labels_word
             np.testing.assert_allclose(made.dense[:, label], joint[:, 1] - joint[:, 0], rtol=1e-3, atol=1e-3)
 
 
-def test_labels_without_training_documents_have_no_log_odds(corpus, tmp_path):
-    for made in evidence(corpus, tmp_path):
-        assert np.isneginf(made.dense[:, 6]).all()
-        assert np.isfinite(made.dense[:, :6]).all()
-        assert (made.dense[:, 5] > 0).all()  # on every training document
-        assert made.natural_threshold == 0
-
-
-def test_k_is_the_best_on_validation_and_every_value_is_on_record(corpus, tmp_path):
-    evidence(corpus, tmp_path / "all")
-    record = choices(tmp_path / "all")
-    values = []
-    for k in ONE_C.log_odds_k:
-        val, _ = evidence(corpus, tmp_path / str(k), ONE_C.model_copy(update={"log_odds_k": (k,)}))
-        values.append(naive_ndcg(val.dense, carried(corpus, "val")))
-    assert [tried["ndcg@5"] for tried in record["k_tried"]] == pytest.approx(values, abs=2e-3)
-    assert record["k"] == ONE_C.log_odds_k[int(np.argmax(values))]
-
-
 def test_more_words_than_the_relevance_keeps_is_an_error(corpus, tmp_path):
     with pytest.raises(InputError, match=r"11 tokens a label.* got 10\. Raise relevance\.k"):
         evidence(corpus, tmp_path, ONE_C.model_copy(update={"log_odds_k": (2, 11)}))
@@ -273,16 +265,9 @@ def test_relevance_of_another_corpus_is_refused(corpus, tmp_path):
 # --- the combination ------------------------------------------------------------------------------
 
 
-def combine(corpus: Path, out: Path, settings=ONE_C, evaluation=None):
-    evaluation = evaluation or Evaluation()
-    parts = (linear(corpus, out / "a", settings, evaluation), evidence(corpus, out / "b", settings, evaluation))
-    combined(out / "a", out / "b", settings=settings, evaluation=evaluation, out=out / "c")
-    return *parts, tuple(read_scores(out / "c", split) for split in ("val", "test"))
-
-
 def test_the_combination_is_the_weighted_sum_of_z_scores_from_validation(corpus, tmp_path):
     first, second, both = combine(corpus, tmp_path)
-    weight = choices(tmp_path / "c")["weight"]
+    weight = choices(tmp_path / "combined")["weight"]
     for split in (0, 1):
         total = 0.0
         for share, system in ((weight, first), (1 - weight, second)):
@@ -297,12 +282,12 @@ def test_the_combination_is_the_weighted_sum_of_z_scores_from_validation(corpus,
 
 def test_the_weight_is_the_best_on_validation_and_its_ends_are_the_two_systems(corpus, tmp_path):
     first, second, _ = combine(corpus, tmp_path)
-    tried = choices(tmp_path / "c")["weight_tried"]
+    tried = choices(tmp_path / "combined")["weight_tried"]
     values = {option["weight"]: option["ndcg@5"] for option in tried}
     truth = carried(corpus, "val")
     assert values[1.0] == pytest.approx(naive_ndcg(first[0].dense, truth), abs=2e-3)
     assert values[0.0] == pytest.approx(naive_ndcg(second[0].dense, truth), abs=2e-3)
-    assert values[choices(tmp_path / "c")["weight"]] == max(values.values())
+    assert values[choices(tmp_path / "combined")["weight"]] == max(values.values())
 
 
 def test_sparse_scores_that_keep_every_label_combine_as_dense_ones_do(corpus, tmp_path):
@@ -321,7 +306,7 @@ def test_a_label_that_one_system_cuts_off_gets_its_last_kept_score(corpus, tmp_p
     # Means and deviations from the pairs of validation, each filled in the same way.
     pairs = {split: _filled(first[split], second[split]) for split in (0, 1)}
     scales = [(np.mean(values), np.std(values)) for values in zip(*pairs[0].values(), strict=True)]
-    weight = choices(tmp_path / "c")["weight"]
+    weight = choices(tmp_path / "combined")["weight"]
     stored = both[1].retrieved.tocoo()
     assert stored.nnz == 15 * 2
     for row, column, score in zip(*stored.coords, stored.data, strict=True):
@@ -345,12 +330,23 @@ def part(system, i: int) -> tuple[list[int], list[float]]:
     return array.indices[where].tolist(), array.data[where].tolist()
 
 
-def test_scores_of_other_documents_are_refused(corpus, tmp_path):
+def test_scores_of_other_documents_or_of_another_label_space_are_refused(corpus, tmp_path):
     combine(corpus, tmp_path)
     other = build({**documents(), "val": documents()["val"][:-1]}, tmp_path / "other")
-    evidence(other, tmp_path / "b2")
+    with pytest.raises(InputError, match="scores for the documents and labels of "):
+        add(other, tmp_path / "out")
+    evidence(other, tmp_path / "mig_log_odds")
     with pytest.raises(InputError, match="the same documents"):
-        combined(tmp_path / "a", tmp_path / "b2", settings=ONE_C, evaluation=Evaluation(), out=tmp_path / "c2")
+        add(corpus, tmp_path / "out")
+    given = read_scores(tmp_path / "tfidf_linear", "val")
+    for part, name in (("tfidf_linear", "full"), ("mig_log_odds", "top50")):
+        write_scores(
+            tmp_path / part, "val", document_ids=given.document_ids, label_names=given.label_names, truth=given.truth,
+            scores=given.dense, natural_threshold=0.0, settings=Evaluation(), names=(None, name),
+        )  # fmt: skip
+    with pytest.raises(InputError, match="one label space"):
+        add(corpus, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_scores_of_a_private_corpus_are_private(corpus, tmp_path):

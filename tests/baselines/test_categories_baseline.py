@@ -14,9 +14,10 @@ from sklearn.svm import LinearSVC
 
 from plant.baselines import linear as baselines_linear
 from plant.baselines.categories import categories_of
-from plant.baselines.linear import character_grams
-from plant.baselines.registry import category_log_odds, mig_log_odds, tfidf_characters
+from plant.baselines.target import Sources
+from plant.baselines.target import run as run_baseline
 from plant.corpus.build import build_corpus
+from plant.corpus.reader import load_labels
 from plant.corpus.tokens import tokenize_corpus
 from plant.evidence.stage3 import evidence
 from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Relevance, Table, Words
@@ -63,11 +64,12 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
-def run(corpus: Path, out: Path, **settings) -> None:
-    category_log_odds(
-        corpus, corpus / "words", ends=".", relevance=Relevance(),
-        settings=SETTINGS.model_copy(update=settings), evaluation=Evaluation(), out=out,
+def run(corpus: Path, out: Path, name="category_log_odds", *, ends=".", files=None, **settings) -> None:
+    sources = Sources(
+        load_labels(corpus), SETTINGS.model_copy(update=settings), {"tokens": corpus / "words", **(files or {})},
+        category_ends=ends,
     )  # fmt: skip
+    run_baseline(name, sources, evaluation=Evaluation(), out=out)
 
 
 def naive(k: int, split: str) -> dict[str, np.ndarray]:
@@ -107,15 +109,10 @@ def test_the_scores_are_those_of_counting_the_categorys_documents(corpus, tmp_pa
 
 
 def test_labels_that_are_their_own_categories_have_the_log_odds_of_labels(corpus, tmp_path):
-    category_log_odds(
-        corpus, corpus / "words", ends="/", relevance=Relevance(), settings=SETTINGS, evaluation=Evaluation(),
-        out=tmp_path / "categories",
-    )  # fmt: skip
+    run(corpus, tmp_path / "categories", ends="/")
     out = {"parquet": tmp_path / "mig.parquet", "arrays": tmp_path / "mig.safetensors"}
     write_relevance(corpus, corpus / "words", "mig", Relevance(), **out)
-    mig_log_odds(
-        corpus, corpus / "words", out["parquet"], settings=SETTINGS, evaluation=Evaluation(), out=tmp_path / "labels"
-    )
+    run(corpus, tmp_path / "labels", "mig_log_odds", files={"relevance": out["parquet"]})
     chosen = [json.loads((tmp_path / name / "choices.json").read_text())["k"] for name in ("categories", "labels")]
     assert chosen[0] == chosen[1]
     for split in ("val", "test"):
@@ -152,8 +149,7 @@ def test_categories_are_what_stands_before_the_first_end():
 
 def test_the_linear_model_on_characters_is_scikit_learns(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(baselines_linear, "TOLERANCE", 1e-8)
-    settings = SETTINGS.model_copy(update={"character_ngrams": (2, 4)})
-    tfidf_characters(corpus, settings=settings, evaluation=Evaluation(), out=tmp_path)
+    run(corpus, tmp_path, "tfidf_characters", character_ngrams=(2, 4))
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, strip_accents="unicode")
     train = vectorizer.fit_transform([row["text"] for row in MADE["train"]])
     test = vectorizer.transform([row["text"] for row in MADE["test"]])
@@ -165,13 +161,12 @@ def test_the_linear_model_on_characters_is_scikit_learns(corpus, tmp_path, monke
         np.testing.assert_allclose(scores.dense[:, place], model.decision_function(test), rtol=5e-3, atol=2e-3)
     assert "sig" in set(pl.read_parquet(tmp_path / "features.parquet")["feature"])  # without its accent
     assert json.loads((tmp_path / "choices.json").read_text())["character_ngrams"] == [2, 4]
-    assert character_grams(2, 4)("Ü é") == [" u", "u ", " u ", " e", "e ", " e "]
 
 
 def test_reasons_of_both_channels_sum_to_the_score_and_leave_nothing_over(corpus, tmp_path):
     """All weights are kept here, so the words that are listed are all of each score."""
     run(corpus, tmp_path / "categories")
-    tfidf_characters(corpus, settings=SETTINGS, evaluation=Evaluation(), out=tmp_path / "characters")
+    run(corpus, tmp_path / "characters", "tfidf_characters")
     channels = {name: tmp_path / name for name in ("characters", "categories")}
     recipe = Evidence(channels=("characters", "categories", "prior"), folds=3)
     out = tmp_path / "out"

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant.baselines.descriptions import Phrases
-from plant.baselines.registry import descriptions
+from plant.baselines.target import Sources, run
 from plant.corpus.build import build_corpus
+from plant.corpus.reader import load_labels
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation, Table
 from plant.metrics.scores import read_scores
@@ -83,7 +84,7 @@ def test_the_coverage_is_the_naive_one(described, texts):
 
 def test_the_baseline_scores_trained_labels_by_what_is_there(tmp_path):
     corpus = build(tmp_path / "corpus", {**TEXTS, "unseen": ["chest"]})
-    descriptions(corpus, evaluation=Evaluation(), out=tmp_path / "out")
+    run("descriptions", Sources(load_labels(corpus)), evaluation=Evaluation(), out=tmp_path / "out")
     names = pl.read_parquet(corpus / "labels.parquet")["label"].to_list()
     assert names == ["cough", "fever", "pain", "unseen"]
     for split in ("val", "test"):
@@ -103,9 +104,9 @@ def test_the_baseline_scores_trained_labels_by_what_is_there(tmp_path):
 
 def test_a_label_without_a_description_scores_zero_and_none_at_all_is_an_error(tmp_path):
     corpus = build(tmp_path / "corpus", {"cough": ["cough"]})
-    descriptions(corpus, evaluation=Evaluation(), out=tmp_path / "out")
+    run("descriptions", Sources(load_labels(corpus)), evaluation=Evaluation(), out=tmp_path / "out")
     assert (read_scores(tmp_path / "out", "val").dense[:, 1] == 0).all()
     bare = build(tmp_path / "bare", {})
     with pytest.raises(InputError, match="descriptions, for the baseline `descriptions`, got 4 labels without one"):
-        descriptions(bare, evaluation=Evaluation(), out=tmp_path / "none")
+        run("descriptions", Sources(load_labels(bare)), evaluation=Evaluation(), out=tmp_path / "none")
     assert not (tmp_path / "none").exists()

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant.baselines.mentions import Dictionary, least_stretch
-from plant.baselines.registry import descriptions, mentions
+from plant.baselines.target import Sources, run
 from plant.corpus.build import build_corpus
 from plant.corpus.mentions import write_mentions
+from plant.corpus.reader import load_labels
 from plant.evidence.stage3 import evidence
 from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Table
 from plant.metrics.scores import read_scores
@@ -71,6 +72,11 @@ def corpus(tmp_path_factory) -> Path:
     return folder
 
 
+def make(name: str, corpus: Path, out: Path, settings=SETTINGS) -> None:
+    sources = Sources(load_labels(corpus), settings, {"mentions": corpus / "mentions.parquet"})
+    run(name, sources, evaluation=Evaluation(), out=out)
+
+
 def words_of(text: str) -> list[str]:
     return re.findall(r"\w\w+", text.lower())
 
@@ -120,7 +126,7 @@ def test_the_least_stretch_is_that_of_all_choices(positions):
 @pytest.mark.parametrize("slack", [0, 3])
 def test_the_scores_are_the_naive_ones(corpus, tmp_path, slack):
     settings = BaselineSettings(mention_slack=(slack,), smoothing=0.7)
-    mentions(corpus, corpus / "mentions.parquet", settings=settings, evaluation=Evaluation(), out=tmp_path)
+    make("mentions", corpus, tmp_path, settings)
     for split in ("val", "test"):
         scores = read_scores(tmp_path, split)
         assert scores.natural_threshold == 0
@@ -130,7 +136,7 @@ def test_the_scores_are_the_naive_ones(corpus, tmp_path, slack):
 def test_the_slack_is_chosen_on_validation_and_mentions_of_test_documents_are_not_read(corpus, tmp_path):
     table = pl.read_parquet(corpus / "mentions.parquet")
     assert set(table["document_id"].str.slice(0, 5)) == {"train"}
-    mentions(corpus, corpus / "mentions.parquet", settings=SETTINGS, evaluation=Evaluation(), out=tmp_path)
+    make("mentions", corpus, tmp_path, SETTINGS)
     record = json.loads((tmp_path / "choices.json").read_text())
     tried = {one["slack"]: one["ndcg@5"] for one in record["slack_tried"]}
     assert set(tried) == {0, 3}
@@ -148,8 +154,8 @@ def test_common_words_are_not_asked_for_unless_nothing_else_is_left():
 
 
 def test_reasons_name_the_phrase_that_counts_and_sum_to_the_score(corpus, tmp_path):
-    mentions(corpus, corpus / "mentions.parquet", settings=SETTINGS, evaluation=Evaluation(), out=tmp_path / "m")
-    descriptions(corpus, evaluation=Evaluation(), out=tmp_path / "d")
+    make("mentions", corpus, tmp_path / "m", SETTINGS)
+    make("descriptions", corpus, tmp_path / "d")
     channels = {"descriptions": tmp_path / "d", "mentions": tmp_path / "m"}
     recipe = Evidence(channels=("descriptions", "mentions", "prior"), folds=4)
     out = tmp_path / "out"

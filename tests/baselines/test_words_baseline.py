@@ -1,23 +1,32 @@
 """Values of words and choice of weights, which make a linear model's reasons."""
 
+import json
+
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from plant.baselines.words import largest, tfidf, word_grams
+from plant.baselines.linear import values_of_grams
+from plant.baselines.target import Document
+from plant.baselines.words import largest
 
 
-def test_tfidf_values_are_scikit_learns():
+@pytest.mark.parametrize(
+    ("analysis", "record"),
+    [({"ngram_range": (1, longest)}, {}) for longest in (1, 2, 3)]
+    + [({"analyzer": "char_wb", "strip_accents": "unicode", "ngram_range": (2, 4)}, {"character_ngrams": [2, 4]})],
+)
+def test_the_values_of_a_text_are_scikit_learns(tmp_path, analysis, record):
     texts = ["Fever, a high FEVER and rash-like", "rash? no rash; fever.", "x y zz", "naïve été fever"]
-    for ngrams in (1, 2, 3):
-        vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, ngrams), min_df=1)
-        matrix = vectorizer.fit_transform(texts[:2])
-        names = vectorizer.get_feature_names_out()
-        idf = dict(zip(names, vectorizer.idf_, strict=True))
-        matrix = vectorizer.transform(texts)
-        for text, row in zip(texts, matrix.toarray(), strict=True):
-            values = tfidf(word_grams(text, ngrams), idf)
-            assert values == pytest.approx({names[i]: row[i] for i in np.flatnonzero(row)})
+    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=1, **analysis).fit(texts[:2])
+    names = vectorizer.get_feature_names_out()
+    pl.DataFrame({"feature": names.tolist(), "idf": vectorizer.idf_}).write_parquet(tmp_path / "features.parquet")
+    (tmp_path / "choices.json").write_text(json.dumps(record))
+    values = values_of_grams(tmp_path, None)
+    for text, row in zip(texts, vectorizer.transform(texts).toarray(), strict=True):
+        expected = {names[i]: row[i] for i in np.flatnonzero(row)}
+        assert values(Document(text, frozenset()), "any label") == pytest.approx(expected)
 
 
 def test_the_largest_weights_are_those_of_a_full_sort():

@@ -1,6 +1,7 @@
 """Stage 3 from score files to reasons: against plain arithmetic, scikit-learn, and what it must not see."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from plant.baselines import linear as baselines_linear
-from plant.baselines.registry import mig_log_odds, tfidf_linear
+from plant.baselines.target import Sources, run
 from plant.corpus.build import build_corpus
 from plant.corpus.folds import deal_folds
+from plant.corpus.reader import load_labels
 from plant.corpus.tokens import tokenize_corpus
 from plant.evidence.stage3 import evidence, read_groups, reasons
 from plant.ground.errors import InputError
@@ -62,11 +64,9 @@ def corpus(tmp_path_factory) -> Path:
 def run_baselines(corpus: Path, out: Path, evaluation: Evaluation | None = None) -> dict[str, Path]:
     """Channel -> folder, with a made-up network that half knows the truth."""
     evaluation = evaluation or Evaluation()
-    tfidf_linear(corpus, settings=BASELINES, evaluation=evaluation, out=out / "linear")
-    mig_log_odds(
-        corpus, corpus / "words", corpus / "mig.parquet",
-        settings=BASELINES, evaluation=evaluation, out=out / "log_odds",
-    )  # fmt: skip
+    files = {"tokens": corpus / "words", "relevance": corpus / "mig.parquet"}
+    for name, channel in (("tfidf_linear", "linear"), ("mig_log_odds", "log_odds")):
+        run(name, Sources(load_labels(corpus), BASELINES, files), evaluation=evaluation, out=out / channel)
     random = np.random.default_rng(7)
     for split in ("val", "test"):
         given = read_scores(out / "linear", split)
@@ -83,6 +83,15 @@ def rewrite(source: Path, target: Path, split: str, *, truth=None, scores=None, 
         truth=given.truth if truth is None else truth, scores=given.dense if scores is None else scores,
         natural_threshold=0.0, settings=evaluation or Evaluation(),
     )  # fmt: skip
+
+
+def rewritten(channels: dict[str, Path], out: Path, **truth) -> dict[str, Path]:
+    """The channels with another truth of some splits."""
+    for channel, folder in channels.items():
+        shutil.copytree(folder, out / channel)
+        for split, other in truth.items():
+            rewrite(folder, out / channel, split, truth=other)
+    return {channel: out / channel for channel in channels}
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +146,7 @@ def test_the_scores_are_the_weighted_sum_on_record(corpus, channels, tmp_path, c
     assert set(record["weights"]) == set(chosen)
     expected = logits(corpus, channels, "test", record)
     np.testing.assert_allclose(test.dense[:, :6], expected[:, :6], rtol=2e-3, atol=2e-3)
-    fold_of = deal_folds(read_groups(corpus, val), 4, 0, purpose="evidence", key="folds")
+    fold_of = deal_folds(read_groups(corpus), 4, 0, purpose="evidence", key="folds")
     for fold, one in enumerate(record["folds"]):
         own = fold_of == fold
         assert one["documents"] == own.sum()
@@ -150,15 +159,11 @@ def test_the_scores_are_the_weighted_sum_on_record(corpus, channels, tmp_path, c
 
 def test_the_scores_of_a_fold_do_not_depend_on_its_truth_and_test_scores_do(corpus, channels, tmp_path):
     val, test = make(corpus, channels, tmp_path / "a")
-    own = deal_folds(read_groups(corpus, val), 4, 0, purpose="evidence", key="folds") == 2
+    own = deal_folds(read_groups(corpus), 4, 0, purpose="evidence", key="folds") == 2
     truth = val.truth.toarray()
     truth[own] = truth[own][:, ::-1]
-    for channel, folder in channels.items():
-        rewrite(folder, tmp_path / channel, "val", truth=sp.csr_array(truth))
-        rewrite(folder, tmp_path / channel, "test")
-        for file in (*folder.glob("weights.parquet"), *folder.glob("features.parquet")):
-            (tmp_path / channel / file.name).write_bytes(file.read_bytes())
-    other_val, other_test = make(corpus, {channel: tmp_path / channel for channel in channels}, tmp_path / "b")
+    others = rewritten(channels, tmp_path, val=sp.csr_array(truth))
+    other_val, other_test = make(corpus, others, tmp_path / "b")
     np.testing.assert_array_equal(other_val.dense[own], val.dense[own])
     assert (other_val.dense[~own][:, :6] != val.dense[~own][:, :6]).any(axis=1).all()
     assert (other_test.dense[:, :6] != test.dense[:, :6]).any(axis=1).all()
@@ -166,12 +171,7 @@ def test_the_scores_of_a_fold_do_not_depend_on_its_truth_and_test_scores_do(corp
 
 def test_test_truth_plays_no_part(corpus, channels, tmp_path):
     val, test = make(corpus, channels, tmp_path / "a")
-    for channel, folder in channels.items():
-        rewrite(folder, tmp_path / channel, "val")
-        rewrite(folder, tmp_path / channel, "test", truth=sp.csr_array(~test.truth.toarray()))
-        for file in (*folder.glob("weights.parquet"), *folder.glob("features.parquet")):
-            (tmp_path / channel / file.name).write_bytes(file.read_bytes())
-    other = make(corpus, {channel: tmp_path / channel for channel in channels}, tmp_path / "b")
+    other = make(corpus, rewritten(channels, tmp_path, test=sp.csr_array(~test.truth.toarray())), tmp_path / "b")
     np.testing.assert_array_equal(other[0].dense, val.dense)
     np.testing.assert_array_equal(other[1].dense, test.dense)
     assert choices(tmp_path / "a") == choices(tmp_path / "b")
@@ -179,7 +179,7 @@ def test_test_truth_plays_no_part(corpus, channels, tmp_path):
 
 def test_a_patient_is_in_one_fold_and_another_seed_deals_anew(corpus, channels, tmp_path):
     val, _ = make(corpus, channels, tmp_path / "a")
-    groups = read_groups(corpus, val)
+    groups = read_groups(corpus)
     assert len(set(groups)) == 20  # two documents each
     folds = deal_folds(groups, 4, 0, purpose="evidence", key="folds")
     assert all(len(set(folds[groups == one])) == 1 for one in groups)
@@ -277,7 +277,7 @@ def test_the_words_are_those_of_the_two_baselines(corpus, channels, tmp_path):
 
 def test_with_every_weight_kept_no_other_words_are_left(corpus, channels, tmp_path):
     settings = BASELINES.model_copy(update={"reasons": 10_000})
-    tfidf_linear(corpus, settings=settings, evaluation=Evaluation(), out=tmp_path / "linear")
+    run("tfidf_linear", Sources(load_labels(corpus), settings), evaluation=Evaluation(), out=tmp_path / "linear")
     make(corpus, {**channels, "linear": tmp_path / "linear"}, tmp_path / "out", shown=5)
     told = pl.read_parquet(tmp_path / "out/reasons.parquet").filter(part="other words")
     assert told["contribution"].abs().max() < 2e-3
@@ -309,7 +309,7 @@ def test_the_export_and_the_reasons_of_chosen_documents(corpus, channels, tmp_pa
 
 def test_the_kept_weights_are_the_largest_of_an_independent_primal_fit(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(baselines_linear, "TOLERANCE", 1e-9)
-    tfidf_linear(corpus, settings=BASELINES, evaluation=Evaluation(), out=tmp_path)
+    run("tfidf_linear", Sources(load_labels(corpus), BASELINES), evaluation=Evaluation(), out=tmp_path)
     table = pl.read_parquet(tmp_path / "weights.parquet")
     train = pl.read_parquet(corpus / "train.parquet")
     vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
@@ -356,7 +356,7 @@ def test_scores_of_other_documents_and_too_few_patients_are_refused(corpus, chan
     )  # fmt: skip
     with pytest.raises(InputError, match="the same documents"):
         make(corpus, {**channels, "network": tmp_path / "network"}, tmp_path / "out")
-    with pytest.raises(InputError, match="the documents that were scored, got others"):
+    with pytest.raises(InputError, match="scores for the documents and labels of"):
         make(corpus, {"network": tmp_path / "network"}, tmp_path / "out", channels=("network",))
     with pytest.raises(InputError, match="at most 20, the groups of documents, got 21"):
         make(corpus, channels, tmp_path / "out", folds=21)

@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from plant.baselines.registry import combined
 from plant.ground.errors import InputError
 from plant.ground.identity import digest
-from plant.ground.settings import BaselineSettings, Evaluation, Statistics
+from plant.ground.settings import Evaluation, Statistics
 from plant.metrics.comparable import require_comparable
 from plant.metrics.scores import Scores, read_scores, write_scores
 from plant.statistics.compare import write_intervals
@@ -86,20 +85,6 @@ def test_the_digest_keeps_names_apart_that_run_together() -> None:
     different = [["a", "bc"], ["ab", "c"], ["abc"], ["a", "b", "c"], ["c", "b", "a"], ["1:a"], ["a", ""], []]
     assert len({digest(names) for names in different}) == len(different)
     assert digest(iter(["a", "bc"])) == digest(("a", "bc"))
-
-
-def test_combined_refuses_two_label_spaces_and_keeps_the_names_of_one(scores, tmp_path: Path) -> None:
-    settings, evaluation = BaselineSettings(), Evaluation(top=5, at=(1, 3, 5))
-    for split in ("val", "test"):
-        for name in ("linear", "log_odds"):
-            scores(name, split, names=("edin", "full"))
-        scores("other", split, names=("edin", "top50"))
-    out = tmp_path / "out"
-    combined(tmp_path / "linear", tmp_path / "log_odds", settings=settings, evaluation=evaluation, out=out)
-    assert read_scores(out, "test").names == ("edin", "full")
-    with pytest.raises(InputError, match="one label space"):
-        combined(tmp_path / "linear", tmp_path / "other", settings=settings, evaluation=evaluation, out=tmp_path / "no")
-    assert not (tmp_path / "no").exists()
 
 
 def test_statistics_refuse_systems_of_two_splits(scores, tmp_path: Path) -> None:

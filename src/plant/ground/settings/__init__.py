@@ -4,7 +4,7 @@ docs/reference/config.md is generated from these classes (`make reference`), and
 below a key says its meaning, its unit and its place in the paper; "choice C.." points into docs/choices/.
 """
 
-from plant.ground.settings.base import BASELINES, CHANNEL_BASELINES, NO_PRETRAINING, Baseline, Channel, Frozen
+from plant.ground.settings.base import NO_PRETRAINING, Frozen
 from plant.ground.settings.corpus import (
     Cleaning,
     CodiEsp,
@@ -39,14 +39,10 @@ from plant.ground.settings.results import (
 from plant.ground.settings.tuning import Tuned, Tuning, further_runs, runs_of_arms, tuning_points
 
 __all__ = [
-    "BASELINES",
-    "CHANNEL_BASELINES",
     "NO_PRETRAINING",
     "Backbone",
-    "Baseline",
     "BaselineSettings",
     "Cell",
-    "Channel",
     "Cleaning",
     "CodiEsp",
     "Compute",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -35,22 +35,6 @@ Some = Annotated[tuple[T, ...], Field(min_length=1)]
 Once = Annotated[tuple[T, ...], AfterValidator(_each_once)]
 """A list in which no item stands twice."""
 
-BASELINES = (
-    "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions",
-)  # fmt: skip
-Baseline = Literal[
-    "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions"
-]
-Channel = Literal["network", "log_odds", "linear", "characters", "categories", "descriptions", "mentions", "prior"]
-CHANNEL_BASELINES: dict[str, Baseline] = {
-    "log_odds": "mig_log_odds",
-    "linear": "tfidf_linear",
-    "characters": "tfidf_characters",
-    "categories": "category_log_odds",
-    "descriptions": "descriptions",
-    "mentions": "mentions",
-}
-"""Channel of Stage 3 -> the baseline that computes its scores."""
 NO_PRETRAINING = "none"
 
 

@@ -6,19 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import (
-    CHANNEL_BASELINES,
-    NO_PRETRAINING,
-    Channel,
-    Count,
-    Frozen,
-    LearningRate,
-    Name,
-    Once,
-    Positive,
-    Rate,
-    Seed,
-)
+from plant.ground.settings.base import NO_PRETRAINING, Count, Frozen, LearningRate, Name, Once, Positive, Rate, Seed
 
 
 class Relevance(Frozen):
@@ -153,7 +141,7 @@ class Evidence(Frozen):
     """A Stage 3 recipe: a weighted sum of the network's logit and of word scores, fitted on the validation split
     (choice C25)."""
 
-    channels: Once[Channel] = ("network", "log_odds", "linear", "prior")
+    channels: Once[Name] = ("network", "log_odds", "linear", "prior")
     """Scores that are summed. network: its logit. log_odds, linear: the baselines mig_log_odds and tfidf_linear.
     characters, categories: the baselines on parts of words and on categories of labels (choice C30). descriptions,
     mentions: if the dataset has them (choice C29). prior: the log-odds of the label in the train split."""
@@ -172,11 +160,6 @@ class Evidence(Frozen):
         if not set(self.channels) - {"prior"}:
             raise ValueError("at least one channel other than prior is needed")
         return self
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The baselines whose scores are summed, in the order of the channels."""
-        return tuple(CHANNEL_BASELINES[channel] for channel in self.channels if channel in CHANNEL_BASELINES)
 
 
 class Variant(Frozen):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from plant.ground.errors import nearest
-from plant.ground.settings.base import Baseline, Count, Fraction, Frozen, Name, Once, Positive, Rate, Seed, Some, refuse
+from plant.ground.settings.base import Count, Fraction, Frozen, Name, Once, Positive, Rate, Seed, Some, refuse
 
 
 class Evaluation(Frozen):
@@ -95,8 +95,8 @@ class Experiment(Frozen):
     """Name of the backbone."""
     variants: Once[Name]
     """Names of the systems with a network."""
-    baselines: Once[Baseline] = ()
-    """Systems without a network. They read the backbone `words`."""
+    baselines: Once[Name] = ()
+    """Systems without a network, by their names in src/plant/baselines/. They read the backbone `words`."""
     reference: Name
     """Every system is compared with this variant or baseline (Table 6)."""
     seeds: Once[Seed] = (0, 1, 2)
