@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from plant.baselines.target import SPLITS, best_of, ndcg, write
 from plant.ground.settings import BaselineSettings, Evaluation
 from plant.metrics.aligned import Pairs, align
-from plant.metrics.comparable import require_comparable
-from plant.metrics.scores import read_scores
+from plant.metrics.scores import read_scores, require_comparable
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from plant.ground.settings import Evaluation, Evidence
 from plant.ground.staging import owner_only
 from plant.metrics.aligned import align
 from plant.metrics.calibration import Calibration
-from plant.metrics.comparable import require_comparable
-from plant.metrics.scores import Scores, read_scores
+from plant.metrics.scores import Scores, read_scores, require_comparable
 
 __all__ = ["evidence", "reasons"]
 

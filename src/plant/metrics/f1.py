@@ -1,4 +1,4 @@
-"""F1 over labels, the one global threshold that maximises it, and the best labels of a document.
+"""F1 over labels, and the one global threshold that maximises it.
 
 NumPy only, so that training can use it too.
 
@@ -120,36 +120,6 @@ def scores_of_codes(codes: np.ndarray) -> np.ndarray:
     """Inverse of `ordered_codes`."""
     codes = np.asarray(codes, dtype=np.uint32)
     return np.where(codes >> 31, codes & np.uint32(0x7FFFFFFF), ~codes).view(np.float32)
-
-
-def top_labels(scores: np.ndarray, k: int) -> np.ndarray:
-    """The k best labels of each row, best first; equal scores in the order of label ids; -1 where none is left.
-
-    Args:
-        scores: (documents, labels); -inf is never retrieved.
-        k: labels a row.
-
-    Returns:
-        (documents, k) label ids, int32.
-
-    >>> top_labels(np.array([[1.0, 3.0, 3.0, -np.inf]]), 4).tolist()
-    [[1, 2, 0, -1]]
-    """
-    documents, labels = scores.shape
-    best = np.full((documents, k), -1, dtype=np.int32)
-    width = min(k, labels)
-    rows = max(1, BLOCK // max(1, labels))
-    # One 64-bit key (inverted score, label id) a score: distinct, so the partition has no ties to break.
-    ids = np.arange(labels, dtype=np.uint64)
-    for start in range(0, documents, rows):
-        codes = ordered_codes(scores[start : start + rows])
-        keys = ((~codes).astype(np.uint64) << np.uint64(32)) | ids
-        if width < labels:
-            keys = np.partition(keys, width - 1, axis=1)[:, :width]
-        keys.sort(axis=1)
-        scored = scores_of_codes(~(keys >> np.uint64(32)).astype(np.uint32)) > -np.inf
-        best[start : start + rows, :width] = np.where(scored, (keys & np.uint64(0xFFFFFFFF)).astype(np.int32), -1)
-    return best
 
 
 _NEVER, _NEVER_HALF = np.uint32(0x007FFFFF), np.uint16(0x03FF)  # codes of -inf
