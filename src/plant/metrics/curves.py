@@ -11,11 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from plant.metrics.arrays import ratio
-from plant.metrics.f1 import ordered_codes
-
-BLOCK = 4_000_000
-"""Scores that are sorted at once: about 100 MB."""
+from plant.metrics.arrays import BLOCK, ordered_codes, ratio
 
 
 def roc_auc(y_true: sp.csr_array, y_score: np.ndarray, *, weights: np.ndarray | None = None) -> np.ndarray:

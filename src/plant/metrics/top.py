@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from plant.metrics.f1 import BLOCK, ordered_codes, scores_of_codes
+from plant.metrics.arrays import BLOCK, ordered_codes, scores_of_codes
 
 
 def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:

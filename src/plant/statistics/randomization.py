@@ -28,7 +28,8 @@ import scipy.sparse as sp
 from plant.evaluation.runs import Run
 from plant.evaluation.values import metric_values
 from plant.ground import seeds
-from plant.metrics.curves import BLOCK, label_curves, micro_roc_auc
+from plant.metrics.arrays import BLOCK
+from plant.metrics.curves import label_curves, micro_roc_auc
 from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
 from plant.metrics.names import Cut
