@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from plant.ground.errors import InputError
 from plant.ground.identity import digest
 from plant.ground.settings import Evaluation, Statistics
-from plant.metrics.comparable import require_comparable
-from plant.metrics.scores import Scores, read_scores, write_scores
+from plant.metrics.scores import Scores, read_scores, require_comparable, write_scores
 from plant.statistics.compare import write_intervals
 
 IDS, LABELS = ["d1", "d2", "d3"], ["a", "b"]

@@ -1,7 +1,6 @@
 """Metrics at k against naive loops, scikit-learn and the relations that must hold."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,23 +10,20 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import brier_score_loss, f1_score, ndcg_score
 
-from plant.metrics import documents
-from plant.metrics.documents import AT, Terms, rank
+from plant.metrics.documents import (
+    AT_K,
+    brier_gains,
+    brier_skill,
+    document_f1,
+    ndcg_at_k,
+    precision_at_k,
+    propensity_precision_at_k,
+    rank,
+)
 from plant.metrics.groups import inverse_propensity
-from plant.metrics.scores import Scores
 
 SCORES = arrays(np.float32, (6, 5), elements=st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf)))
 TRUTH = arrays(bool, (6, 5))
-
-
-def known(scores: np.ndarray, truth: np.ndarray) -> Scores:
-    """All scores, as `read_scores` returns them."""
-    ids, names = (tuple(map(str, range(n))) for n in truth.shape)
-    return Scores(ids, names, sp.csr_array(truth), sp.csr_array(truth.shape), scores.astype(np.float32), 100, 0.0)
-
-
-def mean(terms: Terms) -> float:
-    return float(terms.total(np.ones((terms.numerator.size, 1)))[0])
 
 
 def ranked(row: np.ndarray) -> list[int]:
@@ -50,21 +46,24 @@ def naive(name: str, scores: np.ndarray, truth: np.ndarray, k: int) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-@given(SCORES, TRUTH, st.integers(1, 7))
-def test_metrics_at_k_are_those_of_a_naive_loop(scores: np.ndarray, truth: np.ndarray, k: int) -> None:
-    ranking = rank(known(scores, truth), 7)
-    for name, metric in AT.items():
-        assert mean(metric(ranking, k)) == pytest.approx(naive(name, scores, truth, k), nan_ok=True), name
-
-
-@given(SCORES, TRUTH, arrays(bool, 5), st.integers(1, 5))
-def test_a_group_is_ranked_as_if_other_labels_did_not_exist(
-    scores: np.ndarray, truth: np.ndarray, members: np.ndarray, k: int
+@given(SCORES, TRUTH, st.integers(1, 7), arrays(np.int64, (6, 3), elements=st.integers(0, 2)))
+def test_metrics_at_k_are_those_of_a_naive_loop_on_repeated_documents(
+    scores: np.ndarray, truth: np.ndarray, k: int, weights: np.ndarray
 ) -> None:
-    ranking = rank(known(scores, truth), 5, members)
-    for name, metric in AT.items():
-        expected = naive(name, scores[:, members], truth[:, members], k)
-        assert mean(metric(ranking, k)) == pytest.approx(expected, nan_ok=True), name
+    true = sp.csr_array(truth)
+    for name, metric in AT_K.items():
+        assert metric(true, scores, k) == pytest.approx(naive(name, scores, truth, k), nan_ok=True), name
+        values = metric(true, rank(true, scores, 7), k, weights=weights)
+        for column, value in enumerate(values):
+            drawn = np.repeat(np.arange(6), weights[:, column])
+            assert value == pytest.approx(naive(name, scores[drawn], truth[drawn], k), nan_ok=True), name
+
+
+@given(SCORES, TRUTH)
+def test_the_values_of_documents_are_those_of_each_alone(scores: np.ndarray, truth: np.ndarray) -> None:
+    for name, metric in AT_K.items():
+        each = [naive(name, scores[n : n + 1], truth[n : n + 1], 3) for n in range(6)]
+        assert metric(sp.csr_array(truth), scores, 3, average=False) == pytest.approx(each, nan_ok=True), name
 
 
 def test_ndcg_is_that_of_scikit_learn_without_ties() -> None:
@@ -72,8 +71,7 @@ def test_ndcg_is_that_of_scikit_learn_without_ties() -> None:
     scores, truth = rng.normal(size=(50, 20)), rng.random((50, 20)) < 0.2
     truth[:, 0] = True
     for k in (1, 3, 8, 20):
-        ours = mean(documents.ndcg_at(rank(known(scores, truth), 20), k))
-        assert ours == pytest.approx(ndcg_score(truth, scores, k=k), abs=1e-6)
+        assert ndcg_at_k(sp.csr_array(truth), scores, k) == pytest.approx(ndcg_score(truth, scores, k=k), abs=1e-6)
 
 
 @given(SCORES, TRUTH, st.integers(1, 5))
@@ -81,33 +79,23 @@ def test_precision_stays_below_its_ceiling_and_a_perfect_ranking_reaches_it(
     scores: np.ndarray, truth: np.ndarray, k: int
 ) -> None:
     truth[:, 0] |= ~truth.any(axis=1)  # every document has a label
-    ceiling = np.minimum(truth.sum(axis=1), k).mean() / k
-    assert mean(documents.precision_at(rank(known(scores, truth), 5), k)) <= ceiling + 1e-12
-    perfect = rank(known(truth.astype(np.float32), truth), 5)
-    assert mean(documents.precision_at(perfect, k)) == pytest.approx(ceiling)
-    for name in ("r", "rp", "ndcg"):
-        assert mean(AT[name](perfect, k)) == pytest.approx(1.0)
-
-
-@given(SCORES, TRUTH, st.permutations(range(6)))
-def test_the_order_of_documents_does_not_matter(scores: np.ndarray, truth: np.ndarray, order: list[int]) -> None:
-    for metric in AT.values():
-        here, there = (metric(rank(known(scores[o], truth[o]), 5), 3) for o in (list(range(6)), order))
-        assert np.array_equal(here.numerator[order], there.numerator)
-        assert mean(here) == pytest.approx(mean(there), nan_ok=True)
+    ceiling, true = np.minimum(truth.sum(axis=1), k).mean() / k, sp.csr_array(truth)
+    assert precision_at_k(true, scores, k) <= ceiling + 1e-12
+    assert precision_at_k(true, truth, k) == pytest.approx(ceiling)
+    assert [AT_K[name](true, truth, k) for name in ("r", "rp", "ndcg")] == pytest.approx([1.0] * 3)
 
 
 def test_equal_scores_are_ranked_by_label_id() -> None:
-    ranking = rank(known(np.array([[1.0, 1.0, 1.0]]), np.array([[False, True, False]])), 3)
-    assert ranking.best.tolist() == [[0, 1, 2]]
-    assert [mean(documents.precision_at(ranking, k)) for k in (1, 2)] == [0.0, 0.5]
+    truth, scores = sp.csr_array([[False, True, False]]), np.array([[1.0, 1.0, 1.0]])
+    assert rank(truth, scores, 3).best.tolist() == [[0, 1, 2]]
+    assert [precision_at_k(truth, scores, k) for k in (1, 2)] == [0.0, 0.5]
 
 
 def test_labels_without_a_score_are_never_retrieved() -> None:
-    ranking = rank(known(np.array([[-np.inf, -np.inf, 0.0]]), np.array([[True, True, True]])), 3)
-    assert ranking.best.tolist() == [[2, -1, -1]]
-    assert mean(documents.precision_at(ranking, 3)) == pytest.approx(1 / 3)
-    assert mean(documents.ndcg_at(ranking, 3)) == pytest.approx(1 / (1 + 1 / math.log2(3) + 1 / 2))
+    truth, scores = sp.csr_array([[True, True, True]]), np.array([[-np.inf, -np.inf, 0.0]])
+    assert rank(truth, scores, 3).best.tolist() == [[2, -1, -1]]
+    assert precision_at_k(truth, scores, 3) == pytest.approx(1 / 3)
+    assert ndcg_at_k(truth, scores, 3) == pytest.approx(1 / (1 + 1 / math.log2(3) + 1 / 2))
 
 
 def test_propensity_scored_precision_is_the_ratio_of_jain_et_al() -> None:
@@ -122,25 +110,23 @@ def test_propensity_scored_precision_is_the_ratio_of_jain_et_al() -> None:
         for row, true in zip(scores, truth, strict=True):
             found += sum(inverse[c] * true[c] for c in ranked(row)[:k])
             best += sum(sorted(inverse[true], reverse=True)[:k])
-        terms = documents.propensity_precision_at(
-            rank(known(scores, truth), 5), k, truth=sp.csr_array(truth), inverse=inverse
-        )
-        assert mean(terms) == pytest.approx(found / best)
+        ours = propensity_precision_at_k(sp.csr_array(truth), scores, k, inverse_propensity=inverse)
+        assert ours == pytest.approx(found / best)
 
 
 def test_equal_propensities_make_psp_the_share_of_what_precision_can_reach(case) -> None:
     made = case(0)
-    ranking = rank(known(made.scores, made.truth), 5)
-    flat = documents.propensity_precision_at(ranking, 5, truth=sp.csr_array(made.truth), inverse=np.full(25, 3.0))
+    truth = sp.csr_array(made.truth)
+    flat = propensity_precision_at_k(truth, made.scores, 5, inverse_propensity=np.full(25, 3.0))
     ceiling = np.minimum(made.truth.sum(axis=1), 5).mean() / 5
-    assert mean(flat) == pytest.approx(mean(documents.precision_at(ranking, 5)) / ceiling)
+    assert flat == pytest.approx(precision_at_k(truth, made.scores, 5) / ceiling)
 
 
 @given(arrays(bool, (6, 4)), arrays(bool, (6, 4)))
 def test_document_f1_is_that_of_scikit_learn_where_it_is_defined(predicted: np.ndarray, truth: np.ndarray) -> None:
     defined = (predicted | truth).any(axis=1)
-    ours = mean(documents.document_f1(sp.csr_array(predicted), sp.csr_array(truth)))
     rows = [f1_score(t, p, zero_division=0) for p, t in zip(predicted[defined], truth[defined], strict=True)]
+    ours = document_f1(sp.csr_array(truth), sp.csr_array(predicted))
     assert ours == pytest.approx(np.mean(rows) if rows else np.nan, nan_ok=True)
 
 
@@ -150,44 +136,35 @@ def test_brier_skill_is_one_less_the_squared_error_against_that_of_silence(
 ) -> None:
     with np.errstate(over="ignore"):
         probabilities = 1 / (1 + np.exp(-scores.astype(np.float64)))
-    ours = mean(documents.brier_skill(known(scores, truth)))
+    ours = brier_skill(sp.csr_array(truth), scores)
     if not truth.any():
         assert math.isnan(ours)
         return
     pooled = brier_score_loss(truth.reshape(-1), probabilities.reshape(-1)), truth.mean()
     assert ours == pytest.approx(1 - pooled[0] / pooled[1])
+    gains = brier_gains(sp.csr_array(truth), scores + 2, 2.0)  # log-odds are scores less the natural threshold
+    assert brier_skill(sp.csr_array(truth), gains) == pytest.approx(ours)
 
 
 def test_brier_skill_is_highest_at_the_true_probabilities_and_one_where_they_are_certain() -> None:
     rng = np.random.default_rng(0)
     log_odds = rng.normal(-2, 2, size=(2000, 30))
     truth = rng.random(log_odds.shape) < 1 / (1 + np.exp(-log_odds))
-    told = {change: mean(documents.brier_skill(known(change(log_odds), truth))) for change in (
-        lambda z: z, lambda z: z / 2, lambda z: 2 * z, lambda z: z + 1, lambda z: z - 1)}  # fmt: skip
-    assert next(iter(told)) is max(told, key=told.get)
-    assert mean(documents.brier_skill(known(np.where(truth, 800.0, -800.0), truth))) == pytest.approx(1)
-    assert mean(documents.brier_skill(known(np.full(truth.shape, -np.inf), truth))) == pytest.approx(0)
-    assert mean(documents.brier_skill(known(np.zeros(truth.shape), truth))) < 0
+    changes = (log_odds, log_odds / 2, 2 * log_odds, log_odds + 1, log_odds - 1)
+    told = [brier_skill(sp.csr_array(truth), changed) for changed in changes]
+    assert max(told) == told[0]
+    for certain, expected in ((np.where(truth, 800.0, -800.0), 1), (np.full(truth.shape, -np.inf), 0)):
+        assert brier_skill(sp.csr_array(truth), certain) == pytest.approx(expected)
+    assert brier_skill(sp.csr_array(truth), np.zeros(truth.shape)) < 0
 
 
-def test_brier_skill_of_kept_scores_counts_the_rest_as_silence(case) -> None:
-    made = case(4)
-    everything = known(made.scores, made.truth)
+@pytest.mark.parametrize("seed", [3, 4])
+def test_stored_scores_count_as_all_scores_with_the_others_at_minus_infinity(case, seed: int) -> None:
+    made = case(seed)
     order = np.argsort(np.argsort(-made.scores, axis=1, kind="stable"), axis=1)
-    first = (order < 5) & np.isfinite(made.scores)
-    stays = first | (made.truth & np.isfinite(made.scores))  # true labels are kept wherever they stand
-    kept = sp.csr_array((made.scores[stays].astype(np.float32), np.nonzero(stays)), shape=stays.shape)
-    only_kept = Scores(everything.document_ids, everything.label_names, everything.truth, kept, None, 5, 0.0)
-    silent = known(np.where(first, made.scores, -np.inf), made.truth)
-    assert mean(documents.brier_skill(only_kept)) == pytest.approx(mean(documents.brier_skill(silent)))
-    assert documents.brier_skill(replace(only_kept, natural_threshold=None)) is None
-
-
-def test_kept_scores_rank_as_all_scores_do(case) -> None:
-    made = case(3)
-    everything = known(made.scores, made.truth)
-    finite = np.isfinite(made.scores)
-    kept = sp.csr_array((made.scores[finite], np.nonzero(finite)), shape=made.scores.shape)
-    only_kept = Scores(everything.document_ids, everything.label_names, everything.truth, kept, None, 25, 0.0)
-    assert np.array_equal(rank(only_kept, 8).best, rank(everything, 8).best)
-    assert np.array_equal(rank(only_kept, 8).hits, rank(everything, 8).hits)
+    stored = (order < (25 if seed == 3 else 5)) & np.isfinite(made.scores)
+    kept = sp.csr_array((made.scores[stored], np.nonzero(stored)), shape=stored.shape)
+    truth, dense = sp.csr_array(made.truth), np.where(stored, made.scores, -np.inf)
+    assert np.array_equal(rank(truth, kept, 8).best, rank(truth, dense, 8).best)
+    assert np.array_equal(rank(truth, kept, 8).hits, rank(truth, dense, 8).hits)
+    assert brier_skill(truth, kept) == pytest.approx(brier_skill(truth, dense))

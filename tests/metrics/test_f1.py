@@ -8,48 +8,29 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score
 
 from plant.ground.errors import InputError
-from plant.metrics.f1 import (
-    best_threshold,
-    best_threshold_of_entries,
-    half_codes,
-    macro_f1,
-    ordered_codes,
-    scores_of_codes,
-    scores_of_half_codes,
-)
+from plant.metrics.arrays import ordered_codes, scores_of_codes
+from plant.metrics.f1 import best_threshold, best_threshold_of_entries
 
 FLOATS = st.one_of(st.floats(-4, 4, width=16), st.just(-np.inf))
 
 
-def every_cut(scores: np.ndarray, truth: np.ndarray, average: str) -> list[tuple[float, float]]:
-    """(F1, threshold) at every distinct score, from scikit-learn, the label present in `truth` only."""
-    present = truth.any(axis=0)
-    cuts = []
-    for level in np.unique(scores[np.isfinite(scores)]):
-        predicted = np.isfinite(scores) & (scores >= level)
-        if average == "macro":
-            value = np.mean([f1_score(truth[:, c], predicted[:, c], zero_division=0) for c in np.flatnonzero(present)])
-        else:
-            value = f1_score(truth, predicted, average="micro", zero_division=0)
-        cuts.append((value, level))
-    return cuts or [(0.0, 0.0)]
+def f1(truth: np.ndarray, predicted: np.ndarray, average: str) -> float:
+    """scikit-learn's, of labels with a positive only where it is a mean over labels."""
+    if average == "micro":
+        return f1_score(truth, predicted, average="micro", zero_division=0)
+    present = np.flatnonzero(truth.any(axis=0))
+    return float(np.mean([f1_score(truth[:, c], predicted[:, c], zero_division=0) for c in present]))
 
 
-@given(arrays(np.float32, (6, 4), elements=FLOATS), arrays(bool, (6, 4)))
-def test_no_threshold_gives_a_higher_macro_f1_than_the_best_one(scores: np.ndarray, truth: np.ndarray) -> None:
+@pytest.mark.parametrize("average", ["macro", "micro"])
+@given(scores=arrays(np.float32, (6, 4), elements=FLOATS), truth=arrays(bool, (6, 4)))
+def test_no_threshold_gives_a_higher_f1_than_the_best_one(average: str, scores: np.ndarray, truth: np.ndarray) -> None:
     truth[0, 0] = True
-    best = best_threshold(scores, truth, "macro_f1_present")
-    assert best.objective == pytest.approx(max(every_cut(scores, truth, "macro"))[0])
-    assert macro_f1(scores, truth, best.value) == pytest.approx(best.objective)
-
-
-@given(arrays(np.float32, (6, 4), elements=FLOATS), arrays(bool, (6, 4)))
-def test_no_threshold_gives_a_higher_micro_f1_than_the_best_one(scores: np.ndarray, truth: np.ndarray) -> None:
-    truth[0, 0] = True
-    best = best_threshold(scores, truth, "micro_f1")
-    predicted = scores > best.value
-    assert best.objective == pytest.approx(max(every_cut(scores, truth, "micro"))[0])
-    assert f1_score(truth, predicted, average="micro", zero_division=0) == pytest.approx(best.objective)
+    best = best_threshold(scores, truth, "micro_f1" if average == "micro" else "macro_f1_present")
+    levels = np.unique(scores[np.isfinite(scores)])
+    every_cut = [f1(truth, np.isfinite(scores) & (scores >= level), average) for level in levels]
+    assert best.objective == pytest.approx(max(every_cut, default=0.0))
+    assert f1(truth, scores > best.value, average) == pytest.approx(best.objective)
 
 
 def test_equal_maxima_take_the_highest_threshold() -> None:
@@ -63,18 +44,15 @@ def test_neighbouring_float32_scores_are_separated() -> None:
     lower = np.nextafter(upper, np.float32(0))
     scores, truth = np.array([[upper], [lower]]), np.array([[True], [False]])
     best = best_threshold(scores, truth)
-    assert macro_f1(scores, truth, best.value) == best.objective == 1.0
+    assert best.objective == 1.0
+    assert (scores > np.float32(best.value)).tolist() == truth.tolist()
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["float32", "fp16"])
 @pytest.mark.parametrize("objective", ["macro_f1_present", "micro_f1"])
-def test_threshold_of_entries_is_that_of_the_dense_array(half: bool, objective) -> None:
+def test_threshold_of_entries_is_that_of_the_dense_array(objective) -> None:
     rng = np.random.default_rng(0)
     scores, truth = rng.normal(size=(300, 12)).astype(np.float32), rng.random((300, 12)) < 0.2
     scores[rng.random((300, 12)) < 0.05], truth[:, 3] = -np.inf, False
-    if half:
-        scores = scores.astype(np.float16).astype(np.float32)
-    assert (half_codes(scores) is not None) == half
     rows, columns = np.nonzero(np.ones_like(truth))
     entries = best_threshold_of_entries(
         columns, scores[rows, columns], truth[rows, columns], positives=truth.sum(axis=0), objective=objective
@@ -96,7 +74,6 @@ def test_a_label_without_a_score_is_never_predicted() -> None:
     truth = np.array([[True, True], [False, False]])
     best = best_threshold(scores, truth)
     assert best.objective == 0.5  # label 0 is out of reach, label 1 is perfect
-    assert macro_f1(scores, truth, -np.inf) == pytest.approx((0 + 2 / 3) / 2)
 
 
 def test_where_no_true_label_has_a_score_the_best_f1_is_zero() -> None:
@@ -106,7 +83,6 @@ def test_where_no_true_label_has_a_score_the_best_f1_is_zero() -> None:
 def test_validation_without_labels_is_refused() -> None:
     with pytest.raises(InputError, match="at least one true label"):
         best_threshold(np.zeros((2, 2)), np.zeros((2, 2), dtype=bool))
-    assert np.isnan(macro_f1(np.zeros((2, 2)), np.zeros((2, 2), dtype=bool), 0.0))
 
 
 def test_nan_scores_and_wrong_shapes_are_refused() -> None:
@@ -123,11 +99,3 @@ def test_codes_have_the_order_of_the_scores_and_lead_back(scores: np.ndarray) ->
         np.sign(codes[:, None] - codes), np.sign(0.0 + (scores[:, None] > scores) - (scores[:, None] < scores))
     )
     assert np.array_equal(scores_of_codes(ordered_codes(scores)), scores)
-
-
-@given(arrays(np.float16, 20, elements=st.floats(width=16, allow_nan=False)))
-def test_half_codes_have_the_order_of_the_codes_and_lead_back(scores: np.ndarray) -> None:
-    codes = half_codes(scores.astype(np.float32))
-    assert np.array_equal(np.argsort(codes, kind="stable"), np.argsort(ordered_codes(scores), kind="stable"))
-    assert np.array_equal(scores_of_half_codes(codes), scores)
-    assert half_codes(np.array([1 + 2**-12], dtype=np.float32)) is None

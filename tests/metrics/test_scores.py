@@ -14,9 +14,8 @@ from safetensors import safe_open
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation
-from plant.metrics.f1 import top_labels
 from plant.metrics.scores import count_documents, read_scores, require_memory, write_scores
-from plant.metrics.top import top_stored
+from plant.metrics.top import top_labels
 
 
 def write(folder, scores, truth=None, *, ids=None, natural=0.0, **settings):
@@ -155,4 +154,4 @@ def test_the_best_labels_are_those_of_a_stable_sort(scores: np.ndarray, k: int) 
         assert found.tolist() == order + [-1] * (k - len(order))
     rows, columns = np.nonzero(scores > -np.inf)
     stored = sp.csr_array((scores[rows, columns], (rows, columns)), shape=scores.shape)
-    assert np.array_equal(top_stored(stored, k), best)
+    assert np.array_equal(top_labels(stored, k), best)

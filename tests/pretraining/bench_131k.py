@@ -149,8 +149,8 @@ def stage_2(folder, options):
 
 
 def predict(folder, options):
-    from plant.evaluation.predict import predict_split
     from plant.finetuning.candidates import load_shortlist
+    from plant.finetuning.predict import predict_split
     from plant.ground.settings import Evaluation
     from plant.metrics.scores import read_scores
     from plant.model.assemble import load_weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,18 @@ def run() -> Callable[..., Run]:
 @pytest.fixture
 def run_of() -> Callable[..., Run]:
     return make_run
+
+
+@pytest.fixture
+def take() -> Callable[[Run, np.ndarray], Run]:
+    """The run on some of its documents (repeats allowed), at the same threshold."""
+
+    def drawn(run: Run, rows: np.ndarray) -> Run:
+        truth, ids = sp.csr_array(run.truth[rows]), tuple(map(str, rows))
+        part = replace(run.scores, document_ids=ids, truth=truth, kept=truth, dense=run.scores.dense[rows])
+        return Run(part, run.labels, run.thresholds)
+
+    return drawn
 
 
 @pytest.fixture(scope="session")

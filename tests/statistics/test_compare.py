@@ -13,19 +13,22 @@ from plant.evaluation.values import metric_values
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation, Statistics
 from plant.metrics.groups import read_label_space
-from plant.statistics.compare import compare, write_contrasts, write_intervals, write_randomization, write_wilcoxon
+from plant.statistics.bootstrap import intervals
+from plant.statistics.compare import write_contrasts, write_intervals, write_randomization, write_wilcoxon
+from plant.statistics.randomization import randomization_tests
 from plant.statistics.significance import arrow
 from plant.statistics.systems import mean_values, open_comparison
+from plant.statistics.wilcoxon import wilcoxon_tests
 
 SYSTEMS = {"weak": (0.5, (0, 1, 2)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
 SETTINGS = Statistics(resamples=60, metrics=("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3"))
 
 
 def tables(folders, labels, settings=SETTINGS, evaluation=None):
-    found = compare(
+    comparison = open_comparison(
         folders, reference="plant", labels_parquet=labels, evaluation=evaluation or Evaluation(), settings=settings
     )
-    return [pl.from_arrow(table) for table in (found.intervals, found.wilcoxon, found.randomization)]
+    return [pl.from_arrow(make(comparison)) for make in (intervals, wilcoxon_tests, randomization_tests)]
 
 
 @pytest.fixture(scope="module")
@@ -210,11 +213,11 @@ def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_s
         ({"systems": {"plant": [Path("nowhere")]}}, "expected a file"),
     ],
 )
-def test_what_cannot_be_compared_is_named(written, change, message: str) -> None:
+def test_what_cannot_be_compared_is_named(written, tmp_path: Path, change, message: str) -> None:
     folders, labels = written
     arguments = {
         "systems": folders, "reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(),
         "settings": SETTINGS,
     } | change  # fmt: skip
     with pytest.raises(InputError, match=message):
-        compare(arguments.pop("systems"), **arguments)
+        write_intervals(tmp_path / "never.parquet", **arguments)

@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from plant.evaluation.values import metric_values
 from plant.ground.settings import Statistics
-from plant.statistics.randomization import RanksInAll, draw_swaps, randomization_p, ranks, swapped_differences
+from plant.statistics.randomization import draw_swaps, label_ranks, overall_ranks, randomization_p, swapped_differences
 
 METRICS = ("macro_f1_present", "micro_f1", "p@3", "ndcg@3", "map", "macro_auc", "micro_auc", "rare_ap")
 
@@ -25,7 +25,7 @@ def test_each_swap_gives_the_metrics_of_really_exchanged_documents(run, run_of) 
     swaps = all_swaps(4)
     ours = swapped_differences(first, second, swaps, METRICS)
     truth = first.truth.toarray()
-    by_label = [ranks(system.scores.dense) for system in (first, second)]
+    by_label = [label_ranks(system.scores.dense) for system in (first, second)]
     for column in range(16):
         chosen = swaps[:, column].astype(bool)[:, None]
 
@@ -87,22 +87,12 @@ def test_the_scale_of_a_system_does_not_matter(run, run_of) -> None:
         assert here[metric] == pytest.approx(there[metric], nan_ok=True), metric
 
 
-@given(arrays(np.float32, (7, 3), elements=st.integers(-3, 3).map(float)))
-def test_ranks_are_those_of_scipy(scores: np.ndarray) -> None:
-    assert np.array_equal(ranks(scores), rankdata(scores, axis=0).astype(np.float32))
-
-
-@pytest.mark.parametrize("digits", [0, 9], ids=["fp16 holds them", "it does not"])
-def test_places_among_all_scores_are_those_of_scipy_counted_from_the_top(digits: int) -> None:
-    rng = np.random.default_rng(0)
-    first, second = (np.round(rng.normal(size=(6, 4)) * 3, digits).astype(np.float32) for _ in range(2))
-    second[2] = -np.inf
-    found = RanksInAll.of(first, second)
-    rows = np.concatenate([found.rows(slice(start, start + 5)) for start in (0, 5, 10)])  # blocks over the border
-    assert np.array_equal(rows[:6], rankdata(first).reshape(6, 4) - 24)
-    expected = rankdata(second).reshape(6, 4) - 24
-    expected[2] = -np.inf
-    assert np.array_equal(rows[6:], expected)
+@given(arrays(np.float32, (7, 3), elements=st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf))))
+def test_ranks_are_those_of_scipy_and_a_label_without_a_score_keeps_none(scores: np.ndarray) -> None:
+    scored = scores > -np.inf
+    by_label, overall = rankdata(scores, axis=0), rankdata(scores).reshape(7, 3) - 21  # counted from the top
+    assert np.array_equal(label_ranks(scores), np.where(scored, by_label, -np.inf))
+    assert np.array_equal(overall_ranks(scores), np.where(scored, overall, -np.inf))
 
 
 def test_every_metric_of_the_config_can_be_swapped(run) -> None:

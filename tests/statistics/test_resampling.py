@@ -11,10 +11,8 @@ from sklearn.utils import resample
 from plant.evaluation.values import metric_values
 from plant.ground import seeds
 from plant.ground.settings import Statistics
-from plant.statistics.coverage import take
 from plant.statistics.resampling import (
     bootstrap_error,
-    centred_interval,
     draw_bootstrap,
     draw_halves,
     half_sampling_error,
@@ -41,7 +39,7 @@ def test_counts_of_a_document_are_binomial() -> None:
     assert (weights == 0).mean() == pytest.approx((1 - 1 / 40) ** 40, abs=0.005)
 
 
-def test_weighted_metrics_are_the_metrics_of_an_explicit_resample(run) -> None:
+def test_weighted_metrics_are_the_metrics_of_an_explicit_resample(run, take) -> None:
     """Each resample once more with scikit-learn's `resample`, as documents that are really repeated."""
     system = run(seed=3)
     drawn = [resample(np.arange(30), random_state=seed) for seed in range(15)]
@@ -110,13 +108,6 @@ def test_the_percentile_interval_is_that_of_the_definition() -> None:
     assert percentile_interval(np.arange(1001) / 1000, 0.95) == pytest.approx((0.025, 0.975))
     assert percentile_interval(np.array([np.nan, 1.0, 1.0]), 0.95) == (1.0, 1.0)
     assert np.isnan(percentile_interval(np.array([np.nan]), 0.95)).all()
-
-
-def test_the_centred_interval_holds_its_estimate_and_stays_in_its_limits() -> None:
-    assert centred_interval(0.5, 0.1, 0.95, limits=(0, 1)) == pytest.approx((0.5 - 0.1959964, 0.5 + 0.1959964))
-    assert centred_interval(0.99, 0.1, 0.95, limits=(0, 1)).high == 1
-    assert centred_interval(-0.99, 0.1, 0.95, limits=(-1, 1)).low == -1
-    assert np.isnan(centred_interval(0.5, np.nan, 0.95, limits=(0, 1))).all()
 
 
 @pytest.mark.parametrize("documents", [60, 61])

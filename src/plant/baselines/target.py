@@ -19,11 +19,8 @@ from plant.ground.files import is_private, write_json, write_with
 from plant.ground.identity import read_names
 from plant.ground.settings import BaselineSettings, Evaluation, Relevance
 from plant.ground.staging import owner_only
-from plant.metrics.comparable import require_comparable
-from plant.metrics.documents import Ranking, ndcg_at
-from plant.metrics.f1 import top_labels
-from plant.metrics.scores import Scores, read_scores, require_memory, write_scores
-from plant.metrics.top import top_stored
+from plant.metrics.documents import ndcg_at_k
+from plant.metrics.scores import Scores, read_scores, require_comparable, require_memory, write_scores
 
 SPLITS = ("val", "test")
 K = 5
@@ -146,12 +143,7 @@ def ndcg(scores: np.ndarray | sp.csr_array, truth: sp.csr_array) -> float:
     >>> ndcg(np.array([[0.9, 0.1, 0.5]]), sp.csr_array(np.array([[True, False, True]])))
     1.0
     """
-    best = top_labels(scores, K) if isinstance(scores, np.ndarray) else top_stored(scores, K)
-    rows, places = np.nonzero(best >= 0)
-    hits = np.zeros(best.shape, bool)
-    hits[rows, places] = np.asarray(truth[rows, best[rows, places]]).ravel()
-    terms = ndcg_at(Ranking(best, hits, np.diff(truth.indptr)), K)
-    return float(np.nan_to_num(terms.total(np.ones((truth.shape[0], 1))))[0])
+    return float(np.nan_to_num(ndcg_at_k(truth, scores, K, weights=np.ones((truth.shape[0], 1))))[0])
 
 
 def best_of(name: str, values: Mapping[Any, float]) -> tuple[Any, dict[str, Any]]:

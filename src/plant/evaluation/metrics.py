@@ -13,10 +13,9 @@ from plant.evaluation.runs import Run, load_run
 from plant.evaluation.values import metric_values
 from plant.ground import files
 from plant.ground.settings import Evaluation
-from plant.metrics import counts
 from plant.metrics.calibration import calibration_of
-from plant.metrics.curves import auc_and_precision
-from plant.metrics.documents import AT
+from plant.metrics.counts import count, label_f1
+from plant.metrics.documents import AT_K
 from plant.metrics.groups import read_label_space
 from plant.metrics.names import metrics
 from plant.metrics.thresholds import Tuned
@@ -54,22 +53,21 @@ def write_metrics(folder: Path, labels_parquet: Path, settings: Evaluation) -> N
 
 def per_label(run: Run) -> pa.Table:
     """One row a label, at the tuned threshold; f1, ap and auc are null where the test split has no positive."""
-    ones = np.ones((run.truth.shape[0], 1), dtype=np.float32)
-    tally = counts.count(run.predictions("tuned"), run.truth, ones)
-    everything = np.ones(run.truth.shape[1], dtype=bool)
-    auc, precision = auc_and_precision(run.curve_scores(), run.truth, ones, members=everything)
-    hits, predicted, positives = (
-        array[:, 0].astype(np.int64) for array in (tally.hits, tally.predicted, tally.positives)
-    )
-    f1 = np.where(positives > 0, counts.label_f1(tally)[:, 0], np.nan)
+    predicted_labels = run.predictions("tuned")
+    if predicted_labels is None:
+        raise ValueError("per_label needs a tuned threshold")
+    tally = count(run.truth, predicted_labels)
+    auc, precision = run.label_curves(np.ones(run.truth.shape[0]), np.ones(run.truth.shape[1], dtype=bool))
+    hits, predicted, positives = (array.astype(np.int64) for array in (tally.hits, tally.predicted, tally.positives))
+    f1 = np.where(positives > 0, label_f1(tally), np.nan)
     return pa.table(
         {
             "label": pa.array(run.labels.names, pa.string()),
             "n_train": pa.array(run.labels.n_train.astype(np.uint32)),
             "n_test": pa.array(positives.astype(np.uint32)),
             "f1": pa.array(f1, from_pandas=True),
-            "ap": pa.array(precision[:, 0], from_pandas=True),
-            "auc": pa.array(auc[:, 0], from_pandas=True),
+            "ap": pa.array(precision, from_pandas=True),
+            "auc": pa.array(auc, from_pandas=True),
             "tp": pa.array(hits.astype(np.uint32)),
             "fp": pa.array((predicted - hits).astype(np.uint32)),
             "fn": pa.array((positives - hits).astype(np.uint32)),
@@ -110,7 +108,7 @@ def _exactness(run: Run) -> dict[str, Any]:
         return {"scores": "all", "lower_bounds": [], "documents_limited_to_top": 0}
     return {
         "scores": f"top {run.scores.top} of each document",
-        "lower_bounds": [*_PRECISION_NAMES, *(f"{base}@*/*" for base in AT)],
+        "lower_bounds": [*_PRECISION_NAMES, *(f"{base}@*/*" for base in AT_K)],
         # Documents on which more than K labels lie, or may lie, above the threshold: only K are predicted.
         "documents_limited_to_top": int((run.scores.bound > np.float32(run.tuned.value)).sum()),
     }

@@ -1,4 +1,4 @@
-"""One training run of a system, ready to be measured on its test split."""
+"""One training run of a system on its test split: what every metric of it is computed from."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from plant.ground.errors import InputError
-from plant.metrics import documents
-from plant.metrics.curves import Kept
-from plant.metrics.documents import Ranking, Terms
+from plant.metrics import curves, documents
+from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
-from plant.metrics.names import BRIER_SKILL, Cut, Metric
+from plant.metrics.names import Cut
 from plant.metrics.scores import Scores, read_scores
 from plant.metrics.thresholds import Thresholds, Tuned, predict
 
@@ -55,38 +54,34 @@ class Run:
             return None
         return predict(self.scores, tuned.value, slope=tuned.slope, n_train=self.labels.n_train)
 
-    def curve_scores(self) -> np.ndarray | Kept:
-        """What AUC and AP of single labels are computed from."""
-        return self.scores.dense if self.scores.dense is not None else Kept(self.scores.kept, self.scores.bound)
+    def ranking(self, group: str | None) -> Ranking:
+        """The best labels of each document, as many as the largest k of `evaluation.at`.
 
-    def all_scores(self) -> np.ndarray | None:
-        """What micro-AUC is computed from."""
-        return self.scores.dense
-
-    def terms(self, metric: Metric) -> Terms | None:
-        """Terms of a metric over documents; None where it is not defined."""
-        if metric.base == BRIER_SKILL:
-            return documents.brier_skill(self.scores)
-        if metric.k is None:
-            predicted, truth = self.predictions(metric.cut), self.truth
-            if predicted is None:
-                return None
-            if metric.group is not None:
-                members = np.flatnonzero(self.labels.groups[metric.group])
-                predicted, truth = predicted[:, members], truth[:, members]
-            return documents.BY_NAME[metric.base](predicted, truth)
-        if metric.base == "psp":
-            inverse = self.labels.inverse_propensity
-            if inverse is None:
-                return None
-            return documents.propensity_precision_at(self._ranking(None), metric.k, truth=self.truth, inverse=inverse)
-        return documents.AT[metric.base](self._ranking(metric.group), metric.k)
-
-    def _ranking(self, group: str | None) -> Ranking:
+        Of a group, other labels are deleted from both the ranking and the truth (the LMTC convention). Where only the
+        top K scores were kept, fewer than k labels of the group may be among them: metrics are then lower bounds.
+        """
         if group not in self._rankings:
-            members = None if group is None else self.labels.groups[group]
-            self._rankings[group] = documents.rank(self.scores, max(self.labels.settings.at), members)
+            labels = slice(None) if group is None else np.flatnonzero(self.labels.groups[group])
+            truth, scores = self.truth[:, labels], self.scores.known[:, labels]
+            self._rankings[group] = documents.rank(truth, scores, max(self.labels.settings.at))
         return self._rankings[group]
+
+    def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """AUC and average precision of some labels, see `curves.label_curves`; lower bounds where K were kept."""
+        scores = self.scores
+        if scores.dense is not None:
+            return curves.label_curves(self.truth, scores.dense, weights=weights, labels=labels)
+        return curves.label_curves(self.truth, scores.kept, weights=weights, labels=labels, bound=scores.bound)
+
+    def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None:
+        """None where not all scores are known."""
+        dense = self.scores.dense
+        return None if dense is None else curves.micro_roc_auc(self.truth, dense, weights=weights)
+
+    def brier_gains(self) -> np.ndarray | None:
+        """(N,), see `documents.brier_gains`; None for scores without a natural threshold, which have no scale."""
+        threshold = self.scores.natural_threshold
+        return None if threshold is None else documents.brier_gains(self.truth, self.scores.known, threshold)
 
 
 def load_run(folder: Path, labels: LabelSpace, thresholds: Thresholds | None = None) -> Run:

@@ -1,41 +1,42 @@
-"""Any metric of a run as a function of document weights: a column of ones is the plain value."""
+"""Any metric of a run in resamples of its test documents; a column of ones gives the plain value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from plant.metrics import counts
-from plant.metrics.curves import Columns, Kept, Rows, auc_and_precision, micro_auc
-from plant.metrics.documents import Terms
+from plant.metrics.counts import COUNT_METRICS, Counts, count
+from plant.metrics.curves import mean_over_labels
+from plant.metrics.documents import AT_K, DOCUMENT_METRICS, Ranking, brier_skill, propensity_precision_at_k
 from plant.metrics.groups import LabelSpace
-from plant.metrics.names import CURVES, CUTS, MICRO_AUC, Cut, Metric, find
-from plant.metrics.resamples import WIDTH, Resamples
+from plant.metrics.names import BRIER_SKILL, CURVES, MICRO_AUC, PROPENSITY, Cut, Metric, find
 
 LARGEST = 16_000_000  # numbers in one (L, B) array
+WIDTH = 512  # resamples that are computed at once
 
 
-class Measured(Protocol):
-    """What the metrics ask of a run (see `runs.Run`)."""
+class TestOutputs(Protocol):
+    """What the metrics of a system are computed from (see `runs.Run`)."""
 
     @property
     def labels(self) -> LabelSpace: ...
     @property
     def truth(self) -> sp.csr_array: ...
     def predictions(self, cut: Cut) -> sp.csr_array | None: ...
-    def curve_scores(self) -> np.ndarray | Columns | Kept: ...
-    def all_scores(self) -> np.ndarray | Rows | None: ...
-    def terms(self, metric: Metric) -> Terms | None: ...
+    def ranking(self, group: str | None) -> Ranking: ...
+    def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None: ...
+    def brier_gains(self) -> np.ndarray | None: ...
 
 
-def metric_values(run: Measured, names: Iterable[str], weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
+def metric_values(run: TestOutputs, names: Iterable[str], weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Values of some metrics in each of B resamples of the test documents.
 
     Args:
-        run: a run with N test documents.
+        run: outputs for N test documents.
         names: names of metrics (names.py).
         weights: (N, B) float32, how often each document is drawn in each resample; None: one column of ones.
 
@@ -48,80 +49,81 @@ def metric_values(run: Measured, names: Iterable[str], weights: np.ndarray | Non
     wanted = [find(name, run.labels.settings) for name in names]
     if weights is None:
         weights = np.ones((run.truth.shape[0], 1), dtype=np.float32)
-    width = max(1, LARGEST // max(1, run.truth.shape[1]))
-    starts = range(0, weights.shape[1], width)
-    parts = [
-        _values(run, wanted, Resamples.of(weights[:, start : start + width], labels=run.truth.shape[1]))
-        for start in starts
-    ]
+    parts = [_values(run, wanted, weights[:, part]) for part in _parts(weights.shape[1], run.truth.shape[1])]
     return {metric.name: np.concatenate([part[metric.name] for part in parts]) for metric in wanted}
 
 
-def _values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
-    values = _curve_values(run, wanted, resamples)
-    for cut in CUTS:
-        values |= _count_values(run, [metric for metric in wanted if metric.cut == cut], resamples)
-    known = (*CURVES, MICRO_AUC, *counts.BY_NAME)
-    terms = {metric.name: run.terms(metric) for metric in wanted if metric.base not in known}
-    values |= {name: np.full(resamples.number, np.nan) for name in terms}
-    for part in resamples.parts():
-        exact = resamples.weights[:, part].astype(np.float64)  # once, as the terms are not whole numbers
-        for name, each in terms.items():
-            if each is not None:
-                values[name][part] = each.total(exact)
-    return values
+def _parts(resamples: int, labels: int) -> Iterator[slice]:
+    """Slices of the resamples, so that the arrays of one stay small."""
+    width = max(1, LARGEST // max(1, labels))
+    for start in range(0, resamples, width):
+        stop = min(start + width, resamples)
+        yield from (slice(first, min(first + WIDTH, stop)) for first in range(start, stop, WIDTH))
 
 
-def _curve_values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
-    """Means of AUC and AP over labels, and micro-AUC."""
+def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:
+    """The metrics of one part of the resamples; what several of them need is computed once."""
+    curves, counts = _label_curves(run, wanted, weights), _label_counts(run, wanted, weights)
+    exact = weights.astype(np.float64)  # what single documents have are not whole numbers
     values = {}
-    needed = {metric.name: _members(run, metric) for metric in wanted if metric.base in CURVES}
-    if needed:
-        members = np.logical_or.reduce(list(needed.values()))
-        curves = dict(
-            zip(CURVES, auc_and_precision(run.curve_scores(), run.truth, resamples, members=members), strict=True)
-        )
-        for metric in wanted:
-            if metric.base in CURVES:
-                own = curves[metric.base]
-                values[metric.name] = mean_of_defined(own if metric.group is None else own[needed[metric.name]])
     for metric in wanted:
-        if metric.base == MICRO_AUC:
-            scores = run.all_scores()
-            undefined = np.full(resamples.number, np.nan)
-            values[metric.name] = undefined if scores is None else micro_auc(scores, run.truth, resamples)
+        labels = slice(None) if metric.group is None else run.labels.groups[metric.group]
+        tally = counts.get(metric.cut)
+        value: np.ndarray | None
+        if metric.base in CURVES:
+            value = mean_over_labels(curves[metric.base][labels])
+        elif metric.base == MICRO_AUC:
+            value = run.micro_roc_auc(weights)
+        elif metric.base in COUNT_METRICS:
+            value = None if tally is None else COUNT_METRICS[metric.base](run.truth, tally.of(labels))
+        elif metric.base == BRIER_SKILL:
+            gains = run.brier_gains()
+            value = None if gains is None else brier_skill(run.truth, gains, weights=exact)
+        elif metric.base == PROPENSITY:
+            value = _propensity_precision(run, metric, exact)
+        else:
+            value = document_values(run, metric, weights=exact)
+        values[metric.name] = np.full(weights.shape[1], np.nan) if value is None else value
     return values
 
 
-def _count_values(run: Measured, wanted: list[Metric], resamples: Resamples) -> dict[str, np.ndarray]:
-    """Metrics from counts, all of them at the same cut."""
-    counted = [metric for metric in wanted if metric.base in counts.BY_NAME]
-    values = {metric.name: np.full(resamples.number, np.nan) for metric in counted}
-    predicted = run.predictions(counted[0].cut) if counted else None
+def document_values(
+    run: TestOutputs, metric: Metric, *, weights: np.ndarray | None = None, average: bool = True
+) -> np.ndarray | None:
+    """A metric that single documents have: its mean in each resample (B,), or with average=False its values (N,).
+
+    None where the system has no threshold to predict by.
+    """
+    if metric.k is not None:
+        return AT_K[metric.base](run.truth, run.ranking(metric.group), metric.k, weights=weights, average=average)
+    truth, predicted = run.truth, run.predictions(metric.cut)
     if predicted is None:
-        return values
-    tally = counts.count(predicted, run.truth, resamples)
-    for metric in counted:
-        own = tally if metric.group is None else tally.of(_members(run, metric))
-        for part in resamples.parts():
-            values[metric.name][part] = counts.BY_NAME[metric.base](own.part(part))
-    return values
+        return None
+    if metric.group is not None:
+        labels = np.flatnonzero(run.labels.groups[metric.group])
+        truth, predicted = truth[:, labels], predicted[:, labels]
+    return DOCUMENT_METRICS[metric.base](truth, predicted, weights=weights, average=average)
 
 
-def mean_of_defined(values: np.ndarray) -> np.ndarray:
-    """Mean over rows without NaN, per column; NaN where every row is."""
-    means = [_mean(values[:, first : first + WIDTH]) for first in range(0, values.shape[1], WIDTH)]
-    return np.concatenate(means) if means else np.empty(0)
+def _propensity_precision(run: TestOutputs, metric: Metric, weights: np.ndarray) -> np.ndarray | None:
+    inverse = run.labels.inverse_propensity
+    if inverse is None or metric.k is None:
+        return None
+    ranking = run.ranking(None)
+    return propensity_precision_at_k(run.truth, ranking, metric.k, inverse_propensity=inverse, weights=weights)
 
 
-def _mean(values: np.ndarray) -> np.ndarray:
-    defined = ~np.isnan(values)
-    total = np.where(defined, values, 0.0).sum(axis=0)
-    number = defined.sum(axis=0)
-    return np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
+def _label_curves(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:
+    """AUC and AP (L, B) by the base of the metric that is their mean; only of labels that a metric asks for."""
+    groups = {metric.group for metric in wanted if metric.base in CURVES}
+    if not groups:
+        return {}
+    everything = np.ones(run.truth.shape[1], dtype=bool)
+    labels = [everything if group is None else run.labels.groups[group] for group in groups]
+    return dict(zip(CURVES, run.label_curves(weights, np.logical_or.reduce(labels)), strict=True))
 
 
-def _members(run: Measured, metric: Metric) -> np.ndarray:
-    if metric.group is None:
-        return np.ones(run.truth.shape[1], dtype=bool)
-    return run.labels.groups[metric.group]
+def _label_counts(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[Cut, Counts]:
+    """Counts of the predictions at each cut that a metric asks for; without those that the system does not have."""
+    predictions = {metric.cut: run.predictions(metric.cut) for metric in wanted if metric.base in COUNT_METRICS}
+    return {cut: count(run.truth, each, weights) for cut, each in predictions.items() if each is not None}

@@ -31,8 +31,8 @@ from plant.evidence.design import LabelSide
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
 from plant.metrics.aligned import align
-from plant.metrics.f1 import top_labels
 from plant.metrics.scores import read_scores
+from plant.metrics.top import top_labels
 
 EVIDENCE, REASONS = "evidence.parquet", "reasons.parquet"
 LABELS = 5

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from plant.finetuning.candidates import Lists, Shortlist
-from plant.metrics.f1 import Threshold, best_threshold, best_threshold_of_entries, top_labels
+from plant.metrics.f1 import Threshold, best_threshold, best_threshold_of_entries
+from plant.metrics.top import top_labels
 from plant.model.batches import Corpus, multi_hot, ordered_batches, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import processes

@@ -1,159 +1,188 @@
-"""Metrics that are ratios of sums over documents: of the first k labels, of predicted labels, of probabilities.
+"""Metrics of single documents: of their first k labels, of their predicted labels, of their probabilities.
 
-Y is the document's true labels, y_i its i-th best label (the order of `f1.top_labels`: equal scores by label
-id). A label with the score -inf is never retrieved; fewer than k retrieved labels leave the rest empty.
-Every metric is sum_n w_n a_n / sum_n w_n b_n for terms a, b of a document: a mean where b is 1 or, for a
-document on which the metric is not defined, 0.
+Shapes: N documents, L labels, B resamples. Y is the true labels of a document, y_i its i-th best label; equal scores
+are ranked by label id. A label with the score -inf is never retrieved.
+
+- `y_true`: (N, L), a boolean sparse array;
+- `y_score`: (N, L), higher is better, dense or sparse (what is not stored is not retrieved). For callers that need
+  several metrics of the same arrays, what `rank` gave for them and at least k may stand in its place;
+- `weights`: how often each document is drawn, (N,) for one resample or (N, B) for B of them; None: each once;
+- `average`: False gives the value of each document, (N,), NaN where it has none.
+
+A metric is the mean over the documents on which it is defined: a fraction in [0, 1], or (B,) of them, higher is better;
+NaN where no document has a value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from plant.metrics.f1 import top_labels
-from plant.metrics.scores import Scores
-from plant.metrics.top import top_stored
+from plant.metrics.arrays import Array, Sparse, Weights, ratio
+from plant.metrics.top import top_labels
 
-
-@dataclass(frozen=True)
-class Terms:
-    """Numerator and denominator of each document, (N,) each."""
-
-    numerator: np.ndarray
-    denominator: np.ndarray
-
-    def total(self, weights: np.ndarray) -> np.ndarray:
-        """(B,), the metric on documents that are weighted by W (N, B); NaN where the denominator is 0."""
-        above, below = self.numerator @ weights, self.denominator @ weights
-        return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+BLOCK = 512
+"""Documents whose probabilities are made at once."""
 
 
 @dataclass(frozen=True)
 class Ranking:
     """The best labels of each document against its true labels."""
 
-    best: np.ndarray
+    best: Array
     """(N, K) label ids, best first; -1 where nothing is retrieved."""
-    hits: np.ndarray
+    hits: Array
     """(N, K), boolean: y_i is true."""
-    true: np.ndarray
+    true: Array
     """(N,), |Y|."""
 
 
-def rank(scores: Scores, k: int, members: np.ndarray | None = None) -> Ranking:
-    """The k best labels of each document, among `members` ((L,) boolean) or among all.
+def rank(y_true: Sparse, y_score: Array | Sparse | Ranking, k: int) -> Ranking:
+    """The k best labels of each document; a ranking stays what it is."""
+    if isinstance(y_score, Ranking):
+        return y_score
+    best = top_labels(y_score, k)
+    rows = np.arange(best.shape[0])[:, None]
+    labels = y_true.shape[1]
+    true = np.repeat(rows[:, 0], np.diff(y_true.indptr)) * labels + y_true.indices
+    return Ranking(best, (best >= 0) & np.isin(rows * labels + best, true), np.diff(y_true.indptr))
 
-    With members, other labels are deleted from both the ranking and the truth (the LMTC convention). Where only
-    the top K scores were kept, fewer than k members may be among them: what is counted is then a lower bound.
+
+def precision_at_k(
+    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, weights: Weights = None, average: bool = True
+) -> Array:
+    """P@k = 1/k sum_i 1[y_i in Y] (appendix E), at most min(k, |Y|) / k; documents without a true label do not count.
+
+    >>> float(precision_at_k(sp.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 3).round(3))
+    0.667
     """
-    kept = np.flatnonzero(members) if members is not None else np.arange(scores.truth.shape[1])
-    truth = scores.truth if members is None else scores.truth[:, kept]
-    if scores.dense is not None:
-        best = top_labels(scores.dense if members is None else scores.dense[:, kept], k)
-    else:
-        best = top_stored(scores.retrieved if members is None else scores.retrieved[:, kept], k)
-    rows = np.arange(truth.shape[0])[:, None]
-    pairs = (rows * truth.shape[1] + best)[best >= 0]
-    hits = np.zeros(best.shape, dtype=bool)
-    hits[best >= 0] = np.isin(pairs, _pairs(truth))
-    ids = np.where(best >= 0, kept[best], -1) if kept.size else best
-    return Ranking(ids, hits, np.diff(truth.indptr))
+    ranking = rank(y_true, y_score, k)
+    return _mean(ranking.hits[:, :k].sum(axis=1) / k, ranking.true > 0, weights, average)
 
 
-def precision_at(ranking: Ranking, k: int) -> Terms:
-    """P@k = 1/k sum_i 1[y_i in Y] (appendix E), at most min(k, |Y|) / k; no document without a true label counts."""
-    return Terms(ranking.hits[:, :k].sum(axis=1) / k, (ranking.true > 0).astype(float))
+def recall_at_k(
+    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, weights: Weights = None, average: bool = True
+) -> Array:
+    """R@k = 1/min(k, |Y|) sum_i 1[y_i in Y] (appendix E); documents without a true label do not count.
+
+    >>> float(recall_at_k(sp.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 1))
+    1.0
+    """
+    ranking = rank(y_true, y_score, k)
+    return _mean(ranking.hits[:, :k].sum(axis=1) / np.clip(ranking.true, 1, k), ranking.true > 0, weights, average)
 
 
-def recall_at(ranking: Ranking, k: int) -> Terms:
-    """R@k = 1/min(k, |Y|) sum_i 1[y_i in Y] (appendix E); documents without a true label do not count."""
-    found = ranking.hits[:, :k].sum(axis=1)
-    return Terms(found / np.clip(ranking.true, 1, k), (ranking.true > 0).astype(float))
+def ndcg_at_k(
+    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, weights: Weights = None, average: bool = True
+) -> Array:
+    """nDCG@k with gain 1 and discount 1 / log2(i + 1); the ideal is over min(k, |Y|) labels.
 
+    Documents without a true label do not count.
 
-def ndcg_at(ranking: Ranking, k: int) -> Terms:
-    """nDCG@k with gain 1 and discount 1 / log2(i + 1); the ideal is over min(k, |Y|) labels."""
+    >>> float(ndcg_at_k(sp.csr_array([[False, True]]), np.array([[0.9, 0.1]]), 2).round(3))
+    0.631
+    """
+    ranking = rank(y_true, y_score, k)
     discounts = 1 / np.log2(np.arange(2, k + 2))
     found = ranking.hits[:, :k] @ discounts[: ranking.hits.shape[1]]
     ideal = np.concatenate([[1.0], np.cumsum(discounts)])[np.minimum(ranking.true, k)]
-    return Terms(found / ideal, (ranking.true > 0).astype(float))
+    return _mean(found / ideal, ranking.true > 0, weights, average)
 
 
-def propensity_precision_at(ranking: Ranking, k: int, *, truth: sp.csr_array, inverse: np.ndarray) -> Terms:
+def propensity_precision_at_k(
+    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, inverse_propensity: Array, weights: Weights = None
+) -> Array:
     """PSP@k = sum_n sum_{i<=k} 1[y_i in Y] / p_{y_i} over the largest value that it can have (Jain et al. 2016).
 
     Args:
-        ranking: of all labels.
-        k: labels a document.
-        truth: (N, L), boolean.
-        inverse: (L,), 1/p_l.
+        y_true, y_score, k, weights: as above. This is a ratio of sums, not a mean over documents.
+        inverse_propensity: (L,), 1/p_l.
     """
-    found = (np.where(ranking.hits, inverse[ranking.best], 0.0)[:, :k]).sum(axis=1) / k
-    values = inverse[truth.indices]
-    rows = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+    ranking = rank(y_true, y_score, k)
+    found = np.where(ranking.hits, inverse_propensity[ranking.best], 0.0)[:, :k].sum(axis=1) / k
+    # the same of a perfect ranking: the k largest 1/p_l among the true labels of each document
+    rows = np.repeat(np.arange(y_true.shape[0]), np.diff(y_true.indptr))
+    values = inverse_propensity[y_true.indices]
     values = values[np.lexsort((-values, rows))]
-    among_first = np.arange(rows.size) - truth.indptr[rows] < k
-    return Terms(found, np.bincount(rows, np.where(among_first, values, 0.0), minlength=truth.shape[0]) / k)
+    among_first = np.arange(rows.size) - y_true.indptr[rows] < k
+    most = np.bincount(rows, np.where(among_first, values, 0.0), minlength=y_true.shape[0]) / k
+    return _ratio_of_sums(found, most, weights)
 
 
-def document_precision(predicted: sp.csr_array, truth: sp.csr_array) -> Terms:
+def document_precision(y_true: Sparse, y_pred: Sparse, *, weights: Weights = None, average: bool = True) -> Array:
     """|predicted and Y| / |predicted| of each document; 0 where nothing is predicted."""
-    return Terms(_hits(predicted, truth) / np.maximum(np.diff(predicted.indptr), 1), np.ones(truth.shape[0]))
+    size = np.diff(y_pred.indptr)
+    return _mean(_hits(y_pred, y_true) / np.maximum(size, 1), np.ones(size.size, dtype=bool), weights, average)
 
 
-def document_recall(predicted: sp.csr_array, truth: sp.csr_array) -> Terms:
+def document_recall(y_true: Sparse, y_pred: Sparse, *, weights: Weights = None, average: bool = True) -> Array:
     """|predicted and Y| / |Y| of each document; documents without a true label do not count."""
-    true = np.diff(truth.indptr)
-    return Terms(_hits(predicted, truth) / np.maximum(true, 1), (true > 0).astype(float))
+    size = np.diff(y_true.indptr)
+    return _mean(_hits(y_pred, y_true) / np.maximum(size, 1), size > 0, weights, average)
 
 
-def document_f1(predicted: sp.csr_array, truth: sp.csr_array) -> Terms:
+def document_f1(y_true: Sparse, y_pred: Sparse, *, weights: Weights = None, average: bool = True) -> Array:
     """2 |predicted and Y| / (|predicted| + |Y|) of each document; documents with neither do not count."""
-    size = np.diff(predicted.indptr) + np.diff(truth.indptr)
-    return Terms(2 * _hits(predicted, truth) / np.maximum(size, 1), (size > 0).astype(float))
+    size = np.diff(y_pred.indptr) + np.diff(y_true.indptr)
+    return _mean(2 * _hits(y_pred, y_true) / np.maximum(size, 1), size > 0, weights, average)
 
 
-def brier_skill(scores: Scores) -> Terms | None:
-    """1 - sum (p - y)^2 / sum y^2 over all pairs of a document and a label: the share of the squared error (Brier 1950)
-    of saying "no label" everywhere that the probabilities p take away.
+def brier_skill(y_true: Sparse, y_score: Array | Sparse, *, weights: Weights = None) -> Array:
+    """1 - sum (p - y)^2 / sum y^2 over all pairs of a document and a label, with p = 1 / (1 + exp(-score)).
 
-    1 is certain and right everywhere, 0 no better than silence; below 0, silence is better, as it is than scores that
-    were trained to rank. A proper score: on average no p does better than the true one.
+    It is the share of the squared error (Brier 1950) of saying "no label" everywhere that the probabilities take away:
+    1 is certain and right everywhere, 0 is no better than silence, below 0 silence is better. A proper score: on
+    average no p does better than the true one.
 
-    Scores are log-odds, p = 1 / (1 + exp(-score)); -inf is p = 0, and so are labels beyond the top K where only those
-    were kept. None for scores without a natural threshold, which have no scale.
+    Args:
+        y_true: as above.
+        y_score: (N, L), log-odds; -inf is p = 0, and so is what a sparse array does not store. Or (N,), what
+            `brier_gains` gave for them.
+        weights: as above.
+
+    >>> float(brier_skill(sp.csr_array([[True, False]]), np.array([[np.inf, 0.0]])))
+    0.75
     """
-    if scores.natural_threshold is None:
-        return None
-    of_true, of_all = np.zeros(scores.truth.shape[0]), np.zeros(scores.truth.shape[0])
-    for part, truth, some in scores.blocks():
-        probabilities = _probabilities(some, scores.natural_threshold)
-        of_true[part] = np.asarray(truth.multiply(probabilities).sum(axis=1)).ravel()
+    gains = y_score if y_score.ndim == 1 else brier_gains(y_true, y_score)
+    return _ratio_of_sums(gains, np.diff(y_true.indptr).astype(float), weights)
+
+
+def brier_gains(y_true: Sparse, y_score: Array | Sparse, natural_threshold: float = 0.0) -> Array:
+    """(N,), the sum of y^2 - (p - y)^2 = 2 p y - p^2 over labels; log-odds are scores less the natural threshold."""
+    of_true, of_all = np.zeros(y_true.shape[0]), np.zeros(y_true.shape[0])
+    for first in range(0, y_true.shape[0], BLOCK):
+        part = slice(first, first + BLOCK)
+        probabilities = _probabilities(y_score[part], natural_threshold)
+        of_true[part] = np.asarray(y_true[part].multiply(probabilities).sum(axis=1)).ravel()
         of_all[part] = np.asarray((probabilities * probabilities).sum(axis=1)).ravel()
-    return Terms(2 * of_true - of_all, np.diff(scores.truth.indptr).astype(float))  # y^2 - (p - y)^2 = 2py - p^2
+    return 2 * of_true - of_all
 
 
-AT = {"p": precision_at, "r": recall_at, "ndcg": ndcg_at, "rp": recall_at}
+AT_K: dict[str, Callable[..., Array]] = {"p": precision_at_k, "r": recall_at_k, "ndcg": ndcg_at_k, "rp": recall_at_k}
 """Metrics written name@k. R@k of the paper and RP@k of LMTC have the same denominator, min(k, |Y|)."""
-BY_NAME = {f.__name__: f for f in (document_precision, document_recall, document_f1)}
+DOCUMENT_METRICS: dict[str, Callable[..., Array]] = {
+    function.__name__: function for function in (document_precision, document_recall, document_f1)
+}
 
 
-def _probabilities(scores: np.ndarray | sp.csr_array, threshold: float) -> np.ndarray | sp.csr_array:
-    """Of log-odds above the natural threshold; what a sparse array does not hold has probability 0."""
-    if not isinstance(scores, np.ndarray):
-        found = _probabilities(scores.data, threshold)
-        return sp.csr_array((found, scores.indices, scores.indptr), shape=scores.shape)
-    return expit(scores.astype(np.float64) - threshold)
+def _mean(values: Array, defined: Array, weights: Weights, average: bool) -> Array:
+    return _ratio_of_sums(values, defined.astype(float), weights) if average else np.where(defined, values, np.nan)
 
 
-def _hits(predicted: sp.csr_array, truth: sp.csr_array) -> np.ndarray:
-    return np.asarray(predicted.multiply(truth).sum(axis=1)).ravel()
+def _ratio_of_sums(above: Array, below: Array, weights: Weights) -> Array:
+    weights = np.ones(above.size) if weights is None else weights
+    return ratio(above @ weights, below @ weights, np.nan)
 
 
-def _pairs(array: sp.csr_array) -> np.ndarray:
-    rows = np.repeat(np.arange(array.shape[0]), np.diff(array.indptr))
-    return rows * array.shape[1] + array.indices
+def _probabilities(scores: Array | Sparse, threshold: float) -> Array | Sparse:
+    if isinstance(scores, np.ndarray):
+        return expit(scores.astype(np.float64) - threshold)
+    return sp.csr_array((_probabilities(scores.data, threshold), scores.indices, scores.indptr), shape=scores.shape)
+
+
+def _hits(y_pred: Sparse, y_true: Sparse) -> Array:
+    return np.asarray(y_pred.multiply(y_true).sum(axis=1)).ravel()

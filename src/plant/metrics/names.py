@@ -25,7 +25,8 @@ import numpy as np
 
 from plant.ground.errors import InputError, nearest
 from plant.ground.settings import Evaluation
-from plant.metrics import counts, documents
+from plant.metrics.counts import COUNT_METRICS
+from plant.metrics.documents import AT_K, DOCUMENT_METRICS
 from plant.metrics.groups import label_groups
 
 CURVES = ("macro_auc", "map")
@@ -50,7 +51,7 @@ class Metric:
     @property
     def per_document(self) -> bool:
         """A mean of values that single documents have (unlike F1 over labels, AUC, AP and PSP@k)."""
-        return self.base in documents.AT or self.base in documents.BY_NAME
+        return self.base in AT_K or self.base in DOCUMENT_METRICS
 
 
 @lru_cache(maxsize=8)
@@ -62,8 +63,8 @@ def metrics(settings: Evaluation) -> dict[str, Metric]:
     for group in groups:
         suffix = "" if group is None else f"/{group}"
         found += [Metric(base + suffix, base, group=group) for base in CURVES]
-        found += [Metric(f"{base}@{k}{suffix}", base, k, group=group) for base in documents.AT for k in settings.at]
-        for base in (*counts.BY_NAME, *documents.BY_NAME):
+        found += [Metric(f"{base}@{k}{suffix}", base, k, group=group) for base in AT_K for k in settings.at]
+        for base in (*COUNT_METRICS, *DOCUMENT_METRICS):
             for cut in CUTS if group is None else CUTS[:2]:
                 found.append(Metric(f"{base}{_at(cut)}{suffix}", base, cut=cut, group=group))
     for name, (base, group) in SHORT.items():

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from plant.ground import files, settings
 from plant.ground.errors import InputError
+from plant.ground.identity import digest
 from plant.metrics.top import scores_at, sorted_csr, top_entries
 
 LARGEST_FP16 = 65504.0
@@ -59,12 +60,16 @@ class Scores:
         rows, columns, values = top_entries(self.kept, self.top)
         return sorted_csr(sp.coo_array((values, (rows, columns)), shape=self.kept.shape))
 
+    @property
+    def known(self) -> np.ndarray | sp.csr_array:
+        """(N, L), all scores, or those of the top K where only these were kept."""
+        return self.retrieved if self.dense is None else self.dense
+
     def blocks(self) -> Iterator[tuple[slice, sp.csr_array, np.ndarray | sp.csr_array]]:
         """A few documents at a time: their places, their truth, and all their scores or those of the top K."""
-        known = self.retrieved if self.dense is None else self.dense
         for first in range(0, self.truth.shape[0], BLOCK):
             part = slice(first, first + BLOCK)
-            yield part, self.truth[part], known[part]
+            yield part, self.truth[part], self.known[part]
 
     @cached_property
     def bound(self) -> np.ndarray:
@@ -194,6 +199,32 @@ def require_memory(shape: tuple[int, int], *, settings: settings.Evaluation, whe
             got=f"{needed:.3g} GB for {shape[0]} documents x {shape[1]} labels",
             fix="Raise evaluation.memory_gb, keep fewer labels, or pass only a shortlist as a sparse array.",
         )
+
+
+def require_comparable(first: Scores, second: Scores, where: str) -> None:
+    """Refuse to compare scores over two label spaces, two splits, or with other true labels.
+
+    Two splits or label spaces are told apart by what they hold (the documents that were scored, the labels, both in
+    their order) and by their names, where both are named: a published name stands for one protocol.
+
+    Raises:
+        InputError: it names both.
+    """
+    fix = "Compare systems of one dataset; if both are, delete the older evaluation folder and run again."
+    members = (first.document_ids, second.document_ids), (first.label_names, second.label_names)
+    for place, what in enumerate(("the same documents (one split)", "one label space")):
+        names, (one, other) = (first.names[place], second.names[place]), members[place]
+        if one != other or (None not in names and names[0] != names[1]):
+            got = f"two: {_described(names[0], one)} and {_described(names[1], other)}"
+            raise InputError(where, expected=f"scores on {what}", got=got, fix=fix)
+    if (first.truth != second.truth).nnz:
+        raise InputError(
+            where, expected="the same documents with the same true labels", got="other true labels", fix=fix
+        )
+
+
+def _described(name: str | None, members: tuple[str, ...]) -> str:
+    return f"{name or 'one without a name'} ({len(members)}, {digest(members)[:8]})"
 
 
 def _check(

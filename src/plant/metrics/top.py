@@ -1,6 +1,6 @@
 """The best labels of each document, from all scores or from those that a sparse array stores.
 
-Equal scores are ranked by label id (`f1.top_labels`), so that every result is the same on every machine.
+Equal scores are ranked by label id, so that every result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -8,21 +8,44 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from plant.metrics.f1 import top_labels
+from plant.metrics.arrays import BLOCK, ordered_codes, scores_of_codes
 
 
-def top_stored(array: sp.csr_array, k: int) -> np.ndarray:
-    """As `f1.top_labels`, of the scores that a sparse array stores."""
-    order, rows, places = _by_rank(array)
-    chosen = (places < k) & (array.data[order] > -np.inf)
-    best = np.full((array.shape[0], k), -1, dtype=np.int32)
-    best[rows[chosen], places[chosen]] = array.indices[order][chosen]
+def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:
+    """The k best labels of each row, best first; equal scores in the order of label ids; -1 where none is left.
+
+    Args:
+        scores: (documents, labels); -inf is never retrieved, nor is what a sparse array does not store.
+        k: labels a row.
+
+    Returns:
+        (documents, k) label ids, int32.
+
+    >>> top_labels(np.array([[1.0, 3.0, 3.0, -np.inf]]), 4).tolist()
+    [[1, 2, 0, -1]]
+    """
+    if not isinstance(scores, np.ndarray):
+        return _top_stored(scores, k)
+    documents, labels = scores.shape
+    best = np.full((documents, k), -1, dtype=np.int32)
+    width = min(k, labels)
+    rows = max(1, BLOCK // max(1, labels))
+    # One 64-bit key (inverted score, label id) a score: distinct, so the partition has no ties to break.
+    ids = np.arange(labels, dtype=np.uint64)
+    for start in range(0, documents, rows):
+        codes = ordered_codes(scores[start : start + rows])
+        keys = ((~codes).astype(np.uint64) << np.uint64(32)) | ids
+        if width < labels:
+            keys = np.partition(keys, width - 1, axis=1)[:, :width]
+        keys.sort(axis=1)
+        scored = scores_of_codes(~(keys >> np.uint64(32)).astype(np.uint32)) > -np.inf
+        best[start : start + rows, :width] = np.where(scored, (keys & np.uint64(0xFFFFFFFF)).astype(np.int32), -1)
     return best
 
 
 def top_entries(scores: np.ndarray | sp.csr_array, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, column and score of the k best labels of each row (fewer where fewer have a score)."""
-    best = top_labels(scores, k) if isinstance(scores, np.ndarray) else top_stored(scores, k)
+    best = top_labels(scores, k)
     rows, places = np.nonzero(best >= 0)
     columns = best[rows, places].astype(np.int64)
     return rows, columns, scores_at(scores, rows, columns)
@@ -50,8 +73,11 @@ def sorted_csr(entries: sp.coo_array) -> sp.csr_array:
     return array
 
 
-def _by_rank(array: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """An order of the entries by (row, value descending, column), and the row and the place in it of each."""
+def _top_stored(array: sp.csr_array, k: int) -> np.ndarray:
     rows = np.repeat(np.arange(array.shape[0]), np.diff(array.indptr))
-    order = np.lexsort((array.indices, -array.data, rows))
-    return order, rows, np.arange(rows.size) - array.indptr[rows]
+    order = np.lexsort((array.indices, -array.data, rows))  # by row, then from the highest score down, then by label
+    places = np.arange(rows.size) - array.indptr[rows]
+    chosen = (places < k) & (array.data[order] > -np.inf)
+    best = np.full((array.shape[0], k), -1, dtype=np.int32)
+    best[rows[chosen], places[chosen]] = array.indices[order][chosen]
+    return best

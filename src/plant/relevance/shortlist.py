@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
-from plant.metrics.f1 import top_labels
+from plant.metrics.top import top_labels
 from plant.relevance.contingency import spans
 
 BLOCK = 8_000_000

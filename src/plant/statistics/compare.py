@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,21 +20,21 @@ from plant.statistics.wilcoxon import wilcoxon_tests
 Systems = Mapping[str, Sequence[Path]]
 
 
-@dataclass(frozen=True)
-class Results:
-    """One row a system and metric in each; differences are row - reference."""
-
-    intervals: pa.Table
-    wilcoxon: pa.Table
-    randomization: pa.Table
-
-
-def compare(
-    systems: Systems, *, reference: str, labels_parquet: Path, evaluation: Evaluation, settings: Statistics
-) -> Results:
-    """All three tables.
+def write_table(
+    make: Callable[[Comparison], pa.Table],
+    target: Path,
+    systems: Systems,
+    *,
+    reference: str,
+    labels_parquet: Path,
+    evaluation: Evaluation,
+    settings: Statistics,
+) -> None:
+    """Write the table of a comparison as parquet.
 
     Args:
+        make: the table; one row a system and metric, differences are row - reference.
+        target: the parquet file.
         systems: name -> evaluation folders with val and test scores, one a seed.
         reference: the system that every other is compared with.
         labels_parquet: of the corpus.
@@ -44,60 +44,17 @@ def compare(
     Raises:
         InputError: unknown names, unreadable scores, or systems with other test documents than the reference.
     """
-    comparison = open_comparison(
-        systems, reference=reference, labels_parquet=labels_parquet, evaluation=evaluation, settings=settings
+    table = make(
+        open_comparison(
+            systems, reference=reference, labels_parquet=labels_parquet, evaluation=evaluation, settings=settings
+        )
     )
-    return Results(intervals(comparison), wilcoxon_tests(comparison), randomization_tests(comparison))
-
-
-def write_intervals(
-    target: Path,
-    systems: Systems,
-    *,
-    reference: str,
-    labels_parquet: Path,
-    evaluation: Evaluation,
-    settings: Statistics,
-) -> None:
-    """Write intervals.parquet (see `bootstrap.intervals`); arguments as `compare`."""
-    _write(target, intervals, open_comparison(
-        systems, reference=reference, labels_parquet=labels_parquet, evaluation=evaluation, settings=settings
-    ))  # fmt: skip
-
-
-def write_wilcoxon(
-    target: Path,
-    systems: Systems,
-    *,
-    reference: str,
-    labels_parquet: Path,
-    evaluation: Evaluation,
-    settings: Statistics,
-) -> None:
-    """Write wilcoxon.parquet (see `wilcoxon.wilcoxon_tests`); arguments as `compare`."""
-    _write(target, wilcoxon_tests, open_comparison(
-        systems, reference=reference, labels_parquet=labels_parquet, evaluation=evaluation, settings=settings
-    ))  # fmt: skip
-
-
-def write_randomization(
-    target: Path,
-    systems: Systems,
-    *,
-    reference: str,
-    labels_parquet: Path,
-    evaluation: Evaluation,
-    settings: Statistics,
-) -> None:
-    """Write randomization.parquet (see `randomization.randomization_tests`); arguments as `compare`."""
-    _write(target, randomization_tests, open_comparison(
-        systems, reference=reference, labels_parquet=labels_parquet, evaluation=evaluation, settings=settings
-    ))  # fmt: skip
-
-
-def _write(target: Path, make: Callable[[Comparison], pa.Table], comparison: Comparison) -> None:
-    table = make(comparison)
     files.write_with(Path(target), lambda path: pq.write_table(table, path))
+
+
+write_intervals = partial(write_table, intervals)
+write_wilcoxon = partial(write_table, wilcoxon_tests)
+write_randomization = partial(write_table, randomization_tests)
 
 
 def write_contrasts(
@@ -112,10 +69,10 @@ def write_contrasts(
     """Write contrasts.parquet (see `crossed.crossed_table`) of pairs of systems.
 
     Raises:
-        InputError: as `compare`, and where two systems of a pair have other numbers of seeds, both above one.
+        InputError: as `write_table`, and where two systems of a pair have other numbers of seeds, both above one.
     """
     named = {name: folders for name, folders in systems.items() if any(name in pair for pair in pairs)}
-    comparison = open_comparison(
-        named, reference=pairs[0][1], labels_parquet=labels_parquet, evaluation=evaluation, settings=settings
-    )
-    _write(target, lambda each: crossed_table(each, pairs), comparison)
+    write_table(
+        partial(crossed_table, pairs=pairs), target, named, reference=pairs[0][1], labels_parquet=labels_parquet,
+        evaluation=evaluation, settings=settings,
+    )  # fmt: skip

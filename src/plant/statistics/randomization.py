@@ -17,21 +17,24 @@ Systems with different numbers of seeds S and S' are paired seed by seed, cyclic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from plant.evaluation.values import Measured, metric_values
+from plant.evaluation.runs import Run
+from plant.evaluation.values import metric_values
 from plant.ground import seeds
-from plant.metrics.curves import BLOCK, Columns, Kept
-from plant.metrics.documents import Terms
-from plant.metrics.f1 import half_codes, scores_of_half_codes
+from plant.metrics.arrays import BLOCK
+from plant.metrics.curves import label_curves, micro_roc_auc
+from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
-from plant.metrics.names import Cut, Metric
-from plant.statistics.systems import Comparison, number_of_documents, require_same_documents
+from plant.metrics.names import Cut
+from plant.metrics.scores import Scores, require_comparable
+from plant.statistics.systems import Comparison, number_of_documents
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("metric", pa.string()), ("difference", pa.float64()), ("p", pa.float64()),
@@ -79,9 +82,7 @@ def randomization_tests(comparison: Comparison) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def swapped_differences(
-    first: Measured, second: Measured, swaps: np.ndarray, metrics: Sequence[str]
-) -> dict[str, np.ndarray]:
+def swapped_differences(first: Run, second: Run, swaps: np.ndarray, metrics: Sequence[str]) -> dict[str, np.ndarray]:
     """Metric -> (R,), first - second after swapping documents where `swaps` (N, R) is 1."""
     rounds = swaps.shape[1]
     weights = np.block([[1 - swaps, swaps], [swaps, 1 - swaps]])  # left: in the first system's place
@@ -100,24 +101,24 @@ def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
     total = {metric: np.zeros(1 + resamples) for metric in metrics}
     for pair in range(pairs):
         first, second = comparison.run(ours[pair % len(ours)]), comparison.run(theirs[pair % len(theirs)])
-        require_same_documents(first.scores, second.scores, f"{name} and {comparison.reference}")
+        require_comparable(first.scores, second.scores, f"{name} and {comparison.reference}")
         for metric, difference in swapped_differences(first, second, swaps, metrics).items():
             total[metric] += difference / pairs
     return total
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stacked:
     """Two runs as one run of 2N documents, the first run's above the second's; weights say which one counts."""
 
-    first: Measured
-    second: Measured
+    first: Run
+    second: Run
 
     @property
     def labels(self) -> LabelSpace:
         return self.first.labels
 
-    @property
+    @cached_property
     def truth(self) -> sp.csr_array:
         return _stack(self.first.truth, self.second.truth)
 
@@ -125,118 +126,75 @@ class Stacked:
         first, second = self.first.predictions(cut), self.second.predictions(cut)
         return None if first is None or second is None else _stack(first, second)
 
-    def curve_scores(self) -> RanksInColumns | Kept:
-        first, second = self.first.curve_scores(), self.second.curve_scores()
-        if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-            return RanksInColumns(first, second)
-        first, second = (_as_kept(part) for part in (first, second))
-        return Kept(_stack(first.scores, second.scores), np.concatenate([first.bound, second.bound]))
+    def ranking(self, group: str | None) -> Ranking:
+        first, second = self.first.ranking(group), self.second.ranking(group)
+        arrays = (np.concatenate([getattr(run, field.name) for run in (first, second)]) for field in fields(Ranking))
+        return Ranking(*arrays)
 
-    def all_scores(self) -> RanksInAll | None:
-        first, second = self.first.all_scores(), self.second.all_scores()
-        if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
-            return None
-        return RanksInAll.of(first, second)
+    def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._label_ranks is not None:
+            return label_curves(self.truth, self._label_ranks, weights=weights, labels=labels)
+        (first, bound), (second, other) = (_kept(run.scores) for run in (self.first, self.second))
+        bounds = np.concatenate([bound, other])
+        return label_curves(self.truth, _stack(first, second), weights=weights, labels=labels, bound=bounds)
 
-    def terms(self, metric: Metric) -> Terms | None:
-        first, second = self.first.terms(metric), self.second.terms(metric)
-        if first is None or second is None:
-            return None
-        return Terms(
-            np.concatenate([first.numerator, second.numerator]), np.concatenate([first.denominator, second.denominator])
-        )
+    def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None:
+        return None if self._ranks is None else micro_roc_auc(self.truth, self._ranks, weights=weights)
 
+    def brier_gains(self) -> np.ndarray | None:
+        first, second = self.first.brier_gains(), self.second.brier_gains()
+        return None if first is None or second is None else np.concatenate([first, second])
 
-@dataclass(frozen=True)
-class RanksInColumns:
-    """The rank of each document in each label's list of either run, made for some labels at a time."""
+    @cached_property
+    def _label_ranks(self) -> np.ndarray | None:
+        return self._of_dense(label_ranks)
 
-    first: np.ndarray
-    second: np.ndarray
+    @cached_property
+    def _ranks(self) -> np.ndarray | None:
+        return self._of_dense(overall_ranks)
 
-    def columns(self, labels: np.ndarray) -> np.ndarray:
-        return np.concatenate([ranks(self.first[:, labels]), ranks(self.second[:, labels])])
-
-
-@dataclass(frozen=True)
-class RanksInAll:
-    """The place of each score among all scores of its run, made for some documents at a time."""
-
-    runs: tuple[np.ndarray, np.ndarray]
-    places: tuple[_Places, _Places]
-
-    @classmethod
-    def of(cls, first: np.ndarray, second: np.ndarray) -> RanksInAll:
-        return cls((first, second), (_Places.of(first), _Places.of(second)))
-
-    def rows(self, documents: slice) -> np.ndarray:
-        parts = []
-        for run, places, before in zip(self.runs, self.places, (0, len(self.runs[0])), strict=True):
-            parts.append(places.find(run[max(0, documents.start - before) : max(0, documents.stop - before)]))
-        return np.concatenate(parts)
+    def _of_dense(self, ranks: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
+        """(2N, L) ranks of both runs; None where not all scores are known."""
+        first, second = self.first.scores.dense, self.second.scores.dense
+        return None if first is None or second is None else np.concatenate([ranks(first), ranks(second)])
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Minus the mean number of scores above each distinct score; -inf stays -inf.
-
-    Counted from the top, so that float32 tells the places of the highest scores apart however many scores there are.
-    """
-
-    levels: np.ndarray | None
-    """Distinct scores, ascending; None: all that fp16 holds, by their codes."""
-    places: np.ndarray
-
-    @classmethod
-    def of(cls, scores: np.ndarray) -> _Places:
-        levels, counts = None, np.zeros(1 << 16, dtype=np.int64)
-        for block in _blocks(scores):
-            codes = half_codes(block)
-            if codes is None:
-                levels, counts = np.unique(scores, return_counts=True)
-                break
-            counts += np.bincount(codes.ravel(), minlength=counts.size)
-        places = (counts + 1) / 2 - np.cumsum(counts[::-1])[::-1]
-        known = scores_of_half_codes(np.arange(counts.size)) if levels is None else levels
-        return cls(levels, np.where(known == -np.inf, -np.inf, places).astype(np.float32))
-
-    def find(self, scores: np.ndarray) -> np.ndarray:
-        codes = half_codes(scores) if self.levels is None else np.searchsorted(self.levels, scores)
-        return self.places[codes]
-
-
-def _blocks(scores: np.ndarray) -> Iterator[np.ndarray]:
-    height = max(1, BLOCK // max(1, scores.shape[1]))
-    return (scores[first : first + height] for first in range(0, scores.shape[0], height))
-
-
-def ranks(scores: np.ndarray) -> np.ndarray:
+def label_ranks(scores: np.ndarray) -> np.ndarray:
     """(N, L) float32 mean ranks of the documents in each label's column, 1 for the lowest; -inf stays -inf.
 
-    >>> ranks(np.array([[0.5], [-np.inf], [7.0], [0.5]])).ravel().tolist()
+    >>> label_ranks(np.array([[0.5], [-np.inf], [7.0], [0.5]])).ravel().tolist()
     [2.5, -inf, 4.0, 2.5]
     """
-    rows = np.ascontiguousarray(scores.T)  # (L, N): a label's documents side by side
-    order = np.argsort(rows, axis=1)
-    ordered = np.take_along_axis(rows, order, axis=1)
-    new = np.ones((rows.shape[0], rows.shape[1] + 1), dtype=bool)
-    new[:, 1:-1] = ordered[:, 1:] != ordered[:, :-1]
-    places = np.arange(rows.shape[1], dtype=np.float32)
-    first = np.maximum.accumulate(np.where(new[:, :-1], places, 0), axis=1)
-    last = np.minimum.accumulate(np.where(new[:, 1:], places, np.inf)[:, ::-1], axis=1)[:, ::-1]
-    result = np.empty(rows.shape, dtype=np.float32)
-    np.put_along_axis(result, order, (first + last) / 2 + 1, axis=1)
-    return np.where(scores > -np.inf, result.T, np.float32(-np.inf))
+    from scipy.stats import rankdata  # its import takes most of a second
+
+    ranks = np.empty(scores.shape, dtype=np.float32)
+    width = max(1, BLOCK // max(1, len(scores)))
+    for start in range(0, scores.shape[1], width):
+        ranks[:, start : start + width] = rankdata(scores[:, start : start + width], axis=0)
+    return np.where(scores > -np.inf, ranks, np.float32(-np.inf))
 
 
-def _as_kept(scores: np.ndarray | Columns | Kept) -> Kept:
-    if isinstance(scores, Kept):
-        return scores
-    if not isinstance(scores, np.ndarray):
-        raise TypeError(f"scores of a run: expected an array, got {type(scores).__name__}")
-    rows, columns = np.nonzero(scores > -np.inf)
-    entries = sp.csr_array((scores[rows, columns], (rows, columns)), shape=scores.shape)
-    return Kept(entries, np.full(scores.shape[0], -np.inf, dtype=np.float32))
+def overall_ranks(scores: np.ndarray) -> np.ndarray:
+    """(N, L) float32 mean ranks of the scores among all scores, 0 above the highest; -inf stays -inf.
+
+    Counted from the top, so that float32 tells the highest scores apart however many there are.
+
+    >>> overall_ranks(np.array([[0.5, -np.inf], [7.0, 0.5]])).tolist()
+    [[-1.5, -inf], [0.0, -1.5]]
+    """
+    levels, counts = np.unique(scores, return_counts=True)
+    ranks = (counts + 1) / 2 - np.cumsum(counts[::-1])[::-1]
+    ranks = np.where(levels == -np.inf, -np.inf, ranks).astype(np.float32)
+    return np.stack([ranks[np.searchsorted(levels, row)] for row in scores])
+
+
+def _kept(scores: Scores) -> tuple[sp.csr_array, np.ndarray]:
+    """Known scores, and the most that a document's others can be."""
+    if scores.dense is None:
+        return scores.kept, scores.bound
+    known = np.nonzero(scores.dense > -np.inf)
+    entries = sp.csr_array((scores.dense[known], known), shape=scores.dense.shape)
+    return entries, np.full(len(scores.dense), -np.inf, dtype=np.float32)
 
 
 def _stack(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:

@@ -6,7 +6,6 @@ comparison is measured on the same W: that is what pairs them.
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -46,19 +45,6 @@ def percentile_interval(values: np.ndarray, confidence: float) -> Interval:
         return Interval(np.nan, np.nan)
     low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
-
-
-def centred_interval(value: float, error: float, confidence: float, *, limits: tuple[float, float]) -> Interval:
-    """`value` +- z * `error`, cut at the `limits` of what the metric can be.
-
-    >>> low, high = centred_interval(0.5, 0.1, 0.95, limits=(0, 1))
-    >>> round(low, 3), round(high, 3)
-    (0.304, 0.696)
-    """
-    if np.isnan(value) or np.isnan(error):
-        return Interval(np.nan, np.nan)
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
-    return Interval(max(limits[0], float(value - reach)), min(limits[1], float(value + reach)))
 
 
 def bootstrap_error(values: np.ndarray) -> float:

@@ -12,10 +12,9 @@ from plant.evaluation.runs import Run, load_run
 from plant.evaluation.values import metric_values
 from plant.ground.errors import InputError, nearest
 from plant.ground.settings import Evaluation, Statistics
-from plant.metrics.comparable import require_comparable
 from plant.metrics.groups import LabelSpace, read_label_space
 from plant.metrics.names import find
-from plant.metrics.scores import Scores, count_documents
+from plant.metrics.scores import Scores, count_documents, require_comparable
 from plant.metrics.thresholds import Thresholds
 
 
@@ -79,7 +78,7 @@ def each_run(comparison: Comparison) -> Iterator[tuple[str, Run]]:
         for folder in folders:
             run = comparison.run(folder)
             first = first or replace(run.scores, dense=None)
-            require_same_documents(first, run.scores, f"{next(iter(comparison.systems))} and {name} ({folder})")
+            require_comparable(first, run.scores, f"{next(iter(comparison.systems))} and {name} ({folder})")
             yield name, run
 
 
@@ -112,8 +111,3 @@ def mean_values(
 def number_of_documents(comparison: Comparison) -> int:
     """N, the test documents of the reference's first run."""
     return count_documents(comparison.systems[comparison.reference][0], "test")
-
-
-def require_same_documents(first: Scores, second: Scores, where: str) -> None:
-    """Raises InputError unless both are of one split and one label space, with the same true labels."""
-    require_comparable(first, second, where)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from plant.evaluation.runs import Run
+from plant.evaluation.values import document_values
 from plant.metrics.names import Metric, find
 from plant.statistics.bootstrap import bootstrap_weights
 from plant.statistics.systems import Comparison, each_run, mean_values
@@ -94,12 +95,10 @@ def _document_values(comparison: Comparison, metrics: list[Metric]) -> dict[tupl
     values: dict[tuple[str, str], list[np.ndarray]] = {}
     for name, run in each_run(comparison):
         for metric in metrics:
-            values.setdefault((name, metric.name), []).append(_per_document(run, metric))
+            values.setdefault((name, metric.name), []).append(_of_documents(run, metric))
     return {key: np.mean(runs, axis=0) for key, runs in values.items()}
 
 
-def _per_document(run: Run, metric: Metric) -> np.ndarray:
-    terms = run.terms(metric)
-    if terms is None:
-        return np.full(run.truth.shape[0], np.nan)
-    return np.where(terms.denominator > 0, terms.numerator, np.nan)
+def _of_documents(run: Run, metric: Metric) -> np.ndarray:
+    values = document_values(run, metric, average=False)
+    return np.full(run.truth.shape[0], np.nan) if values is None else values

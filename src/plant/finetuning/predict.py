@@ -1,13 +1,12 @@
 """Scores of a trained classifier for the documents of a split."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from scipy import sparse
 
+from plant.corpus.reader import load_labels
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.ground.identity import read_names
@@ -46,17 +45,18 @@ def predict_split(
         batch_size: documents at once.
         shortlist: candidates of every document; None scores all labels.
     """
-    table = pl.read_parquet(corpus / f"{split}.parquet", columns=["document_id", "labels"])
-    n_labels = len(data.names)
+    labels, n_labels = load_labels(corpus), len(data.names)
+    indptr, indices = labels.part(split)
+    n_documents = len(indptr) - 1
+    truth = sparse.csr_array((np.ones(len(indices), dtype=bool), indices, indptr), shape=(n_documents, n_labels))
     first = data.corpus.splits[split][0]
     documents = data.corpus.documents(split)
     dense = n_labels <= settings.dense_limit
-    truth = _truth(table["labels"], data.names)
     rows: list[Any] = []  # dense parts, or sparse ones
     size = max(1, min(PART, SCORES // n_labels))
-    for start in range(0, table.height, size):
+    for start in range(0, n_documents, size):
         part = documents[(documents >= first + start) & (documents < first + start + size)]
-        shape = (min(size, table.height - start), n_labels)
+        shape = (min(size, n_documents - start), n_labels)
         if shortlist is not None:
             known = _candidates(classifier, data, part, shortlist, first=first + start, shape=shape, size=batch_size)
             rows.append(_filled(known) if dense else known)
@@ -66,7 +66,7 @@ def predict_split(
         scores[np.ix_(part - first - start, data.trained)] = logits
         rows.append(scores if dense else kept_scores(scores, truth[start : start + size], settings.top))
     write_scores(
-        out, split, document_ids=table["document_id"].to_list(), label_names=list(data.names),
+        out, split, document_ids=labels.document_ids(split), label_names=list(data.names),
         truth=truth, natural_threshold=0.0, settings=settings, names=read_names(corpus),
         scores=np.concatenate(rows) if dense else sparse.vstack(rows, format="csr"),
     )  # fmt: skip
@@ -95,12 +95,3 @@ def _filled(known: sparse.csr_array) -> np.ndarray:
     scores = np.full(known.shape, -np.inf, dtype=np.float32)
     scores[entries.coords] = entries.data
     return scores
-
-
-def _truth(labels: pl.Series, names: Sequence[str]) -> sparse.csr_array:
-    """Truth (N, |L|) over the full label list."""
-    position = {name: index for index, name in enumerate(names)}
-    rows = labels.to_list()
-    indices = np.array([position[label] for row in rows for label in row], dtype=np.int64)
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    return sparse.csr_array((np.ones(len(indices), dtype=bool), indices, indptr), shape=(len(rows), len(names)))

@@ -1,0 +1,44 @@
+"""What all metrics share: the types of their arguments, division, and scores as integers that sort fast."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Array: TypeAlias = np.ndarray
+Sparse: TypeAlias = sp.csr_array
+BLOCK = 4_000_000
+"""Scores that are sorted at once: about 150 MB."""
+Weights: TypeAlias = np.ndarray | None
+"""How often each document is drawn: (N,) in one resample, (N, B) in B of them; None: each once."""
+
+
+def ratio(numerator: npt.ArrayLike, denominator: npt.ArrayLike, undefined: float = 0.0) -> Any:
+    """numerator / denominator of equal shapes, `undefined` where the denominator is not positive.
+
+    >>> ratio([1.0, 2.0], [2.0, 0.0], np.nan).tolist()
+    [0.5, nan]
+    """
+    numerator, denominator = np.asarray(numerator), np.asarray(denominator)
+    out = np.full(numerator.shape, undefined)
+    return np.divide(numerator, denominator, out=out, where=denominator > 0)[()]
+
+
+def ordered_codes(scores: np.ndarray) -> np.ndarray:
+    """Unsigned 32-bit integers in the order of the (float32) scores; equal scores have equal codes.
+
+    >>> codes = ordered_codes(np.array([-np.inf, -1.0, -0.0, 0.0, 3.0]))
+    >>> bool((np.diff(codes.astype(np.int64)) > 0).tolist() == [True, True, False, True])
+    True
+    """
+    bits = (np.asarray(scores, dtype=np.float32) + np.float32(0)).view(np.uint32)  # + 0 turns -0 into 0
+    return np.where(bits >> 31, ~bits, bits | np.uint32(0x80000000))
+
+
+def scores_of_codes(codes: np.ndarray) -> np.ndarray:
+    """Inverse of `ordered_codes`."""
+    codes = np.asarray(codes, dtype=np.uint32)
+    return np.where(codes >> 31, codes & np.uint32(0x7FFFFFFF), ~codes).view(np.float32)
