@@ -18,7 +18,7 @@ from plant.metrics.counts import count, label_f1
 from plant.metrics.documents import AT_K
 from plant.metrics.groups import read_label_space
 from plant.metrics.names import metrics
-from plant.metrics.thresholds import Tuned
+from plant.metrics.thresholds import ThresholdRule
 
 _PRECISION_NAMES = ("map", "map/*", "rare_ap")
 
@@ -114,7 +114,7 @@ def _exactness(run: Run) -> dict[str, Any]:
     }
 
 
-def _record(tuned: Tuned | None) -> dict[str, Any] | None:
+def _record(tuned: ThresholdRule | None) -> dict[str, Any] | None:
     """A further threshold, as metrics.json keeps it."""
     if tuned is None:
         return None

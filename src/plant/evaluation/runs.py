@@ -14,7 +14,7 @@ from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
 from plant.metrics.names import Cut
 from plant.metrics.scores import Scores, read_scores
-from plant.metrics.thresholds import Thresholds, Tuned, predict
+from plant.metrics.thresholds import ThresholdRule, Thresholds, predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Run:
         return self.scores.truth
 
     @property
-    def tuned(self) -> Tuned:
+    def tuned(self) -> ThresholdRule:
         """The one threshold of all metrics that do not say another."""
         tuned = self.thresholds.of("tuned")
         if tuned is None:

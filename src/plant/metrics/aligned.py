@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from plant.metrics.scores import Scores
-from plant.metrics.top import scores_at, sorted_csr
+from plant.metrics.top import pair_ids, scores_at, sorted_csr
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ def align(systems: Sequence[Scores]) -> Pairs:
     dense = [system.dense for system in systems if system.dense is not None]
     if len(dense) == len(systems):
         return Pairs(tuple(dense), None, shape)
-    retrieved = [system.retrieved.tocoo().coords for system in systems]
-    keys = np.unique(np.concatenate([rows.astype(np.int64) * shape[1] + columns for rows, columns in retrieved]))
+    keys = np.unique(np.concatenate([pair_ids(system.retrieved) for system in systems]))
     rows, columns = np.divmod(keys, shape[1])
     values = (np.maximum(scores_at(system.retrieved, rows, columns), system.bound[rows]) for system in systems)
     return Pairs(tuple(values), (rows, columns), shape)

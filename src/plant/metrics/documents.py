@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from plant.metrics.arrays import Array, Sparse, Weights, ratio
-from plant.metrics.top import top_labels
+from plant.metrics.top import stored_at, top_labels
 
 BLOCK = 512
 """Documents whose probabilities are made at once."""
@@ -46,10 +46,8 @@ def rank(y_true: Sparse, y_score: Array | Sparse | Ranking, k: int) -> Ranking:
     if isinstance(y_score, Ranking):
         return y_score
     best = top_labels(y_score, k)
-    rows = np.arange(best.shape[0])[:, None]
-    labels = y_true.shape[1]
-    true = np.repeat(rows[:, 0], np.diff(y_true.indptr)) * labels + y_true.indices
-    return Ranking(best, (best >= 0) & np.isin(rows * labels + best, true), np.diff(y_true.indptr))
+    hits = (best >= 0) & stored_at(y_true, np.arange(best.shape[0])[:, None], best)
+    return Ranking(best, hits, np.diff(y_true.indptr))
 
 
 def precision_at_k(

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from plant.ground import files, settings
 from plant.ground.errors import InputError
 from plant.ground.identity import digest
-from plant.metrics.top import scores_at, sorted_csr, top_entries
+from plant.metrics.top import pair_ids, scores_at, sorted_csr, stored_at, top_entries
 
 LARGEST_FP16 = 65504.0
 METADATA = "plant"
@@ -171,9 +171,7 @@ def kept_scores(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int
     """The top scores of each document (ties by label id, never by the truth), and those of its true labels."""
     rows, columns, values = top_entries(scores, top)
     true = truth.tocoo()
-    keys = np.concatenate(
-        [rows * truth.shape[1] + columns, true.coords[0].astype(np.int64) * truth.shape[1] + true.coords[1]]
-    )
+    keys = np.concatenate([rows * truth.shape[1] + columns, pair_ids(truth)])
     values = np.concatenate([values, scores_at(scores, *true.coords)])
     keys, first = np.unique(keys, return_index=True)
     coordinates = np.divmod(keys, truth.shape[1])
@@ -271,10 +269,7 @@ def _table(
     columns, values = kept.indices.astype(np.int64), kept.data
     order = np.lexsort((columns, -values, rows))
     rows, columns, values = rows[order], columns[order], values[order]
-    entries = truth.tocoo()
-    true = np.isin(
-        rows * truth.shape[1] + columns, entries.coords[0].astype(np.int64) * truth.shape[1] + entries.coords[1]
-    )
+    true = stored_at(truth, rows, columns)
     return pa.table(
         {
             "document_id": pa.array(document_ids, pa.string()).take(pa.array(rows)),

@@ -12,6 +12,7 @@ from plant.metrics.f1 import Objective, best_threshold, best_threshold_of_entrie
 from plant.metrics.groups import LabelSpace
 from plant.metrics.names import Cut
 from plant.metrics.scores import Scores
+from plant.metrics.top import stored_at
 
 SLOPES = (0.0, -0.25, 0.25, -0.5, 0.5, -1.0, 1.0, -2.0)
 """Tried for the sloped threshold, in standard deviations of the scores of true labels a standard deviation of
@@ -19,7 +20,7 @@ log(1 + training documents). Of equal ones the first is taken."""
 
 
 @dataclass(frozen=True)
-class Tuned:
+class ThresholdRule:
     """A label is predicted where its score is above `value + slope * log(1 + training documents of the label)`."""
 
     value: float
@@ -42,21 +43,21 @@ class Thresholds:
 
     validation: Callable[[], Scores] | None
     labels: LabelSpace
-    found: dict[Cut, Tuned] = field(default_factory=dict)
+    found: dict[Cut, ThresholdRule] = field(default_factory=dict)
 
     @classmethod
-    def known(cls, labels: LabelSpace, found: Mapping[Cut, Tuned]) -> Thresholds:
+    def known(cls, labels: LabelSpace, found: Mapping[Cut, ThresholdRule]) -> Thresholds:
         """Of scores that come without a validation split (simulations)."""
         return cls(None, labels, dict(found))
 
-    def of(self, cut: Cut) -> Tuned | None:
+    def of(self, cut: Cut) -> ThresholdRule | None:
         """The threshold of a cut; None where there is none."""
         if cut not in self.found and self.validation is not None and cut != "natural":
             self.found[cut] = tune(self.validation(), self.labels, cut)
         return self.found.get(cut)
 
 
-def tune(validation: Scores, labels: LabelSpace, cut: Cut = "tuned") -> Tuned:
+def tune(validation: Scores, labels: LabelSpace, cut: Cut = "tuned") -> ThresholdRule:
     """The threshold of a cut that maximises its objective on the validation split, exactly.
 
     tuned maximises `evaluation.tune_for`, micro maximises micro-F1, sloped maximises `evaluation.tune_for` over
@@ -71,7 +72,7 @@ def tune(validation: Scores, labels: LabelSpace, cut: Cut = "tuned") -> Tuned:
     if validation.dense is None:
         return _tune_kept(validation, objective, slope, labels.n_train)
     best = best_threshold(_above(validation.dense, slope, labels.n_train), validation.truth.toarray(), objective)
-    return Tuned(best.value, objective, best.objective, slope)
+    return ThresholdRule(best.value, objective, best.objective, slope)
 
 
 def predict(scores: Scores, threshold: float, *, slope: float = 0.0, n_train: np.ndarray | None = None) -> sp.csr_array:
@@ -91,7 +92,7 @@ def _best_slope(validation: Scores, labels: LabelSpace, objective: Objective) ->
     """Of `SLOPES`, in units of the scores."""
     spread = float(np.log1p(labels.n_train[labels.n_train > 0]).std()) if (labels.n_train > 0).any() else 0.0
     kept = validation.kept.tocoo()
-    of_true = kept.data[np.isin(_pairs(kept), _pairs(validation.truth.tocoo())) & np.isfinite(kept.data)]
+    of_true = kept.data[stored_at(validation.truth, *kept.coords) & np.isfinite(kept.data)]
     if not spread or not of_true.size:
         return 0.0
     unit = float(of_true.std(dtype=np.float64)) / spread
@@ -99,14 +100,14 @@ def _best_slope(validation: Scores, labels: LabelSpace, objective: Objective) ->
     return max(tried, key=lambda each: each.on_validation).slope  # the first of equal ones
 
 
-def _tune_kept(validation: Scores, objective: Objective, slope: float, n_train: np.ndarray) -> Tuned:
+def _tune_kept(validation: Scores, objective: Objective, slope: float, n_train: np.ndarray) -> ThresholdRule:
     kept = validation.retrieved.tocoo()
     columns = kept.coords[1]
     best = best_threshold_of_entries(
-        columns, _above(kept.data, slope, n_train[columns]), np.isin(_pairs(kept), _pairs(validation.truth.tocoo())),
+        columns, _above(kept.data, slope, n_train[columns]), stored_at(validation.truth, *kept.coords),
         positives=np.bincount(validation.truth.indices, minlength=validation.truth.shape[1]), objective=objective,
     )  # fmt: skip
-    return Tuned(best.value, objective, best.objective, slope)
+    return ThresholdRule(best.value, objective, best.objective, slope)
 
 
 def _above(scores: np.ndarray, slope: float, n_train: np.ndarray | None) -> np.ndarray:
@@ -114,7 +115,3 @@ def _above(scores: np.ndarray, slope: float, n_train: np.ndarray | None) -> np.n
     if not slope or n_train is None:
         return scores
     return scores.astype(np.float32) - (slope * np.log1p(n_train)).astype(np.float32)
-
-
-def _pairs(array: sp.coo_array) -> np.ndarray:
-    return array.coords[0].astype(np.int64) * array.shape[1] + array.coords[1]

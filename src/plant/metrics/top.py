@@ -55,15 +55,32 @@ def scores_at(scores: np.ndarray | sp.csr_array, rows: np.ndarray, columns: np.n
     """Scores at single places; -inf where a sparse array stores none."""
     if isinstance(scores, np.ndarray):
         return scores[rows, columns]
-    entries = scores.tocoo()
-    stored = entries.coords[0].astype(np.int64) * scores.shape[1] + entries.coords[1]
+    stored, wanted = pair_ids(scores), _ids(rows, columns, scores.shape[1])
     order = np.argsort(stored)
-    wanted = rows.astype(np.int64) * scores.shape[1] + columns
     place = np.minimum(np.searchsorted(stored, wanted, sorter=order), max(0, stored.size - 1))
     if not stored.size:
         return np.full(wanted.size, -np.inf, dtype=np.float32)
     found = stored[order[place]] == wanted
-    return np.where(found, entries.data[order[place]], -np.inf).astype(np.float32)
+    return np.where(found, scores.data[order[place]], -np.inf).astype(np.float32)
+
+
+def pair_ids(array: sp.csr_array) -> np.ndarray:
+    """row * columns + column of each entry that a sparse array stores, in its order."""
+    rows = np.repeat(np.arange(array.shape[0]), np.diff(array.indptr))
+    return _ids(rows, array.indices, array.shape[1])
+
+
+def stored_at(array: sp.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Whether a sparse array stores an entry at single places.
+
+    >>> stored_at(sp.csr_array([[0, 1], [1, 0]]), np.array([0, 0]), np.array([0, 1])).tolist()
+    [False, True]
+    """
+    return np.isin(_ids(rows, columns, array.shape[1]), pair_ids(array))
+
+
+def _ids(rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+    return rows.astype(np.int64) * width + columns
 
 
 def sorted_csr(entries: sp.coo_array) -> sp.csr_array:

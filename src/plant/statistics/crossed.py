@@ -61,10 +61,6 @@ class Crossed:
     high: float
     p: float
 
-    @property
-    def error(self) -> float:
-        return float(np.hypot(self.error_documents, self.error_seeds))
-
 
 def crossed(differences: np.ndarray, error_documents: float, confidence: float, *, trained: bool = True) -> Crossed:
     """Put the two sources together.
