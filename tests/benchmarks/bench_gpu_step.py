@@ -31,9 +31,9 @@ from torch import Tensor, nn
 from plant.finetuning.finetune import batch_loss
 from plant.finetuning.focal_loss import focal_loss
 from plant.ground.settings import Finetuning, Pretrained, Pretraining
-from plant.model.backbone import Backbone, load_backbone
 from plant.model.batches import Corpus, multi_hot, pad_documents
 from plant.model.classifier import LabelClassifier
+from plant.model.encoders.transformer import Backbone, load_backbone
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import Ranking
 

@@ -1,7 +1,5 @@
 """Evidence kept in Stage 2: look-up by token against loops, training and prediction alike, files that do not fit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -15,7 +13,7 @@ from plant.ground.files import write_arrays
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents
-from plant.pretraining.lists import TopTokens, load_top_tokens
+from plant.pretraining.lists import load_top_tokens
 
 CPU = torch.device("cpu")
 RECIPE = {"epochs": 12, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
@@ -170,26 +168,18 @@ def test_static_attention_finds_what_random_relevance_does_not(data, tmp_path, m
     assert found["indicators"] < found["elsewhere"]
 
 
-MISFITS = {"no relevance": ({"static_attention": 1}, "static_attention"), "no log-odds": ({"residual": 2}, "residual")}
+MISFITS = {
+    "no relevance": ({"static_attention": 1}, None, "finetunings: static_attention: expected a file"),
+    "no log-odds": ({"residual": 2}, None, "finetunings: residual: expected a file"),
+    "log-odds of another corpus": ({"residual": 2}, "residual", "30 documents and 9 labels, got 261 numbers"),
+    "relevance of other labels": ({"static_attention": 1}, "static", "expected 9 labels, got 10"),
+}
 
 
-@pytest.mark.parametrize(("recipe", "key"), MISFITS.values(), ids=MISFITS)
-def test_a_file_that_is_needed_and_not_given_is_one_clear_error(data, recipe, key, make):
-    with pytest.raises(InputError, match=f"finetunings: {key}: expected a file"):
-        keep_evidence(data, make(), Finetuning(**recipe), static=None, residual=None, whole=True)
-
-
-def test_log_odds_of_another_corpus_are_one_clear_error(data, tmp_path, make):
-    write_arrays(tmp_path / "r.safetensors", {"log_odds": np.zeros(29 * 9, np.float16)})
-    with pytest.raises(InputError, match="30 documents and 9 labels, got 261 numbers"):
-        keep_evidence(
-            data, make(), Finetuning(residual=2), static=None, residual=tmp_path / "r.safetensors", whole=True
-        )
-
-
-def test_relevance_of_other_labels_is_one_clear_error(data, tmp_path, make):
-    path = relevance_file(tmp_path / "mig.safetensors", ROWS)
-    other = replace(data, names=list("abcdefghij"))
-    with pytest.raises(InputError, match="expected 10 labels, got 9"):
-        keep_evidence(other, make(), Finetuning(static_attention=1), static=path, residual=None, whole=True)
-    assert isinstance(load_top_tokens(path, data, k=None), TopTokens)
+@pytest.mark.parametrize(("recipe", "given", "message"), MISFITS.values(), ids=MISFITS)
+def test_a_file_that_is_missing_or_does_not_fit_is_one_clear_error(data, tmp_path, make, recipe, given, message):
+    relevance_file(tmp_path / "static", ROWS | {(9, 3): 1.0})
+    write_arrays(tmp_path / "residual", {"log_odds": np.zeros(29 * 9, np.float16)})
+    files = {"static": None, "residual": None} | ({given: tmp_path / given} if given else {})
+    with pytest.raises(InputError, match=message):
+        keep_evidence(data, make(), Finetuning(**recipe), **files, whole=True)

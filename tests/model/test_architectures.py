@@ -11,9 +11,9 @@ from plant.finetuning.finetune import finetune
 from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning, Pretraining, parse_backbone
 from plant.model.assemble import TrainingData, build_classifier, load_weights, save_weights
-from plant.model.backbone import load_backbone, make_random_backbone
 from plant.model.batches import pad_documents
-from plant.model.loading import load_model
+from plant.model.encoders.loading import load_model
+from plant.model.encoders.transformer import load_backbone, make_random_backbone
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from plant.model.assemble import TrainingData, build_classifier
-from plant.model.backbone import load_backbone
 from plant.model.batches import Corpus, pad_documents
+from plant.model.encoders.transformer import load_backbone
 from plant.model.features import read_features, write_features
 
 CPU = torch.device("cpu")

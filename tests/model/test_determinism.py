@@ -10,9 +10,9 @@ from torch import nn
 from plant.finetuning.finetune import finetune
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import features
-from plant.model.backbone import load_backbone
 from plant.model.classifier import LabelClassifier
 from plant.model.determinism import set_up
+from plant.model.encoders.transformer import load_backbone
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
 

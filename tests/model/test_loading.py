@@ -13,11 +13,11 @@ from torch import nn
 from plant.corpus.encoders import load as load_encoder
 from plant.ground.errors import InputError
 from plant.ground.settings import Pretrained
-from plant.model import loading
 from plant.model.assemble import TrainingData, build_classifier
-from plant.model.backbone import Backbone, load_backbone
 from plant.model.determinism import set_up
-from plant.model.loading import load_model
+from plant.model.encoders import loading
+from plant.model.encoders.loading import load_model
+from plant.model.encoders.transformer import Backbone, load_backbone
 from plant.model.parallel import Processes
 
 CPU, GPU, META = torch.device("cpu"), torch.device("cuda"), torch.device("meta")

@@ -87,8 +87,8 @@ def model(folder):
     from transformers import LlamaConfig, LlamaModel
 
     from plant.model.assemble import load_training_data
-    from plant.model.backbone import Backbone
     from plant.model.classifier import LabelClassifier
+    from plant.model.encoders.transformer import Backbone
 
     torch.manual_seed(0)
     config = LlamaConfig(vocab_size=VOCABULARY, hidden_size=HIDDEN, num_hidden_layers=1, num_attention_heads=4,

@@ -7,8 +7,8 @@ import torch
 
 from plant.ground.job import job
 from plant.model.assemble import load_training_data, made_backbone, parse_network
-from plant.model.backbone import load_backbone
 from plant.model.determinism import set_up
+from plant.model.encoders.transformer import load_backbone
 from plant.model.features import write_features
 
 

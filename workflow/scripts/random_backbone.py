@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from plant.ground.job import job
 from plant.ground.settings import Random
-from plant.model.backbone import make_random_backbone
+from plant.model.encoders.transformer import make_random_backbone
 
 
 def main(args: Namespace) -> None:

@@ -1,17 +1,16 @@
 """Candidate labels of each document, where the label set is too large to score whole (choice C13).
 
-A document's candidates are its shortlist: the labels of largest relevance summed over its tokens
-(`plant.relevance.shortlist`), found without looking at its labels. In training its positives join them; in
-validation and prediction they do not, so that a label outside the shortlist has no score, true or not.
+The candidates of a document are its shortlist: the labels with the largest sums of relevance over its tokens
+(`plant.relevance.shortlist`). Its own labels have no part in that. In training its positives are added. In validation
+and prediction they are not: a label outside the shortlist has no score, true or not.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays
@@ -20,21 +19,11 @@ from plant.model.assemble import TrainingData
 from plant.model.batches import Corpus
 
 
-@dataclass(frozen=True)
-class Lists:
-    """Labels of a batch's documents, rows of unequal length padded to one width c.
+class Lists(NamedTuple):
+    """Label lists of some documents, of unequal length, padded to one width c."""
 
-    Attributes:
-        labels: i64 (B, c), ids in the trained label space, 0 where `inside` is False.
-        inside: bool (B, c), True where a column holds a label.
-    """
-
-    labels: np.ndarray
-    inside: np.ndarray
-
-    def tensors(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Labels and inside on a device."""
-        return torch.from_numpy(self.labels).to(device), torch.from_numpy(self.inside).to(device)
+    labels: np.ndarray  # i64 (B, c), ids in the trained label space, 0 where `inside` is False
+    inside: np.ndarray  # bool (B, c), True where a column holds a label
 
 
 @dataclass(frozen=True)
@@ -42,9 +31,9 @@ class Shortlist:
     """The candidates of every document of a corpus.
 
     Attributes:
-        labels: i32 (N, width), ids of the full label list in falling summed relevance, -1 where a row has ended.
+        labels: i32 (N, width), ids of the full label list by falling sum of relevance, -1 where a row has ended.
         trained_id: i64 (|L| of the full list), id in the trained label space; -1 for labels that are not trained.
-        size: candidates a document, at most `width`.
+        size: number of candidates of a document, at most `width`.
     """
 
     labels: np.ndarray
@@ -52,19 +41,11 @@ class Shortlist:
     size: int
 
     def of(self, batch: np.ndarray) -> Lists:
-        """The shortlists alone: what may be predicted.
-
-        Args:
-            batch: document ids (B).
-        """
+        """The shortlists of the documents `batch` (B): the labels that may be predicted."""
         return padded([self._row(document) for document in batch])
 
     def with_positives(self, corpus: Corpus, batch: np.ndarray) -> tuple[Lists, np.ndarray]:
-        """What is trained on: each document's positives, then the rest of its shortlist.
-
-        Returns:
-            Lists, and truth bool (B, c).
-        """
+        """For training: the positives of each document, then the rest of its shortlist; and truth, bool (B, c)."""
         positives = [corpus.labels(document) for document in batch]
         rows = []
         for document, true in zip(batch, positives, strict=True):
@@ -105,11 +86,9 @@ def load_shortlist(source: Path | None, data: TrainingData, settings: Finetuning
         return None
     if source is None:
         raise InputError(
-            "finetunings: shortlist",
+            "finetunings: shortlist", got="none", fix="Pass --shortlist, or raise shortlist_above.",
             expected=f"a file of shortlists: {len(data.names)} labels are more than shortlist_above",
-            got="none",
-            fix="Pass --shortlist, or raise shortlist_above.",
-        )
+        )  # fmt: skip
     labels = read_arrays(source)["labels"]
     documents = len(data.corpus.offsets) - 1
     if len(labels) != documents or labels.shape[1] < settings.shortlist or labels.max(initial=-1) >= len(data.names):

@@ -1,5 +1,6 @@
 """Stage 2: the whole model is trained end to end (section 2, Eq. 3)."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,39 +19,43 @@ from plant.model.fitting import Group, Task, fit
 from plant.model.parallel import processes
 from plant.pretraining.approx_ndcg import approx_ndcg_loss
 
-ONE_PASS = 4  # two passes pay where mining keeps less than a quarter of the labels
+ONE_PASS = 4  # two passes are faster where mining keeps less than a quarter of the labels
 
 
 def batch_loss(
-    classifier: LabelClassifier,
-    corpus: Corpus,
-    batch: np.ndarray,
-    settings: Finetuning,
+    classifier: LabelClassifier, corpus: Corpus, batch: np.ndarray, settings: Finetuning,
     shortlist: Shortlist | None = None,
-) -> tuple[Tensor, float]:
+) -> tuple[Tensor, float]:  # fmt: skip
     """Sum of the losses of this process's documents of a batch, and their number.
 
-    Where mining leaves most labels out, logits of all labels (with a shortlist: of all candidates) are computed
-    without gradient first, and only the selected ones again with it: exact, as nothing between H and the logits is
-    random. Where it leaves few out, one pass over all is cheaper than two, and the others are masked.
+    Where mining leaves most labels out, all logits (with a shortlist: of all candidates) are computed without gradient
+    first, and those of the selected labels again with gradient. Nothing between H and the logits is random, so this is
+    exact. Where mining leaves few labels out, one pass over all is cheaper, and the others are masked.
     """
     batch = batch[processes().mine(len(batch))]
     if not len(batch):
         return torch.zeros(()), 0.0
     device = classifier.attention.embeddings.device
     documents = pad_documents(corpus, batch, device)
-    hidden = classifier.hidden_states(documents)
-    labels, selected, truth = _labels(classifier, corpus, batch, shortlist, device)
+    hidden = classifier.hidden_states(documents)  # (B, n, h)
+    # columns: label ids (None: all labels), which of them count (None: all), and truth; (B, c) each
+    labels, selected = None, None
+    if shortlist is None:
+        truth = multi_hot(corpus, batch, classifier.n_labels, device)
+    else:
+        lists, true = shortlist.with_positives(corpus, batch)
+        labels, selected, truth = (torch.from_numpy(part).to(device) for part in (*lists, true))
+    # logits of the hard labels S_i, or of all columns with a mask of S_i
+    logits_of = partial(classifier.logits, hidden, documents.mask, known=documents.known)
     m = settings.hard_negatives
     if m is not None and m < truth.shape[1] // ONE_PASS:
         with torch.no_grad():
-            everything = classifier.logits(hidden, documents.mask, labels, known=documents.known)
-        columns, selected = hard_labels(everything, truth, m, selected)
+            columns, selected = hard_labels(logits_of(labels), truth, m, selected)
         labels = columns if labels is None else labels.gather(1, columns)
         truth = truth.gather(1, columns)
-        logits = classifier.logits(hidden, documents.mask, labels, known=documents.known)
+        logits = logits_of(labels)
     else:
-        logits = classifier.logits(hidden, documents.mask, labels, known=documents.known)
+        logits = logits_of(labels)
         if m is not None:
             columns, inside = hard_labels(logits.detach(), truth, m, selected)
             selected = torch.zeros_like(truth).scatter_(1, columns, inside)
@@ -59,28 +64,17 @@ def batch_loss(
     return losses.sum(), float(len(batch))
 
 
-def _labels(
-    classifier: LabelClassifier, corpus: Corpus, batch: np.ndarray, shortlist: Shortlist | None, device: torch.device
-) -> tuple[Tensor | None, Tensor | None, Tensor]:
-    """Label ids (B, c), which of them count (B, c) and truth (B, c); None, None and (B, |L|) for all labels."""
-    if shortlist is None:
-        return None, None, multi_hot(corpus, batch, classifier.n_labels, device)
-    lists, truth = shortlist.with_positives(corpus, batch)
-    labels, inside = lists.tensors(device)
-    return labels, inside, torch.from_numpy(truth).to(device)
-
-
 def document_losses(
     logits: Tensor, truth: Tensor, selected: Tensor | None, settings: Finetuning, *, n_labels: int
 ) -> Tensor:
-    """The recipe's loss of each document, over S_i.
+    """The loss of each document, over S_i, as the recipe names it.
 
     Args:
         logits: (B, c).
         truth: bool (B, c).
         selected: bool (B, c), which columns are in S_i; None: all.
         settings: `loss` and its parameters.
-        n_labels: divisor of the losses that are sums over labels (choice C13); approx_ndcg has none.
+        n_labels: divisor of losses that are sums over labels (choice C13); approx_ndcg has no divisor.
 
     Returns:
         (B).
@@ -101,7 +95,7 @@ def document_losses(
 
 
 def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[Group]:
-    """Backbone at its rate from its epoch on; planted parts at the head's rate times `attention_rate`; the rest."""
+    """The planted weights, the rest of the head, and what is trained of the backbone, each with its rate."""
     planted = classifier.attention.planted
     known = {id(p) for p in planted}
     rest = [*classifier.attention.parameters(), *classifier.head.parameters()]
@@ -127,10 +121,10 @@ def finetune(
     digest: str,
     shortlist: Shortlist | None = None,
 ) -> list[dict[str, float]]:
-    """Run Stage 2; the classifier keeps the weights of the epoch with the best validation macro-F1.
+    """Run Stage 2. The classifier ends with the weights of the epoch with the best validation macro-F1.
 
     Args:
-        classifier: planted by Stage 1 or randomly initialised.
+        classifier: with attention from Stage 1, or random.
         corpus: splits train and val are read.
         settings: the recipe.
         seed: of the run.
@@ -139,7 +133,7 @@ def finetune(
         shortlist: candidates of every document; None trains and validates on all labels.
 
     Returns:
-        History, a row an epoch: loss, macro-F1 over labels present in validation at the best threshold there.
+        History, one row an epoch: loss, and macro-F1 over the labels present in validation at its best threshold.
     """
     train, val = corpus.documents("train"), corpus.documents("val")
 
@@ -148,19 +142,11 @@ def finetune(
         return {"macro_f1": best.objective, "threshold": best.value}
 
     task = Task(
-        name="Stage 2",
-        groups=parameter_groups(classifier, settings),
-        validate=validate,
-        monitor="macro_f1",
+        name="Stage 2", groups=parameter_groups(classifier, settings), validate=validate, monitor="macro_f1",
         loss=lambda batch, _: batch_loss(classifier, corpus, batch, settings, shortlist),
         batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
-    )
+    )  # fmt: skip
     return fit(
-        classifier,
-        task,
-        settings,
-        seed=seed,
-        checkpoint=checkpoint,
-        digest=digest,
+        classifier, task, settings, seed=seed, checkpoint=checkpoint, digest=digest,
         fp16_scaler=classifier.needs_loss_scaling,
-    )
+    )  # fmt: skip

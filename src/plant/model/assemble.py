@@ -16,13 +16,13 @@ from plant.ground import settings as plant_settings
 from plant.ground.checkpoints import load_tensors, save_tensors
 from plant.ground.errors import InputError
 from plant.ground.seeds import stream
-from plant.model.backbone import load_backbone
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
 from plant.model.descriptions import start_from_descriptions
 from plant.model.determinism import set_up
+from plant.model.encoders.loading import NetworkBackbone
+from plant.model.encoders.transformer import load_backbone
 from plant.model.features import read_features
-from plant.model.loading import NetworkBackbone
 
 SPLITS = ("train", "val", "test")
 ATTENTION, HEAD, BACKBONE = "label_attention.safetensors", "head.safetensors", "backbone.safetensors"

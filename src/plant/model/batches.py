@@ -1,4 +1,4 @@
-"""From memory-mapped arrays to padded batches, in an order that depends on seed and epoch alone."""
+"""Padded batches from memory-mapped arrays, in an order that depends on seed and epoch alone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ import torch
 from plant.ground.seeds import generator
 from plant.model.classifier import NOTHING, Documents, Known
 
-BUCKET = 16  # batches whose documents are sorted by length together: little padding, still random
+BUCKET = 16  # so many batches are sorted by length together: little padding, still a random order
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What training reads of a corpus.
+    """The documents and labels that training reads.
 
     Attributes:
         input_ids: i32 (sum of lengths).
@@ -22,7 +22,7 @@ class Corpus:
         indptr, indices: labels of each document as CSR; the ids are those of the trained label space.
         splits: first and last + 1 document of train, val, test.
         features: fp16 (sum of lengths, h) memory map, or None.
-        known: document ids -> what counts say of them, on a device; None for a recipe that does not ask.
+        known: (document ids, device) -> what counts say of them; None where the recipe keeps no evidence.
     """
 
     input_ids: np.ndarray
@@ -49,7 +49,7 @@ class Corpus:
 
 
 def ordered_batches(corpus: Corpus, documents: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    """Batches for evaluation: sorted by length, so that padding is small. Every document comes once."""
+    """Batches for evaluation, sorted by length to keep padding small. Every document comes once."""
     ordered = documents[np.argsort(corpus.length(documents), kind="stable")]
     return [ordered[start : start + batch_size] for start in range(0, len(ordered), batch_size)]
 
@@ -69,9 +69,9 @@ def batches_by_tokens(corpus: Corpus, documents: np.ndarray, budget: int) -> lis
 def shuffled_batches(
     corpus: Corpus, documents: np.ndarray, batch_size: int, *, seed: int, epoch: int
 ) -> list[np.ndarray]:
-    """Batches of one training epoch: random, with documents of like length together.
+    """Batches of one training epoch, in random order; documents of similar length are together.
 
-    The order is a function of (seed, epoch) alone, so a resumed run sees what the uninterrupted one sees.
+    The order depends on (seed, epoch) alone, so a resumed run sees the batches of an uninterrupted one.
     """
     random = generator(seed, "order", epoch)
     shuffled = random.permutation(documents)

@@ -1,8 +1,8 @@
 """Label embeddings from label descriptions, in place of random ones (choice C22).
 
-A label's row is the mean hidden state of its description's tokens under the backbone as it comes: not adapted, in
-evaluation mode. The mean over all described labels is taken off, and each row is brought to the scale of a random
-one (root mean square .02), so that a description gives the row a direction and nothing else.
+The row of a label is the mean hidden state of the tokens of its description. The backbone is not adapted and is in
+evaluation mode. The mean over all described labels is subtracted, and each row is scaled to the root mean square of a
+random row (.02). So a description gives the row a direction and nothing else.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from plant.corpus.encoders import load as load_encoder
 from plant.corpus.reader import load_labels
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
-from plant.model.backbone import Backbone, load_backbone
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
+from plant.model.encoders.loading import NetworkBackbone
+from plant.model.encoders.transformer import Backbone, load_backbone
 from plant.model.label_attention import EMBEDDING_STD, LabelAttention
-from plant.model.loading import NetworkBackbone
 
 BATCH_TOKENS = 8192  # tokens that go through the backbone together
 
@@ -34,7 +34,7 @@ def write_label_embeddings(
         folder: hub id or local folder of the backbone, with its tokenizer.
         corpus: folder of the corpus room.
         out: file to write: `embeddings` f32 (|L|, h) over the full label list; rows of zeros for labels without a
-            description, which keep their random row (choice C10).
+            description, which will keep their random row (choice C10).
         device: where the backbone runs.
 
     Returns:
@@ -87,7 +87,7 @@ def directions(states: np.ndarray) -> np.ndarray:
     rows = states[described].astype(np.float64)
     rows -= rows.mean(axis=0)
     size = np.sqrt(np.square(rows).mean(axis=1, keepdims=True))
-    noise = 1e-6 * np.abs(states).max(initial=0)  # a lone label is its own mean, up to rounding
+    noise = 1e-6 * np.abs(states).max(initial=0)  # rounding: the mean of one label alone is that label
     out = np.zeros_like(states)
     out[described] = np.where(size > noise, EMBEDDING_STD * rows / np.maximum(size, noise), 0)
     return out

@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, read_arrays
-from plant.model.backbone import Backbone
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
+from plant.model.encoders.transformer import Backbone
 
 BATCH_TOKENS = 8192  # tokens that go through the backbone together
 

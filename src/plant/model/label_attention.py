@@ -37,11 +37,9 @@ class LabelAttention(nn.Module):
         super().__init__()
         if hidden_size % heads:
             raise InputError(
-                "label attention",
-                expected=f"a number of heads that divides the hidden size {hidden_size}",
-                got=f"{heads} heads",
-                fix="Change attention_heads of the backbone in the config.",
-            )
+                "label attention", expected=f"a number of heads that divides the hidden size {hidden_size}",
+                got=f"{heads} heads", fix="Change attention_heads of the backbone in the config.",
+            )  # fmt: skip
         self.heads = heads
         self.embeddings = nn.Parameter(torch.empty(n_labels, hidden_size))
         self.query = nn.Linear(hidden_size, hidden_size)
@@ -55,20 +53,20 @@ class LabelAttention(nn.Module):
 
     @property
     def planted(self) -> list[nn.Parameter]:
-        """What Stage 1 gives a gradient to: E, W_Q, W_K."""
+        """The weights that Stage 1 trains: E, W_Q, W_K."""
         return [self.embeddings, *self.query.parameters(), *self.key.parameters()]
 
     def token_logits(self, hidden: Tensor, labels: Tensor) -> Tensor:
         """s_lj before the softmax, averaged over heads (choice C01).
 
-        The mean over heads of q^g . k^g / sqrt(d) is one dot product over all h dimensions.
+        That mean of q^g . k^g / sqrt(d) is one dot product over all h dimensions.
 
         Args:
             hidden: H, (B, n, h).
             labels: label ids (B, m).
 
         Returns:
-            (B, m, n), unmasked: padding is the caller's to leave out.
+            (B, m, n). Padding is not masked.
         """
         queries = self.query(self.embeddings[labels])  # (B, m, h)
         scale = 1 / (self.heads * math.sqrt(self.key.out_features / self.heads))
@@ -77,12 +75,12 @@ class LabelAttention(nn.Module):
     def token_probabilities(
         self, hidden: Tensor, labels: Tensor, mask: Tensor | None, bias: Tensor | None = None
     ) -> Tensor:
-        """S of Eq. 1: the softmax over a document's tokens, averaged over heads.
+        """S of Eq. 1: the softmax over the tokens of a document, averaged over heads.
 
         Args:
             hidden: H, (B, n, h).
             labels: label ids (B, m).
-            mask: (B, n), True at tokens and False at padding. None: padding is attended to.
+            mask: (B, n), True at tokens and False at padding; None attends to padding.
             bias: added to the scores of every head before the softmax (B, m, n), or None.
 
         Returns:
@@ -112,7 +110,7 @@ class LabelAttention(nn.Module):
         if labels is None:
             queries = self._split(self.query(self.embeddings)[None]).expand(hidden.shape[0], -1, -1, -1)
         else:
-            # W_Q E once, then rows: a label asked for by many documents is projected once
+            # W_Q E first, then rows: a label that many documents ask for is projected once
             queries = self._split(self.query(self.embeddings)[labels])
         keys, values = self._split(self.key(hidden)), self._split(self.value(hidden))
         allowed = None if mask is None else mask[:, None, None, :]
@@ -129,7 +127,7 @@ class LabelAttention(nn.Module):
 class Head(nn.Module):
     """Boost, adaptive average pooling and the shared map to one logit, folded into one vector a label.
 
-    Pooling is a fixed matrix M (p, h) and the shared map is W_c (p), both linear, so with w = M^T W_c and
+    Pooling is a fixed matrix M (p, h), and the shared map is W_c (p). Both are linear. So with w = M^T W_c and
     c_l = B_m,l * w the literal form W_c . Pool(B_a,l + A_l * B_m,l) + beta equals
 
         logit_l = A'_l . (W_O^T c_l) + c_l . b_O + B_a,l . w + beta,
@@ -149,7 +147,7 @@ class Head(nn.Module):
         self.register_buffer("pooling", pooling_matrix(hidden_size, pool_size).float(), persistent=False)
 
     def forward(self, attended: Tensor, output: nn.Linear, labels: Tensor | None) -> Tensor:
-        """Logits of the labels that were attended for.
+        """Logits of the labels whose attention is given.
 
         Args:
             attended: A' (B, m, h), from `LabelAttention.attend`.
@@ -167,7 +165,7 @@ class Head(nn.Module):
         return (attended.to(wide) * u.to(wide)).sum(-1) + bias.to(wide)
 
     def weigh_evidence(self) -> None:
-        """Add beta, the one parameter of `with_evidence`; it starts at 0: a weight of log 2."""
+        """Add the parameter beta of `with_evidence`; it starts at 0, which is a weight of log 2."""
         self.evidence = nn.Parameter(torch.zeros_like(self.project.bias[0]))
 
     def with_evidence(self, logits: Tensor, evidence: Tensor) -> Tensor:
@@ -182,7 +180,7 @@ class Head(nn.Module):
         return w, self.boost_mul * w
 
     def bias(self, w: Tensor, c: Tensor, output: nn.Linear) -> Tensor:
-        """What does not depend on the document, a label: c_l . b_O + B_a,l . w + beta (|L|)."""
+        """The part of a label's logit that no document changes: c_l . b_O + B_a,l . w + beta (|L|)."""
         return c @ output.bias + self.boost_add @ w + self.project.bias
 
 

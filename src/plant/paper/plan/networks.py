@@ -52,7 +52,7 @@ class Network:
 
     @property
     def quantised(self) -> int:
-        """What 4-bit quantisation reaches: linear maps and experts (`plant.model.experts`)."""
+        """What 4-bit quantisation reaches: linear maps and experts (`plant.model.encoders.experts`)."""
         return self.linear + self.experts
 
     @property
@@ -91,7 +91,7 @@ def _published_shape(path: str) -> Mapping[str, Any] | None:
 
 
 def _random_shape(settings: Random) -> dict[str, Any]:
-    """The same numbers as `plant.model.backbone.make_random_backbone` gives to the model (a test compares)."""
+    """The sizes that `plant.model.encoders.transformer.make_random_backbone` gives to a model (a test compares)."""
     h, heads = settings.hidden_size, settings.heads
     part = h // heads
     shape = {

@@ -1,4 +1,4 @@
-"""The network of a backbone from its files: precision, quantisation, and the devices that it is put on."""
+"""Loads a transformer from its files: precision, quantisation, and the devices that it goes to."""
 
 from pathlib import Path
 from typing import Any
@@ -13,24 +13,24 @@ from plant.ground.errors import InputError
 from plant.model.parallel import processes
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-ROOM = 0.85  # of a GPU's free memory for layers; the rest is for activations, label attention and head
+ROOM = 0.85  # share of a GPU's free memory for layers; the rest is for activations, label attention and head
 NetworkBackbone = plant_settings.Pretrained | plant_settings.Random
 
 
 def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.device) -> Any:
-    """Load, and where the settings say so quantise and spread over the GPUs of a node.
+    """Load a model; quantise it and spread it over the GPUs of a node where the settings say so.
 
     Args:
         settings: of the backbone.
         folder: hub id or local folder.
-        device: where a quantised model goes; where the first layer of a spread one goes.
+        device: of a quantised model, or of the first layer of a spread one.
 
     Returns:
-        A Hugging Face base model; on the CPU, for the caller to move, unless `is_placed(settings)`.
+        A Hugging Face base model, on the CPU unless `is_placed(settings)`.
 
     Raises:
-        InputError: no model in the folder; one that lacks weights, or brings a quantisation of its own; weights that
-            NF4 would pass by; too few GPUs, or too small ones.
+        InputError: the folder has no model, or one that lacks weights or brings a quantisation of its own; NF4 would
+            leave weights out; there are too few GPUs, or too small ones.
     """
     from transformers import AutoModel
     from transformers.utils.logging import disable_progress_bar
@@ -53,25 +53,25 @@ def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.devi
     _check_placement(model, settings, folder)
     for module in model.modules():
         if hasattr(module, "support_avx512bf16_for_cpu"):
-            # else the first evaluation packs the weights for a kernel without a gradient, and training goes on with it
+            # else the first evaluation packs the weights for a kernel without a gradient, which training then uses
             module.support_avx512bf16_for_cpu = False
     return model
 
 
 def hub_options(settings: NetworkBackbone) -> dict[str, Any]:
-    """What a hub id is loaded with."""
+    """Options for loading from a hub id."""
     if isinstance(settings, plant_settings.Random):
         return {}
     return {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
 
 
 def is_placed(settings: NetworkBackbone) -> bool:
-    """Whether loading puts it on its devices: quantised weights are made where they stay, layers go to several GPUs."""
+    """Whether loading puts the model on its devices: it is quantised there, or its layers go to several GPUs."""
     return settings.quantization != "none" or settings.parallel == "layers"
 
 
 def _weights(settings: NetworkBackbone, folder: str | Path) -> dict[str, Any]:
-    """Type or quantisation of the weights."""
+    """Options for the type or the quantisation of the weights."""
     if settings.quantization == "nf4":
         return {"quantization_config": _nf4(settings, folder)}
     if settings.adapter != "full" and settings.precision != "fp32":
@@ -92,13 +92,13 @@ def _nf4(settings: NetworkBackbone, folder: str | Path) -> Any:
         "bnb_4bit_use_double_quant": True,
         "bnb_4bit_compute_dtype": DTYPES[settings.precision],
     }
-    from plant.model.experts import WITH_EXPERTS, ExpertsConfig
+    from plant.model.encoders.experts import WITH_EXPERTS, ExpertsConfig
 
     return ExpertsConfig(**how) if kind in WITH_EXPERTS else BitsAndBytesConfig(**how)
 
 
 def _placement(settings: NetworkBackbone, device: torch.device) -> dict[str, Any]:
-    """Where transformers puts the layers while it reads them."""
+    """Options that say where transformers puts the layers while it reads them."""
     if settings.parallel != "layers":
         return {"device_map": {"": device}}
     if processes().count > 1:
@@ -120,7 +120,7 @@ def _placement(settings: NetworkBackbone, device: torch.device) -> dict[str, Any
 
 
 def _check_weights(missing: set[str], folder: str | Path) -> None:
-    """Refuse weights that the file lacks: they would be random. Only a pooler is never used here."""
+    """Refuse a file that lacks weights: they would be random. Only a pooler may be missing: it is not used here."""
     lacking = sorted(name for name in missing if "pooler" not in name.split("."))
     if lacking:
         raise InputError(
@@ -132,15 +132,13 @@ def _check_weights(missing: set[str], folder: str | Path) -> None:
 
 
 def _check_placement(model: nn.Module, settings: NetworkBackbone, folder: str | Path) -> None:
-    """Refuse layers that were left without a GPU, and weights that stayed in full precision."""
+    """Refuse a model with layers that found no GPU, or with weights that stayed in full precision."""
     places = {str(place) for place in getattr(model, "hf_device_map", {}).values()}
     if places & {"cpu", "disk"} and places != {"cpu"}:
         raise InputError(
-            f"backbone {folder}",
-            expected=f"a model that fits on {settings.devices} GPUs",
-            got=f"layers on {' and '.join(sorted(places))}",
-            fix="Use `quantization: nf4`, or more or larger GPUs.",
-        )
+            f"backbone {folder}", expected=f"a model that fits on {settings.devices} GPUs",
+            got=f"layers on {' and '.join(sorted(places))}", fix="Use `quantization: nf4`, or more or larger GPUs.",
+        )  # fmt: skip
     if settings.quantization == "nf4":
         left = [n for n, p in model.named_parameters() if p.is_floating_point() and p.ndim > 2]
         if left:

@@ -1,8 +1,8 @@
 """NF4 for the experts of a mixture.
 
 transformers 5 keeps all experts of a layer as two stacked parameters, and bitsandbytes replaces linear layers only
-(its issue 1849): asked for 4 bits, the two leave 97 % of DeepSeek-V3 in 16. Here a loader quantises each layer's
-experts as it reads them, one at a time, and the product with an expert takes it out of 4 bits for that product alone.
+(its issue 1849). Asked for 4 bits, the two leave 97 % of DeepSeek-V3 in 16 bits. Here a loader quantises the experts
+of each layer as it reads them, one at a time; a product with an expert expands that expert for the product alone.
 While a layer is read, all its experts are on the device in 16 bits, more than once for a moment (DeepSeek-V3: 23 GB).
 """
 
@@ -32,10 +32,10 @@ class ExpertsConfig(BitsAndBytesConfig):
 
 
 class QuantisedExperts(nn.Module):
-    """The experts of one layer in 4 bits, in the place of the model's own.
+    """The experts of one layer in 4 bits; they replace the model's own.
 
     Args:
-        experts: whose place it takes, not loaded yet.
+        experts: the model's own, not loaded yet.
         options: how to quantise.
     """
 
@@ -48,7 +48,7 @@ class QuantisedExperts(nn.Module):
             setattr(self, name, nn.Parameter(getattr(experts, name).detach(), requires_grad=False))
 
     def quantise(self, name: str, weights: Tensor) -> nn.Parameter:
-        """What takes the place of a stacked parameter: (experts, half its numbers), u8."""
+        """A stacked parameter in 4 bits: u8 (experts, half the numbers of an expert)."""
         packed, self.states[name] = [], []
         for weight in weights:
             data, state = quantize_4bit(
@@ -84,7 +84,7 @@ class QuantisedExperts(nn.Module):
 
 
 class _Quantise(Bnb4bitQuantize):
-    """Of one parameter that was read."""
+    """Quantises one parameter that was read."""
 
     def convert(
         self,
@@ -93,14 +93,14 @@ class _Quantise(Bnb4bitQuantize):
         model: nn.Module | None = None,
         **kwargs: Any,
     ) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
+        converted: dict[str, Tensor] = {}
         for name, value in input_dict.items():
             module, last = get_module_from_name(model, name)
             if isinstance(module, QuantisedExperts):
-                found[name] = module.quantise(last, value[0] if isinstance(value, list) else value)
+                converted[name] = module.quantise(last, value[0] if isinstance(value, list) else value)
             else:
-                found |= super().convert({name: value}, full_layer_name, model, **kwargs)
-        return found
+                converted |= super().convert({name: value}, full_layer_name, model, **kwargs)
+        return converted
 
 
 @register_quantizer(METHOD)

@@ -1,4 +1,4 @@
-"""Backbones: load or make, quantise, adapt, and read a document as ONE sequence of hidden states."""
+"""Transformers: load or make one, adapt it, and read a document as one sequence of hidden states."""
 
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from plant.corpus.encoders import unreadable
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, require_file
-from plant.model.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
+from plant.model.encoders.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
 
 CPU = torch.device("cpu")
 
-# Query, key, value and output projections by model type (appendix A; facts, section A). A wrong list would
-# adapt the output projection only, without a word: the number of adapted modules is asserted.
+# Query, key, value and output projections by model type (appendix A). peft adapts the modules that match and
+# says nothing of a name that matches none, so `_adapt` refuses such a name.
 LORA_TARGETS = {
     "llama": ("q_proj", "k_proj", "v_proj", "o_proj"),
     "mistral": ("q_proj", "k_proj", "v_proj", "o_proj"),
@@ -33,16 +33,16 @@ LORA_TARGETS = {
 class Backbone(nn.Module):
     """A transformer that maps a padded batch of documents to hidden states.
 
-    A document longer than `chunk_tokens` passes through in pieces; the pieces' states are put side by side
-    again, so that label attention sees the whole document (choice C09). Each piece gets the special tokens
-    that the tokenizer puts around a text; their states are dropped.
+    A document longer than `chunk_tokens` passes through in pieces. The hidden states of the pieces are joined again,
+    so that label attention sees the whole document (choice C09). Each piece gets the special tokens that the
+    tokenizer puts around a text; their states are dropped.
 
     Args:
         model: a Hugging Face base model (no task head).
         chunk_tokens: tokens a piece, without special tokens.
         prefix, suffix: ids of the special tokens around a text.
         precision: autocast type of the forward pass.
-        placed: its layers are on their devices already, and stay there.
+        placed: loading has put the layers on their devices, where they stay.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Backbone(nn.Module):
         return self if self.placed else self.to(device)
 
     def train(self, mode: bool = True) -> "Backbone":
-        """A backbone of which nothing is trained stays in evaluation mode: frozen means no dropout either."""
+        """Without a trained weight it stays in evaluation mode: a frozen backbone has no dropout."""
         return super().train(mode and any(parameter.requires_grad for parameter in self.parameters()))
 
     def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
@@ -78,12 +78,14 @@ class Backbone(nn.Module):
             input_ids: (B, n).
             mask: (B, n), True at tokens, all tokens before all padding.
         """
+        # cut each document into pieces of one width c: (B, n) -> (B * pieces, c)
         batch, n = input_ids.shape
         pieces = -(-n // self.chunk_tokens)
         width = pieces * self.chunk_tokens if pieces > 1 else n
         pad = (0, width - n)
         rows = nn.functional.pad(input_ids, pad).view(batch * pieces, -1)
         inside = nn.functional.pad(mask, pad).view(batch * pieces, -1)
+        # pieces of padding alone do not pass through the model
         kept = inside.any(1)
         states = self._states(rows[kept], inside[kept])
         out = states.new_zeros(batch * pieces, *states.shape[1:])
@@ -119,20 +121,19 @@ class Backbone(nn.Module):
 
 
 def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torch.device = CPU) -> Backbone:
-    """Load, quantise and adapt a backbone.
+    """Load a backbone, quantised where the settings say so, and adapt it.
 
     Args:
         settings: of the backbone.
         folder: hub id or local folder (for kind `random`, the folder that `make_random_backbone` wrote).
-        device: where the job runs. Only what must be placed while it is read goes there at once: `place` moves the
-            rest.
+        device: where the job runs. Quantised and spread models go there while they are read; others need `place`.
 
     Returns:
-        The backbone; only what is trained requires a gradient.
+        The backbone. Only the weights that are trained require a gradient.
 
     Raises:
         InputError: no model or tokenizer in the folder, a tokenizer of another model, or LoRA targets that match
-            nothing.
+            no module.
     """
     model = load_model(settings, folder, device)
     model.config.use_cache = False  # keys and values are for generation; here they would only fill memory
@@ -150,34 +151,34 @@ def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torc
     else:
         model.requires_grad_(settings.adapter == "full")
     return Backbone(
-        model,
-        chunk_tokens=settings.chunk_tokens,
-        prefix=prefix,
-        suffix=suffix,
-        precision=settings.precision,
+        model, chunk_tokens=settings.chunk_tokens, prefix=prefix, suffix=suffix, precision=settings.precision,
         placed=is_placed(settings),
-    )
+    )  # fmt: skip
 
 
 def special_tokens(
     settings: NetworkBackbone, folder: str | Path, *, rows: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Ids that the tokenizer puts before and after a text; all ids that it may give are below `rows`."""
+    """The ids that the tokenizer puts before and after a text.
+
+    Args:
+        settings: of the backbone.
+        folder: hub id or local folder.
+        rows: of the model's embedding; the tokenizer may give no id beyond them.
+    """
     from transformers import AutoTokenizer
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), **hub_options(settings))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"backbone {folder}",
-            expected="a tokenizer beside the model (tokenizer.json)",
-            got=unreadable(folder, error),
-            fix="Save the model's tokenizer into the folder.",
-        ) from error
+            f"backbone {folder}", expected="a tokenizer beside the model (tokenizer.json)",
+            got=unreadable(folder, error), fix="Save the model's tokenizer into the folder.",
+        ) from error  # fmt: skip
     bare = tokenizer("a", add_special_tokens=False)["input_ids"]
-    dressed = tokenizer("a")["input_ids"]
-    start = next(i for i in range(len(dressed)) if dressed[i : i + len(bare)] == bare)
-    prefix, suffix = tuple(dressed[:start]), tuple(dressed[start + len(bare) :])
+    whole = tokenizer("a")["input_ids"]
+    start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
+    prefix, suffix = tuple(whole[:start]), tuple(whole[start + len(bare) :])
     largest = max({*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {*prefix, *suffix})
     if largest >= rows:
         raise InputError(
@@ -190,7 +191,7 @@ def special_tokens(
 
 
 def _adapt(model: Any, settings: NetworkBackbone) -> Any:
-    """LoRA on the projections of the model type, with the number of adapted modules asserted."""
+    """Put LoRA on the projections of the model type; every target must name a module."""
     from peft import LoraConfig, get_peft_model
 
     lora = settings.lora
