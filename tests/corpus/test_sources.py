@@ -74,8 +74,7 @@ def test_report_and_addendum_are_joined_by_a_space_in_file_order(mimic3: Path) -
         '91,1,"","","","","Discharge summary","Report","","","nobody\'s"',
     ]
     path.write_text(text + "\r\n".join(more) + "\r\n")
-    dataset = settings.Mimic3(source="mimic3", path=str(mimic3))
-    documents = sources.read(dataset)
+    documents = sources.read(settings.Mimic3(source="mimic3", path=str(mimic3)))
     assert row(documents.frame, "101")["text"].endswith("number 1 late words")
     assert len(documents.frame) == 8
     assert documents.notes == {"discharge_notes": 10, "discharge_notes_without_admission": 1}
@@ -199,12 +198,15 @@ def test_the_four_xmc_formats_give_the_same_documents(tmp_path: Path, form: str)
     assert frame["document_id"].n_unique() == 3
 
 
-def test_item_texts_that_repeat_become_descriptions_of_numbered_labels(tmp_path: Path) -> None:
+@pytest.mark.parametrize("items", [["same", "same", "other"], ["one", "", "other"]])
+def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_labels(
+    tmp_path: Path, items: list[str]
+) -> None:
     write_xmc(tmp_path, "pecos")
-    (tmp_path / "output-items.txt").write_text("same\nsame\nother\n")
+    (tmp_path / "output-items.txt").write_text("".join(f"{item}\n" for item in items))
     frame, titles = read(source="xmc", path=str(tmp_path), format="pecos")
     assert frame["labels"].to_list() == [["0", "1"], ["1"], ["2"]]
-    assert titles == {"0": "same", "1": "same", "2": "other"}
+    assert titles == dict(zip("012", items, strict=True))
 
 
 # --- own data -----------------------------------------------------------------------------------

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from plant.corpus.documents import some
-from plant.corpus.reader import load_labels
 from plant.corpus.sources import codiesp
 from plant.corpus.tables import text_columns
 from plant.ground import settings
@@ -48,12 +46,8 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
                 "mentions", expected="a dataset with mentions (CodiEsp in Spanish; a table with `mentions`)",
                 got=f"source {dataset.source}", fix="Leave the baseline and channel `mentions` out.",
             )  # fmt: skip
-    labels = load_labels(corpus)
-    train = pl.read_parquet(require_file(Path(corpus) / "train.parquet"), columns=["document_id"])
-    indptr, indices = labels.part("train")
-    names = pl.Series(labels.names, dtype=pl.String)
-    rows = np.repeat(np.arange(len(train)), np.diff(indptr))
-    pairs = pl.DataFrame({"document_id": train["document_id"].gather(rows), "label": names.gather(indices)})
+    train = require_file(Path(corpus) / "train.parquet")
+    pairs = pl.read_parquet(train, columns=["document_id", "labels"]).explode("labels").rename({"labels": "label"})
     kept = pairs.join(marked, on=["document_id", "label"], how="inner", maintain_order="left_right")
     if not len(kept):
         ids = marked["document_id"].unique(maintain_order=True).to_list()
@@ -61,7 +55,7 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
             where, expected="mentions of labels of training documents", got=f"those of {some(ids) if ids else 'none'}",
             fix="Write documents and labels as in the corpus.",
         )  # fmt: skip
-    with owner_only(is_private(Path(corpus) / "train.parquet")):
+    with owner_only(is_private(train)):
         write_with(Path(out), kept.select(COLUMNS).write_parquet)
 
 

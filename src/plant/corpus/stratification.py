@@ -21,9 +21,9 @@ def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: 
     documents left is dealt first; each of its groups goes to the subset that still wants most of that label, then
     to the one that wants most documents, then by chance. Groups without labels come last.
 
-    Departure: a subset that has all the documents it wants takes no more while another still wants some. Without
-    it, a corpus where most documents have a label of their own ends up in the largest subset altogether. A subset
-    then exceeds its share by less than one group.
+    Departure from the paper: a subset that has all the documents it wants takes no more while another still wants
+    some. Without this rule, a corpus where most documents have a label of their own ends up in the largest subset
+    altogether. With it a subset exceeds its share by less than one group.
 
     Args:
         groups: group of each document.
@@ -35,7 +35,9 @@ def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: 
         Number of the subset of each document, int64[n], 0 <= value < len(shares).
     """
     random = seeds.generator(seed, "corpus", "split")
-    unit_of, units, unit_sizes = _units(groups)
+    # units are groups in alphabetical order, so that the order of the documents plays no part
+    _, unit_of, unit_sizes = np.unique(groups.to_numpy(), return_inverse=True, return_counts=True)
+    units = len(unit_sizes)
     order = random.permutation(units)
     unit_labels, members, totals = _contents(unit_of, labels, units, order)
     wanted = [float(share * len(groups)) for share in shares]
@@ -47,7 +49,7 @@ def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: 
         open_subsets = [j for j in ties if wanted[j] > ROUNDING] or ties
         best = max(open_subsets, key=lambda j: (wish[j], wanted[j]))
         chosen[unit] = best
-        wanted[best] -= unit_sizes[unit]
+        wanted[best] -= int(unit_sizes[unit])
         for label, count in unit_labels[unit]:
             wanted_labels[label][best] -= count
             totals[label] -= count
@@ -66,14 +68,6 @@ def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: 
         if chosen[unit] < 0:
             deal(int(unit), wanted)
     return np.array(chosen, dtype=np.int64)[unit_of]
-
-
-def _units(groups: pl.Series) -> tuple[np.ndarray, int, list[int]]:
-    """Number of each document's group, number of groups, documents a group. Alphabetical, so that the order of the
-    documents plays no part."""
-    unit_of = groups.rank("dense").to_numpy().astype(np.int64) - 1
-    sizes = np.bincount(unit_of) if len(unit_of) else np.zeros(0, dtype=np.int64)
-    return unit_of, len(sizes), sizes.tolist()
 
 
 def _contents(
