@@ -79,11 +79,15 @@ OUT_OF_RANGE = [
     ("finetunings.focal.clip", float("inf"), "finite number"),
     ("finetunings.focal.learning_rate", 1e38, "less than or equal to 10"),
     ("baselines.character_ngrams", [6, 4], "the shortest comes first, got 6 and 4"),
+    (
+        "studies.a", {"question": "?", "cells": [{"experiment": "demo", "system": "plant", "against": "plant"}]},
+        "studies.a.cells.0: 'plant' is compared with itself",
+    ),
     ("statistics.seed", -1, "greater than or equal to 0"),
     ("experiments.demo.seeds", [2**70], "less than 4294967296"),
     ("statistics.metrics", [], "at least 1 item"),
     ("evaluation", 3, "valid dictionary"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "value", "message"), OUT_OF_RANGE, ids=str)
