@@ -161,14 +161,10 @@ def test_a_digest_moves_with_the_code_of_its_rooms_only(package: Path) -> None:
     assert provenance.digest("door.py", "room") == provenance.digest("room", "door.py") != before["room", "door.py"]
 
 
-def test_a_digest_ignores_comments_docstrings_and_layout(package: Path) -> None:
+def test_a_digest_ignores_comments_docstrings_and_layout_and_sees_a_new_file(package: Path) -> None:
     before = provenance.digest("room")
     (package / "room" / "walls.py").write_text('"""Other words."""\n# why\nX = (\n    1\n)\n"""About X."""\n')
     assert provenance.digest("room") == before
-
-
-def test_a_digest_sees_a_new_file(package: Path) -> None:
-    before = provenance.digest("room")
     (package / "room" / "roof.py").write_text("")
     assert provenance.digest("room") != before
 

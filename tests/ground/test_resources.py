@@ -47,13 +47,11 @@ class FakeNvml:
         return 0 if handle.value == 1000 else 3
 
 
-def test_devices_that_count_energy_are_read_in_joules(monkeypatch):
+def test_devices_that_count_energy_are_read_in_joules_and_without_a_driver_there_are_none(monkeypatch):
     monkeypatch.setattr(resources.ctypes, "CDLL", lambda name: {"libnvidia-ml.so.1": FakeNvml()}[name])
     assert device_counters() == {"uuid-0": 5.0}
     assert FakeNvml.started == 0
 
-
-def test_without_a_driver_no_device_counts(monkeypatch):
     def missing(name):
         raise OSError(name)
 
@@ -76,18 +74,14 @@ class FakeCuda:
         return type("Properties", (), {"uuid": f"u{index}"})()
 
 
-def test_the_devices_that_were_used_are_counted_together(monkeypatch):
+def test_the_devices_that_were_used_are_counted_together_and_one_without_a_counter_is_said(monkeypatch):
     counters = iter([{"u0": 1.0, "u1": 10.0, "u2": 100.0}, {"u0": 50.0, "u1": 12.0, "u2": 130.0}])
-    monkeypatch.setattr(resources, "device_counters", lambda: next(counters))
     monkeypatch.setattr(resources, "cuda_of_this_step", lambda device: FakeCuda())
+    monkeypatch.setattr(resources, "device_counters", lambda: next(counters))
     used = Meter().read("cuda:1")
     assert (used["devices"], used["peak_device_mb"], used["energy_joules"]["device"]) == (2, 5.0, 32.0)
     assert "device" not in used["energy_missing"]
-
-
-def test_a_device_that_counts_no_energy_is_said_so(monkeypatch):
     monkeypatch.setattr(resources, "device_counters", lambda: {"u1": 1.0})
-    monkeypatch.setattr(resources, "cuda_of_this_step", lambda device: FakeCuda())
     used = Meter().read("cuda")
     assert used["energy_joules"]["device"] is None
     assert "counts no energy" in used["energy_missing"]["device"]

@@ -11,22 +11,15 @@ import yaml
 from plant.ground.errors import InputError
 from plant.ground.settings import Settings, forget_foreign_nulls, load
 
+SYSTEMS = {"dataset": "notes", "backbone": "tiny", "variants": ["plant", "random_init"], "reference": "plant"}
+WORDS = ["tfidf_linear", "mig_log_odds", "combined"]
 SMALL: dict[str, Any] = {
     "datasets": {"notes": {"source": "mimic3", "generate": {}}, "mine": {"source": "table", "path": "a.csv"}},
     "backbones": {"tiny": {"kind": "random"}, "hub": {"kind": "pretrained", "path": "x"}, "words": {"kind": "words"}},
     "pretrainings": {"plant": {}},
     "finetunings": {"focal": {}},
     "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}, "random_init": {"finetuning": "focal"}},
-    "experiments": {
-        "demo": {
-            "dataset": "notes",
-            "backbone": "tiny",
-            "variants": ["plant", "random_init"],
-            "baselines": ["tfidf_linear", "mig_log_odds", "combined"],
-            "reference": "plant",
-        },
-        "own": {"dataset": "mine", "backbone": "tiny", "variants": ["plant"], "reference": "plant"},
-    },
+    "experiments": {"demo": {**SYSTEMS, "baselines": WORDS}, "own": {**SYSTEMS, "dataset": "mine"}},
 }
 
 
@@ -41,45 +34,20 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     return config
 
 
-def test_defaults_are_those_of_the_paper() -> None:
-    settings = load(SMALL)
-    stage1, stage2, hub = settings.pretrainings["plant"], settings.finetunings["focal"], settings.backbones["hub"]
-    assert (settings.relevance.k, stage1.k, stage1.sigma) == (1000, 1000, 1.0)
-    assert (stage2.gamma, stage2.epsilon, stage2.hard_negatives) == (2.0, 0.1, 1000)
-    for stage in (stage1, stage2):
-        assert (stage.learning_rate, stage.weight_decay, stage.clip) == (2e-5, 0.01, 1.0)
-        assert (stage.batch_size, stage.accumulation, stage.patience) == (8, 4, 2)
-    assert (hub.attention_heads, hub.pool_size) == (8, 128)
-    assert (hub.lora.rank, hub.lora.alpha, hub.lora.dropout) == (16, 32.0, 0.05)
-    assert (settings.statistics.resamples, settings.statistics.alpha) == (1000, 0.05)
-
-
-def test_settings_cannot_be_changed() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        load(SMALL).relevance.k = 5  # type: ignore[misc]
-
-
-def test_settings_survive_the_way_through_json() -> None:
+def test_settings_survive_the_way_through_json_and_cannot_be_changed() -> None:
     settings = load(SMALL)
     assert load(json.loads(settings.model_dump_json())) == settings
+    with pytest.raises(ValueError, match="frozen"):
+        settings.relevance.k = 5  # type: ignore[misc]
 
 
 MISSPELT = {
-    "dataset": "datasets",
-    "datasets.notes.cleanin": "cleaning",
-    "datasets.notes.split.sead": "seed",
-    "datasets.notes.generate.admission": "admissions",
-    "datasets.mine.text_colum": "text_column",
-    "backbones.tiny.layer": "layers",
-    "backbones.hub.lora.ranks": "rank",
-    "relevance.min_document": "min_documents",
-    "pretrainings.plant.epoch": "epochs",
-    "finetunings.focal.gama": "gamma",
-    "variants.plant.finetunin": "finetuning",
-    "experiments.demo.variant": "variants",
-    "evaluation.tops": "top",
-    "statistics.resample": "resamples",
-}
+    "dataset": "datasets", "datasets.notes.cleanin": "cleaning", "datasets.notes.split.sead": "seed",
+    "datasets.notes.generate.admission": "admissions", "datasets.mine.text_colum": "text_column",
+    "backbones.tiny.layer": "layers", "backbones.hub.lora.ranks": "rank", "relevance.min_document": "min_documents",
+    "finetunings.focal.gama": "gamma", "variants.plant.finetunin": "finetuning",
+    "experiments.demo.variant": "variants", "statistics.resample": "resamples",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", MISSPELT)
@@ -88,16 +56,10 @@ def test_a_misspelt_key_is_answered_with_the_nearest_of_its_section(path: str) -
         load(changed(path, 1))
 
 
-SEEDS = ("relevance.seed", "statistics.seed", "datasets.notes.split.seed", "datasets.notes.generate.seed",
-         "backbones.tiny.seed")  # fmt: skip
-LISTS = ("evaluation.at", "evaluation.frequency_groups", "statistics.metrics", "paper.metrics", "paper.headline",
-         "baselines.svm_c", "baselines.log_odds_k", "baselines.mention_slack", "baselines.weights",
-         "backbones.hub.lora.targets")  # fmt: skip
 OUT_OF_RANGE = [
     ("relevance.k", 0, "greater than 0"),
     ("relevance.k", 10.5, "valid integer"),
-    ("relevance.k", "many", "valid integer"),
-    ("datasets.notes.split", {"train": 0.9}, r"train \+ val \+ test must be 1, got 1\.2"),
+    ("datasets.notes.split", {"train": 0.9}, r"datasets.notes.split: train \+ val \+ test must be 1, got 1\.2"),
     ("datasets.notes.split.ids", {"train": "a", "dev": "b"}, "'train', 'val' or 'test'"),
     ("datasets.notes.source", "mimic5", "'mimic5' .* does not match any of the expected tags"),
     ("datasets.notes.path", "folder", "give either `path` or `generate`"),
@@ -110,28 +72,24 @@ OUT_OF_RANGE = [
         {"kind": "pretrained", "path": "x", "adapter": "full", "quantization": "nf4"},
         "cannot be trained",
     ),
-    ("pretrainings.plant.sigma", -1, "greater than 0"),
+    ("pretrainings.plant", {"reweight": True, "negatives": 0}, "pretrainings.plant.reweight: needs negatives, got 0"),
     ("finetunings.focal.epsilon", 0.5, "less than 0.5"),
     ("finetunings.focal.learning_rate", float("nan"), "finite number"),
-    ("finetunings.focal.learning_rate", float("inf"), "finite number"),
     ("finetunings.focal.clip", float("inf"), "finite number"),
     ("finetunings.focal.learning_rate", 1e38, "less than or equal to 10"),
-    ("pretrainings.plant.head_learning_rate", 1e38, "less than or equal to 10"),
-    ("finetunings.focal.attention_rate", 1e38, "less than or equal to 1000"),
-    ("finetunings.focal.shortlist", 10**9, "less than or equal to 100000"),
-    ("compute.threads", 100_000, "less than or equal to 1024"),
     ("baselines.character_ngrams", [6, 4], "the shortest comes first, got 6 and 4"),
-    *((path, value, "0" if value < 0 else "less than 4294967296") for value in (-1, 2**70) for path in SEEDS),
+    (
+        "studies.a", {"question": "?", "cells": [{"experiment": "demo", "system": "plant", "against": "plant"}]},
+        "studies.a.cells.0: 'plant' is compared with itself",
+    ),
+    ("statistics.seed", -1, "greater than or equal to 0"),
     ("experiments.demo.seeds", [2**70], "less than 4294967296"),
-    *((path, [], "at least 1 item") for path in LISTS),
+    ("statistics.metrics", [], "at least 1 item"),
     ("evaluation", 3, "valid dictionary"),
-    ("statistics.confidence", 1, "less than 1"),
-]
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"), OUT_OF_RANGE, ids=[f"{row[0]}={row[1]}"[:50] for row in OUT_OF_RANGE]
-)
+@pytest.mark.parametrize(("path", "value", "message"), OUT_OF_RANGE, ids=str)
 def test_a_value_that_cannot_be_is_refused(path: str, value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load(changed(path, value))
@@ -145,11 +103,7 @@ DANGLING = [
     ("experiments.demo.variants", ["plant", "random"], "unknown name 'random'. Did you mean 'random_init'?"),
     ("experiments.demo.reference", "plan", "unknown name 'plan'. Did you mean 'plant'?"),
     ("experiments.demo.backbone", "words", "'words' has no network; variants need one"),
-    (
-        "experiments.demo",
-        {**SMALL["experiments"]["demo"], "variants": [], "baselines": []},
-        "no variants and no baselines",
-    ),
+    ("experiments.demo", {**SYSTEMS, "variants": []}, "no variants and no baselines"),
     ("pretrainings.none", {}, "this name is reserved for random initialisation"),
     ("pretrainings.plant.k", 2000, "2000 is more than relevance.k = 1000"),
     ("evaluation.top", 10, "at least the largest of evaluation.at = 15 must be kept"),
@@ -160,7 +114,7 @@ DANGLING = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "message"), DANGLING, ids=[f"{row[0]}={row[1]}"[:50] for row in DANGLING])
+@pytest.mark.parametrize(("path", "value", "message"), DANGLING, ids=str)
 def test_a_name_that_nothing_declares_is_refused(path: str, value: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         load(changed(path, value))

@@ -135,19 +135,16 @@ def test_a_sidecar_of_before_outputs_were_named_makes_nothing(tree):
     assert Index(Path("results")).maker("results/old/weights") is None
 
 
-@pytest.mark.parametrize(("words", "says"), [(["plont"], "Did you mean 'plant'"), (["plant", "p@6"], "'p@6'"),
-                                             (["random_init", "map"], "'map'")])  # fmt: skip
-def test_words_that_name_no_cell_end_in_one_line_with_the_nearest(tree, capsys, words, says):
-    with pytest.raises(SystemExit) as stopped:
-        main(["trace", TABLE, *words])
-    assert str(stopped.value).startswith(f"plant: {TABLE}: expected words that name a row of it")
-    assert says in str(stopped.value)
+@pytest.mark.parametrize(("words", "says"), [
+    ([TABLE, "plont"], f"{TABLE}: expected words that name a row of it.*Did you mean 'plant'"),
+    ([TABLE, "plant", "p@6"], "expected words that name a row of it, got 'p@6'"),
+    ([TABLE, "random_init", "map"], "expected words that name a row of it, got 'map'"),
+    ([TABLE.replace(".csv", ".md"), "plant"], r"ablation\.csv"),
+])  # fmt: skip
+def test_words_that_name_no_cell_of_a_csv_end_in_one_line(tree, capsys, words, says):
+    with pytest.raises(SystemExit, match=rf"^plant: .*{says}"):
+        main(["trace", *words])
     assert capsys.readouterr().out == ""
-
-
-def test_a_cell_is_looked_up_in_the_csv_only(tree):
-    with pytest.raises(SystemExit, match=r"ablation\.csv"):
-        main(["trace", TABLE.replace(".csv", ".md"), "plant"])
 
 
 def test_no_text_of_credentialed_files_is_shown_whatever_is_asked_for(tree, capsys):

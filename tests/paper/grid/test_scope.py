@@ -1,4 +1,4 @@
-"""docs/reference/scope.md and what it lists: every item of the paper has a row, every row and target leads somewhere."""
+"""docs/reference/scope.md: every item of the paper has a row, and every row and target leads somewhere."""
 
 from __future__ import annotations
 

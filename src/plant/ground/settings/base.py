@@ -34,6 +34,8 @@ Some = Annotated[tuple[T, ...], Field(min_length=1)]
 """A list with at least one item."""
 Once = Annotated[tuple[T, ...], AfterValidator(_each_once)]
 """A list in which no item stands twice."""
+SomeOnce = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_each_once)]
+"""A list with at least one item, in which no item stands twice."""
 
 NO_PRETRAINING = "none"
 

@@ -23,6 +23,7 @@ from plant.ground.settings.results import (
     Paper,
     Statistics,
     Study,
+    study_faults,
 )
 from plant.ground.settings.tuning import Tuned, Tuning, tuning_faults
 
@@ -204,46 +205,51 @@ def _keys_beside(location: tuple[Any, ...]) -> list[str]:
     return sorted(node.model_fields)
 
 
+def _check(path: str, name: str, known: Mapping[str, Any], extra: tuple[str, ...] = ()) -> Iterator[str]:
+    if name not in known and name not in extra:
+        yield f"{path}: unknown name {name!r}. {nearest(name, [*known, *extra])}"
+
+
 def _faults(settings: Settings) -> Iterator[str]:
     """Unknown names, and combinations of sections that cannot work."""
-
-    def check(path: str, name: str, known: Mapping[str, Any], extra: tuple[str, ...] = ()) -> Iterator[str]:
-        if name not in known and name not in extra:
-            yield f"{path}: unknown name {name!r}. {nearest(name, [*known, *extra])}"
-
     if not settings.experiments:
         yield "experiments: at least one is needed"
     if NO_PRETRAINING in settings.pretrainings:
         yield f"pretrainings.{NO_PRETRAINING}: this name is reserved for random initialisation"
-    for name, recipe in settings.variants.items():
-        yield from check(f"variants.{name}.pretraining", recipe.pretraining, settings.pretrainings, (NO_PRETRAINING,))
-        yield from check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
-        if recipe.evidence is not None:
-            yield from check(f"variants.{name}.evidence", recipe.evidence, settings.evidences)
-        yield from _epoch_of(settings, name)
     yield from _unused(settings)
     for name, dataset in settings.datasets.items():
         if isinstance(dataset, Subset):
             whole = {key: value for key, value in settings.datasets.items() if not isinstance(value, Subset)}
-            yield from check(f"datasets.{name}.of", dataset.of, whole)
+            yield from _check(f"datasets.{name}.of", dataset.of, whole)
     if settings.paper.main_backbone is not None:
-        yield from check("paper.main_backbone", settings.paper.main_backbone, settings.backbones)
+        yield from _check("paper.main_backbone", settings.paper.main_backbone, settings.backbones)
     for name, pretraining in settings.pretrainings.items():
         if pretraining.k > settings.relevance.k:
             yield f"pretrainings.{name}.k: {pretraining.k} is more than relevance.k = {settings.relevance.k}"
+    for part in (_variant_faults, _experiment_faults, study_faults, tuning_faults):
+        yield from part(settings)
+
+
+def _variant_faults(settings: Settings) -> Iterator[str]:
+    for name, recipe in settings.variants.items():
+        yield from _check(f"variants.{name}.pretraining", recipe.pretraining, settings.pretrainings, (NO_PRETRAINING,))
+        yield from _check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
+        if recipe.evidence is not None:
+            yield from _check(f"variants.{name}.evidence", recipe.evidence, settings.evidences)
+        yield from _epoch_of(settings, name)
+
+
+def _experiment_faults(settings: Settings) -> Iterator[str]:
     for name, experiment in settings.experiments.items():
         path = f"experiments.{name}"
-        yield from check(f"{path}.dataset", experiment.dataset, settings.datasets)
-        yield from check(f"{path}.backbone", experiment.backbone, settings.backbones)
+        yield from _check(f"{path}.dataset", experiment.dataset, settings.datasets)
+        yield from _check(f"{path}.backbone", experiment.backbone, settings.backbones)
         for variant in experiment.variants:
-            yield from check(f"{path}.variants", variant, settings.variants)
+            yield from _check(f"{path}.variants", variant, settings.variants)
         if name in ("tables", "figures"):
             yield f"{path}: this name belongs to a folder of results/paper"
         if isinstance(settings.backbones.get(experiment.backbone), Words) and experiment.variants:
             yield f"{path}.backbone: {experiment.backbone!r} has no network; variants need one"
-    for name in settings.studies:
-        yield from _study(settings, name)
-    yield from tuning_faults(settings)
 
 
 def _unused(settings: Settings) -> Iterator[str]:
@@ -256,37 +262,6 @@ def _unused(settings: Settings) -> Iterator[str]:
                 f"datasets.{name}: no experiment uses it. Name it in one (`dataset: {name}`; with `on_request: true` "
                 "it is no part of `all`), or leave it out"
             )
-
-
-def _study(settings: Settings, name: str) -> Iterator[str]:
-    """Faults of a study: unknown experiments, systems that its experiments do not have, metrics without resamples."""
-    study = settings.studies[name]
-    for metric in study.metrics:
-        if metric not in settings.statistics.metrics:
-            yield f"studies.{name}.metrics: {metric!r} is not among statistics.metrics"
-    for place, cell in enumerate(study.cells):
-        path = f"studies.{name}.cells.{place}"
-        keys = (("experiment", "system"), ("against_experiment", "against"))
-        for (where, key), (place_of, system) in zip(keys, cell.sides, strict=True):
-            experiment = settings.experiments.get(place_of)
-            if experiment is None:
-                yield f"{path}.{where}: unknown name {place_of!r}. {nearest(place_of, settings.experiments)}"
-                break
-            systems = [*experiment.variants, *experiment.baselines]
-            if system not in systems:
-                yield f"{path}.{key}: {place_of} has no {system!r}. {nearest(system, systems)}"
-        both = [settings.experiments[each] for each, _ in cell.sides if each in settings.experiments]
-        if len(both) == len(cell.sides):
-            yield from _other_experiment(settings, path, *both)
-
-
-def _other_experiment(settings: Settings, path: str, ours: Experiment, theirs: Experiment) -> Iterator[str]:
-    """Faults of a difference between two experiments."""
-    wholes = [settings.whole(each.dataset) for each in (ours, theirs) if each.dataset in settings.datasets]
-    if len(set(wholes)) > 1:
-        yield f"{path}.against_experiment: its dataset is cut from {wholes[1]!r}, not from {wholes[0]!r}"
-    if not set(ours.seeds) <= set(theirs.seeds):
-        yield f"{path}.against_experiment: it has the seeds {list(theirs.seeds)}, {list(ours.seeds)} are compared"
 
 
 def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from plant.ground.errors import nearest
-from plant.ground.settings.base import Count, Frozen, Name, Once, Positive, Rate
+from plant.ground.settings.base import Count, Frozen, Name, Positive, Rate, SomeOnce
 
 if TYPE_CHECKING:
     from plant.ground.settings.load import Settings
     from plant.ground.settings.recipes import Variant
     from plant.ground.settings.results import Experiment
-
-NotEmpty = Field(min_length=1)
 
 
 class Tuned(Frozen):
@@ -38,17 +34,17 @@ class Tuning(Frozen):
 
     experiment: Name
     """Name of the experiment. Its dataset and backbone are used."""
-    variants: Annotated[Once[Name], NotEmpty]
+    variants: SomeOnce[Name]
     """Arms: variants of the experiment. Each arm gets the whole grid. Stage 1 of an arm is trained once."""
-    head_learning_rate: Annotated[Once[Rate], NotEmpty]
+    head_learning_rate: SomeOnce[Rate]
     """Learning rates that are tried for label embeddings, attention and head."""
-    learning_rate: Annotated[Once[Rate], NotEmpty]
+    learning_rate: SomeOnce[Rate]
     """Learning rates that are tried for the backbone or its adapter. One value is enough if the backbone is frozen."""
     epochs: Positive
     """Largest number of epochs. It should be large enough that patience ends every run."""
     patience: Positive
     """Training stops after this number of epochs without a better validation value."""
-    seeds: Annotated[Once[Count], NotEmpty] = (0,)
+    seeds: SomeOnce[Count] = (0,)
     """Seeds of the training runs. A point of the grid is judged by its mean over the seeds."""
     also: tuple[Name, ...] = ()
     """Other experiments that use the chosen learning rates, but not the epochs. A variant takes the rates of the arm
