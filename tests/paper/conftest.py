@@ -50,6 +50,10 @@ class Toy:
         settings = load(config)
         return replace(self, settings=settings, experiment=settings.experiments["toy"])
 
+    def with_experiment(self, **keys: Any) -> Toy:
+        """The same files under a config with some keys of the experiment changed."""
+        return self.with_config(experiments={"toy": toy_config()["experiments"]["toy"] | keys})
+
 
 def toy_config() -> dict[str, Any]:
     return {
@@ -77,6 +81,32 @@ def toy_config() -> dict[str, Any]:
             }
         },
     }  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def assert_latex() -> Callable[[str, str], None]:
+    """There is no LaTeX here. Environments nest, braces match, rows fill their columns, nothing is left unescaped."""
+
+    def check(text: str, environment: str) -> None:
+        opened: list[str] = []
+        for word, name in re.findall(r"\\(begin|end)\{(\w+\*?)\}", text):
+            if word == "begin":
+                opened.append(name)
+            else:
+                assert opened.pop() == name
+        assert opened == []
+        bare = re.sub(r"\\[{}]", "", text)
+        assert bare.count("{") == bare.count("}")
+        tables = re.findall(rf"\\begin{{{environment}}}{{([lr]+)}}(.*?)\\end{{{environment}}}", text, re.DOTALL)
+        assert tables
+        for columns, body in tables:
+            rows = [line for line in body.splitlines() if line.endswith(r" \\") and "\\caption" not in line]
+            assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(columns)}
+        assert text.isascii()
+        assert not re.search(r"(?<!\\)[_#%](?! needs)", text)
+        assert not re.search(r"\\\\\s*\[", text)  # would be read as the argument of the line's end
+
+    return check
 
 
 @pytest.fixture

@@ -50,7 +50,9 @@ def test_every_explanation_has_something_to_explain() -> None:
 
 
 def test_every_finding_names_its_cells() -> None:
-    assert all(finding.cells and finding.text and finding.severity in SEVERITIES for finding in RESULT.findings)
+    assert all(
+        finding.cells and finding.entry.text and finding.entry.severity in SEVERITIES for finding in RESULT.findings
+    )
 
 
 def test_the_finding_on_few_documents_cites_the_choice_with_the_key_for_both_readings() -> None:
@@ -79,7 +81,7 @@ def test_last_digits_are_counted_and_judged_as_a_plain_sum_over_the_printed_text
         many, n = sum(number[-1] in "05" for number in printed), len(printed)
         tail = sum(comb(n, k) * 4 ** (n - k) for k in range(many, n + 1)) / 5**n
         check = checks[f"last-digit:{name}"]
-        assert check.found == f"{many} of {n} (p = {tail:.2g})"
+        assert check.printed == f"{many} of {n} (p = {tail:.2g})"
         assert check.holds == (tail >= 0.001)
         assert f"{many} of {n}" in " ".join(text.split())
 
@@ -87,9 +89,9 @@ def test_last_digits_are_counted_and_judged_as_a_plain_sum_over_the_printed_text
 def test_every_count_of_last_digits_in_the_words_is_the_one_of_the_checks() -> None:
     (text,) = (" ".join(entry.text.split()) for entry in ENTRIES if entry.id == "A38")
     found = [check for check in RESULT.checks if check.relation == "last-digit"]
-    counts = [check.found.partition(" (")[0] for check in found]
+    counts = [check.printed.partition(" (")[0] for check in found]
     assert sorted(re.findall(r"\d+ of \d+", text)) == sorted(counts)
-    assert all(check.found.replace(" (", ", ").rstrip(")").split(", ")[1] in text for check in found if check.holds)
+    assert all(check.printed.replace(" (", ", ").rstrip(")").split(", ")[1] in text for check in found if check.holds)
 
 
 def test_one_pair_of_a_quoted_row_and_a_backbone_shares_both_aucs() -> None:
@@ -108,7 +110,7 @@ def test_the_page_counts_what_was_checked_and_what_holds() -> None:
     page = to_page(RESULT)
     held = sum(check.holds for check in RESULT.checks)
     assert f"**{len(RESULT.checks):,} relations were" in page and f"{held:,} hold.**" in page
-    assert all(f"### {finding.id}: {finding.title}" in page for finding in RESULT.findings)
+    assert all(f"### {finding.id}: {finding.entry.title}" in page for finding in RESULT.findings)
 
 
 def test_a_corrupted_value_becomes_a_finding_of_its_own(tmp_path: Path) -> None:

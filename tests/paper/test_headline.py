@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from plant.ground.settings import load
 from plant.paper.experiment.headline import SYNTHETIC_WARNING, Headline, compare, leading, write_headline
 from plant.paper.inputs import read_results
 from plant.paper.systems import find_roles, list_systems
@@ -152,12 +151,7 @@ def test_early_stopping_on_one_side_is_no_equal_compute(toy, section):
 def test_an_answer_from_one_seed_says_so_and_what_its_intervals_are_over(toy):
     assert "one seed" not in headline(toy).answer
     assert "95% intervals over training seeds and test documents together" in headline(toy).certainty
-    config = toy.settings.model_dump(mode="json")
-    config["experiments"]["toy"]["seeds"] = [0]
-    settings = load(config)
-    one = write_headline(
-        read_results(toy.inputs, alpha=0.05), settings=settings, experiment=settings.experiments["toy"]
-    )
+    one = headline(toy.with_experiment(seeds=[0]))
     assert one.answer.endswith("(by macro-F1 (present), one seed).")
     assert "over test documents alone (one seed" in one.certainty
 
@@ -177,21 +171,11 @@ def test_synthetic_corpus_is_said_to_favour_the_method(toy, tmp_path):
 
 
 def test_experiment_without_a_planted_system_is_not_judged(toy):
-    config = toy.settings.model_dump(mode="json")
-    config["experiments"]["toy"] |= {"variants": ["bce", "focal"], "reference": "focal"}
-    settings = load(config)
-    result = write_headline(
-        read_results(toy.inputs, alpha=0.05), settings=settings, experiment=settings.experiments["toy"]
-    )
+    result = headline(toy.with_experiment(variants=["bce", "focal"], reference="focal"))
     assert result.answer == "No planted system ran: there is nothing to judge."
     assert result.details == ()
 
 
 def test_experiment_without_controls_and_baselines_says_so(toy):
-    config = toy.settings.model_dump(mode="json")
-    config["experiments"]["toy"] |= {"variants": ["plant"], "baselines": []}
-    settings = load(config)
-    result = write_headline(
-        read_results(toy.inputs, alpha=0.05), settings=settings, experiment=settings.experiments["toy"]
-    )
+    result = headline(toy.with_experiment(variants=["plant"], baselines=[]))
     assert result.answer == "Planting was not compared with a random initialisation."

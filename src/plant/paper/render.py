@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import jinja2
 import polars as pl
 from markupsafe import Markup, escape
 
@@ -21,6 +22,41 @@ _LATEX_SPECIAL = {
     "‡": r"\textsuperscript{\ddag}", "▲": r"\textsuperscript{$\blacktriangle$}",
     "▼": r"\textsuperscript{$\blacktriangledown$}",
 }  # fmt: skip
+
+_HTML = jinja2.Template(
+    """\
+{%- macro set(cell) -%}
+{% if cell.bold %}<strong>{{ cell.main }}</strong>{% else %}{{ cell.main }}{% endif %}
+{%- if cell.arrow -%}
+<span class="{{ cell.arrow }}" role="img" aria-label="{{ spoken[cell.arrow] }}">{{ arrows[cell.arrow] }}</span>
+{%- endif %}
+{#- a line breaks before an interval only, so that all columns of a page's width are seen #}
+{%- if cell.detail %} <span class="detail">
+{%- for part in cell.detail.split(", [") %}{% if not loop.first %},<br>[{% endif %}{{ part }}{% endfor -%}
+</span>{% endif %}
+{%- endmacro -%}
+<div class="scroll" tabindex="0" role="region" aria-label="{{ table.title }}"><table id="table-{{ table.name }}">
+{#- -#}
+<caption>{{ table.title }}</caption>
+<thead><tr>
+{%- for column in table.columns -%}
+<th scope="col"{% if loop.index0 < table.text_columns %} class="text"{% endif %}>{{ column }}</th>
+{%- endfor -%}
+</tr></thead>
+<tbody>
+{% for row in table.rows -%}
+<tr{% if loop.index0 in table.rules %} class="rule"{% endif %}><th scope="row">{{ set(row[0]) }}</th>
+{%- for cell in row[1:] -%}
+<td{% if loop.index < table.text_columns %} class="text"{% endif %}>{{ set(cell) }}</td>
+{%- endfor -%}
+</tr>
+{% endfor -%}
+</tbody></table></div>
+<ul class="notes">
+{%- for note in table.notes %}<li>{{ with_links(note) }}</li>{% endfor -%}
+</ul>""",
+    autoescape=True,
+)
 
 
 @dataclass(frozen=True)
@@ -145,28 +181,7 @@ def _latex_cell(cell: TableCell, form: str) -> str:
 
 def to_html(table: Table) -> Markup:
     """A table with a caption and scoped headers; arrows carry a spoken text."""
-    text = Markup(' class="text"')
-    head = Markup("").join(
-        Markup('<th scope="col"{}>{}</th>').format(text if place < table.text_columns else "", column)
-        for place, column in enumerate(table.columns)
-    )
-    body = Markup("").join(
-        Markup('<tr{}><th scope="row">{}</th>{}</tr>\n').format(
-            Markup(' class="rule"') if number in table.rules else "",
-            _html_cell(row[0]),
-            Markup("").join(
-                Markup("<td{}>{}</td>").format(text if place < table.text_columns else "", _html_cell(cell))
-                for place, cell in enumerate(row[1:], start=1)
-            ),
-        )
-        for number, row in enumerate(table.rows)
-    )
-    notes = Markup("").join(Markup("<li>{}</li>").format(_with_links(note)) for note in table.notes)
-    return Markup(
-        '<div class="scroll" tabindex="0" role="region" aria-label="{0}"><table id="table-{1}">'
-        "<caption>{0}</caption>\n<thead><tr>{2}</tr></thead>\n<tbody>\n{3}</tbody></table></div>\n"
-        '<ul class="notes">{4}</ul>'
-    ).format(table.title, table.name, head, body, notes)
+    return Markup(_HTML.render(table=table, arrows=ARROWS, spoken=_SPOKEN_ARROWS, with_links=_with_links))
 
 
 def _with_links(note: str) -> Markup:
@@ -191,13 +206,3 @@ def _pipe(cells: tuple[str, ...] | list[str]) -> str:
 def _markdown_cell(cell: TableCell) -> str:
     main = f"**{cell.main}**" if cell.bold else cell.main
     return (main + ARROWS[cell.arrow] + (f" {cell.detail}" if cell.detail else "")).replace("|", r"\|")
-
-
-def _html_cell(cell: TableCell) -> Markup:
-    main = Markup("<strong>{}</strong>").format(cell.main) if cell.bold else escape(cell.main)
-    if cell.arrow:
-        main += Markup('<span class="{}" role="img" aria-label="{}">{}</span>').format(
-            cell.arrow, _SPOKEN_ARROWS[cell.arrow], ARROWS[cell.arrow]
-        )
-    detail = Markup(",<br>[").join(cell.detail.split(", ["))  # so that all columns of a page's width are seen
-    return main + Markup(' <span class="detail">{}</span>').format(detail) if detail else main

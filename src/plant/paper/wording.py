@@ -117,6 +117,16 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_equals(p: float | None) -> str:
+    """A p-value as the end of a sentence.
+
+    >>> p_equals(0.02), p_equals(0.0001)
+    ('= 0.020', '< 0.001')
+    """
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"
+
+
 def seconds(value: float | None) -> str:
     """A duration in the unit that reads best.
 

@@ -57,14 +57,18 @@ class Explanation(Frozen):
 class Finding:
     """Something that a reader of the paper's numbers should know."""
 
-    id: str
-    severity: Severity
-    title: str
-    rests_on: Basis
-    text: str
-    cells: tuple[str, ...]
+    entry: Explanation
     checks: tuple[Check, ...]
     """The failed checks behind it; none for what was found by reading."""
+
+    @property
+    def id(self) -> str:
+        return self.entry.id
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells that the entry names, then those of its checks."""
+        return tuple(dict.fromkeys([*self.entry.cells, *(key for check in self.checks for key in check.cells)]))
 
 
 @dataclass(frozen=True)
@@ -84,15 +88,15 @@ def load_explanations(source: Path = EXPLANATIONS) -> tuple[Explanation, ...]:
     """
     try:
         read = read_yaml(source)
-        found = tuple(Explanation.model_validate(entry) for entry in read["findings"])
+        entries = tuple(Explanation.model_validate(entry) for entry in read["findings"])
     except (yaml.YAMLError, ValidationError, KeyError, TypeError) as error:
         raise InputError(
             source.name, expected="the form that its head explains", got=str(error), fix="Correct it."
         ) from None
-    repeated = [name for name, times in Counter(entry.id for entry in found).items() if times > 1]
+    repeated = [name for name, times in Counter(entry.id for entry in entries).items() if times > 1]
     if repeated:
         raise InputError(source.name, expected="one entry an id", got=f"twice {repeated[0]}", fix="Number it anew.")
-    return found
+    return entries
 
 
 def audit(values: Values, explanations: tuple[Explanation, ...]) -> Audit:
@@ -119,10 +123,10 @@ def audit(values: Values, explanations: tuple[Explanation, ...]) -> Audit:
         for key in entry.cells:
             values.number(key)
         if behind or not entry.checks:
-            findings.append(_finding(entry, behind))
+            findings.append(Finding(entry, behind))
     rest = tuple(check for check in failed if check.key not in taken)
     if rest:
-        findings.insert(0, _finding(_UNEXPLAINED, rest))
+        findings.insert(0, Finding(_UNEXPLAINED, rest))
     return Audit(checks, tuple(findings), values)
 
 
@@ -133,11 +137,6 @@ _UNEXPLAINED = Explanation(
     rests_on="paper",
     text="Compare the transcription with the paper first; then explain them in audit.yaml.",
 )
-
-
-def _finding(entry: Explanation, behind: tuple[Check, ...]) -> Finding:
-    cells = tuple(dict.fromkeys([*entry.cells, *(key for check in behind for key in check.cells)]))
-    return Finding(entry.id, entry.severity, entry.title, entry.rests_on, entry.text.strip(), cells, behind)
 
 
 def write_audit(page: Path, table: Path, *, values: Path, explanations: Path) -> None:
@@ -155,14 +154,12 @@ def to_frame(result: Audit) -> pl.DataFrame:
     """One row a failed check, and one a finding without checks."""
     rows = []
     for finding in result.findings:
-        head = {"id": finding.id, "severity": finding.severity, "title": finding.title, "rests_on": finding.rests_on}
-        if not finding.checks:
-            empty = {"relation": "", "expected": "", "found": ""}
-            rows.append(head | empty | {"cells": " ".join(f"[{key}]" for key in finding.cells), "text": finding.text})
-        for check in finding.checks:
-            cells = " ".join(f"[{key}]" for key in check.cells)
-            shown = {"relation": check.relation, "expected": check.expected, "found": check.found}
-            rows.append(head | shown | {"cells": cells, "text": finding.text})
+        head = {name: getattr(finding.entry, name) for name in ("id", "severity", "title", "rests_on")}
+        shown = [(check.relation, check.expected, check.printed, check.cells) for check in finding.checks]
+        for relation, expected, printed, cells in shown or [("", "", "", finding.cells)]:
+            compared = {"relation": relation, "expected": expected, "found": printed}
+            keys = " ".join(f"[{key}]" for key in cells)
+            rows.append(head | compared | {"cells": keys, "text": finding.entry.text.strip()})
     return pl.DataFrame(rows)
 
 
@@ -170,10 +167,10 @@ def to_page(result: Audit) -> str:
     """The page docs/audit.md."""
     lines = [_INTRODUCTION.format(**_counts(result)), *_relation_table(result)]
     for severity, meaning in SEVERITIES.items():
-        found = [finding for finding in result.findings if finding.severity == severity]
-        if found:
+        findings = [finding for finding in result.findings if finding.entry.severity == severity]
+        if findings:
             lines += ["", f"## {meaning}"]
-        for finding in found:
+        for finding in findings:
             lines += ["", *_section(finding, result.values)]
     return "\n".join(lines) + "\n"
 
@@ -200,7 +197,7 @@ AC appendix C, awd-T2 Table 2 of the earlier version.
 
 def _counts(result: Audit) -> dict[str, object]:
     versions = Counter(cell.version for cell in result.values.cells.values())
-    severities = Counter(finding.severity for finding in result.findings)
+    severities = Counter(finding.entry.severity for finding in result.findings)
     held = sum(check.holds for check in result.checks)
     return {
         "cells": len(result.values.cells),
@@ -224,10 +221,11 @@ def _relation_table(result: Audit) -> list[str]:
 
 
 def _section(finding: Finding, values: Values) -> list[str]:
-    lines = [f"### {finding.id}: {finding.title}", "", finding.text, "", f"Rests on {BASES[finding.rests_on]}."]
+    entry = finding.entry
+    lines = [f"### {entry.id}: {entry.title}", "", entry.text.strip(), "", f"Rests on {BASES[entry.rests_on]}."]
     if finding.checks:
         lines += ["", "| Where | From the other cells | Printed |", "| --- | --- | --- |"]
-        lines += [f"| {_place(check)} | {check.expected} | {check.found} |" for check in finding.checks]
+        lines += [f"| {_place(check)} | {check.expected} | {check.printed} |" for check in finding.checks]
     else:
         shown = (f"`{key}` = {values.number(key)}" for key in finding.cells)
         lines += ["", f"Cells: {'; '.join(shown)}."]
@@ -236,10 +234,9 @@ def _section(finding: Finding, values: Values) -> list[str]:
 
 def _place(check: Check) -> str:
     """The two ends of a comparison, the claim and its cells, or the cell that the check is about."""
-    name = check.key.partition(":")[2]
     if check.relation == "claim":
-        return f"{name}: " + ", ".join(f"`{key}`" for key in check.cells)
-    return " and ".join(f"`{part}`" for part in name.replace(">", "=").split("="))
+        return f"{check.place}: " + ", ".join(f"`{key}`" for key in check.cells)
+    return " and ".join(f"`{part}`" for part in check.place.replace(">", "=").split("="))
 
 
 def main(page: Path) -> None:

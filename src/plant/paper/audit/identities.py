@@ -22,17 +22,16 @@ class Check:
 
     relation: str
     """Name of the kind: a key of `RELATIONS`."""
-    key: str
-    """`relation:place`, unique."""
+    place: str
     cells: tuple[str, ...]
     expected: str
-    found: str
+    printed: str
     holds: bool
 
-
-def check(relation: str, place: str, cells: tuple[str, ...], expected: str, found: str, *, holds: bool) -> Check:
-    """A check whose key is its kind and its place."""
-    return Check(relation, f"{relation}:{place}", cells, expected, found, holds)
+    @property
+    def key(self) -> str:
+        """Unique."""
+        return f"{self.relation}:{self.place}"
 
 
 def micro_f1_from_parts(values: Values) -> Iterator[Check]:
@@ -41,7 +40,7 @@ def micro_f1_from_parts(values: Values) -> Iterator[Check]:
         f1, precision, recall = row
         low, high = _harmonic_range(precision, recall)
         holds = low - f1.half <= f1.value <= high + f1.half
-        yield check("micro-f1", f1.key, _keys(row), f"{low:.2f} to {high:.2f}", str(f1.value), holds=holds)
+        yield Check("micro-f1", f1.key, _keys(row), f"{low:.2f} to {high:.2f}", str(f1.value), holds=holds)
 
 
 def macro_f1_from_parts(values: Values) -> Iterator[Check]:
@@ -55,7 +54,7 @@ def macro_f1_from_parts(values: Values) -> Iterator[Check]:
         exact = f1.convention == "caml"
         holds = f1.value <= high + f1.half and (not exact or f1.value >= low - f1.half)
         expected = f"{low:.2f} to {high:.2f}" if exact else f"at most {high:.2f}"
-        yield check("macro-f1", f1.key, _keys(row), expected, str(f1.value), holds=holds)
+        yield Check("macro-f1", f1.key, _keys(row), expected, str(f1.value), holds=holds)
 
 
 def hits_by_depth(values: Values) -> Iterator[Check]:
@@ -63,11 +62,11 @@ def hits_by_depth(values: Values) -> Iterator[Check]:
     for first, second, k, deeper in _depths(values):
         low = k * (first.value - first.half)
         high = k * (first.value + first.half) + (deeper - k) * HUNDRED
-        found = deeper * second.value
-        holds = low <= found + deeper * second.half and found - deeper * second.half <= high
-        yield check(
+        hits = deeper * second.value
+        holds = low <= hits + deeper * second.half and hits - deeper * second.half <= high
+        yield Check(
             "hits", second.key, (first.key, second.key), f"{low / HUNDRED:.3f} to {high / HUNDRED:.3f} hits",
-            f"{found / HUNDRED:.3f}", holds=holds,
+            f"{hits / HUNDRED:.3f}", holds=holds,
         )  # fmt: skip
 
 
@@ -75,7 +74,7 @@ def precision_by_depth(values: Values) -> Iterator[Check]:
     """Deeper ranks are no more precise than the ranks before them: what a useful ranking does, not an identity."""
     for first, second, k, deeper in _depths(values):
         between = (deeper * second.value - k * first.value) / (deeper - k)
-        yield check(
+        yield Check(
             "depth", second.key, (first.key, second.key), f"at most {first.value}",
             f"{between:.1f} at ranks {k + 1}-{deeper}", holds=between <= first.value,
         )  # fmt: skip
@@ -88,7 +87,7 @@ def enough_labels(values: Values) -> Iterator[Check]:
         if cell.dataset in means and (k := _depth(cell)):
             ceiling = min(Decimal(k), means[cell.dataset].value + means[cell.dataset].half)
             hits = k * cell.value / HUNDRED
-            yield check(
+            yield Check(
                 "labels", cell.key, (cell.key, means[cell.dataset].key), f"at most {ceiling} hits", f"{hits:.3f}",
                 holds=hits <= ceiling,
             )  # fmt: skip
@@ -104,15 +103,15 @@ def splits(values: Values) -> Iterator[Check]:
         for part, count in zip(parts, published.counts, strict=True):
             share, cell = HUNDRED * count / documents, row[part]
             holds = abs(share - cell.value) <= cell.half
-            yield check("split", cell.key, (cell.key, published.name), f"{share:.3f}", str(cell.value), holds=holds)
+            yield Check("split", cell.key, (cell.key, published.name), f"{share:.3f}", str(cell.value), holds=holds)
         total = sum((row[part].value for part in parts), Decimal(0))
         keys = tuple(row[part].key for part in parts)
         slack = sum((row[part].half for part in parts), Decimal(0))
-        yield check("split", f"T7/{dataset}/sum", keys, "100", str(total), holds=abs(total - HUNDRED) <= slack)
+        yield Check("split", f"T7/{dataset}/sum", keys, "100", str(total), holds=abs(total - HUNDRED) <= slack)
         for cell in values.cells.values():
             if cell.dataset == dataset and cell.column == "documents":
                 holds = cell.value == documents
-                yield check("split", cell.key, (cell.key, published.name), str(documents), str(cell.value), holds=holds)
+                yield Check("split", cell.key, (cell.key, published.name), str(documents), str(cell.value), holds=holds)
 
 
 def words_per_document(values: Values) -> Iterator[Check]:
@@ -122,7 +121,7 @@ def words_per_document(values: Values) -> Iterator[Check]:
     least = sum((cell.value for cell in quartiles), Decimal(0)) / 4
     mean = values.cells["S1/mimic3_full/corpus/tokens_mean"]
     keys = (mean.key, *(cell.key for cell in quartiles))
-    yield check("words", mean.key, keys, f"at least {least}", str(mean.value), holds=mean.value + mean.half >= least)
+    yield Check("words", mean.key, keys, f"at least {least}", str(mean.value), holds=mean.value + mean.half >= least)
 
 
 def documents_per_label(values: Values) -> Iterator[Check]:
@@ -134,7 +133,7 @@ def documents_per_label(values: Values) -> Iterator[Check]:
         low, high = (ratio * (mean.value + side) for side in (-mean.half, mean.half))
         holds = low - cell.half <= cell.value <= high + cell.half
         keys = (cell.key, *(row[name].key for name in ("train_documents", "labels", "labels_per_document_mean")))
-        yield check("per-label", cell.key, keys, f"{low:.2f} to {high:.2f}", str(cell.value), holds=holds)
+        yield Check("per-label", cell.key, keys, f"{low:.2f} to {high:.2f}", str(cell.value), holds=holds)
 
 
 def _rows(values: Values, *columns: str) -> Iterator[tuple[PaperCell, ...]]:
@@ -158,8 +157,8 @@ def _harmonic_range(precision: PaperCell, recall: PaperCell) -> tuple[Decimal, D
 
 def _depth(cell: PaperCell) -> int:
     """k of P@k in percent; 0 for another metric."""
-    found = re.fullmatch(r"p@(\d+)", cell.column)
-    return int(found[1]) if found and cell.value > 1 else 0
+    depth = re.fullmatch(r"p@(\d+)", cell.column)
+    return int(depth[1]) if depth and cell.value > 1 else 0
 
 
 def _depths(values: Values) -> Iterator[tuple[PaperCell, PaperCell, int, int]]:

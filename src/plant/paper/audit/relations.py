@@ -12,13 +12,13 @@ from decimal import Decimal
 from scipy.stats import binomtest
 
 from plant.paper.audit import identities
-from plant.paper.audit.identities import Check, check
+from plant.paper.audit.identities import Check
 from plant.paper.values.transcription import AVERAGE, BEST, Claim, PaperCell, SamePlaces, Values, half_unit
 
 
 def check_all(values: Values) -> tuple[Check, ...]:
     """Every relation of `RELATIONS`, in its order."""
-    return tuple(found for function in RELATIONS.values() for found in function(values))
+    return tuple(check for function in RELATIONS.values() for check in function(values))
 
 
 def gains(values: Values) -> Iterator[Check]:
@@ -29,7 +29,7 @@ def gains(values: Values) -> Iterator[Check]:
             continue
         expected = cell.value - reference.value
         holds = abs(cell.gain - expected) <= 2 * cell.half + reference.half
-        yield check("gain", cell.key, (cell.key, reference.key), f"{expected:+}", f"{cell.gain:+}", holds=holds)
+        yield Check("gain", cell.key, (cell.key, reference.key), f"{expected:+}", f"{cell.gain:+}", holds=holds)
 
 
 def intervals(values: Values) -> Iterator[Check]:
@@ -39,7 +39,7 @@ def intervals(values: Values) -> Iterator[Check]:
             continue
         slack = cell.half + half_unit(cell.interval_decimals)
         holds = cell.low - slack <= cell.gain <= cell.high + slack
-        yield check("interval", cell.key, (cell.key,), f"in [{cell.low}, {cell.high}]", f"{cell.gain:+}", holds=holds)
+        yield Check("interval", cell.key, (cell.key,), f"in [{cell.low}, {cell.high}]", f"{cell.gain:+}", holds=holds)
 
 
 def arrows(values: Values) -> Iterator[Check]:
@@ -49,12 +49,12 @@ def arrows(values: Values) -> Iterator[Check]:
             continue
         points = (cell.gain > 0) == (cell.arrow == "up")
         if cell.low is None or cell.high is None:
-            yield check("arrow", cell.key, (cell.key,), cell.arrow, f"{cell.gain:+}", holds=points)
+            yield Check("arrow", cell.key, (cell.key,), cell.arrow, f"{cell.gain:+}", holds=points)
             continue
         expected = "no arrow" if cell.low <= 0 <= cell.high else "an arrow"
         holds = points and expected == "an arrow"
-        found = f"arrow {cell.arrow}, {cell.gain:+} [{cell.low}, {cell.high}]"
-        yield check("arrow", cell.key, (cell.key,), expected, found, holds=holds)
+        printed = f"arrow {cell.arrow}, {cell.gain:+} [{cell.low}, {cell.high}]"
+        yield Check("arrow", cell.key, (cell.key,), expected, printed, holds=holds)
 
 
 def average_gains(values: Values) -> Iterator[Check]:
@@ -66,7 +66,7 @@ def average_gains(values: Values) -> Iterator[Check]:
         parts = [other for other in block if other.column == cell.column and other.gain is not None]
         mean = _mean([part.gain for part in parts if part.gain is not None])
         keys = (cell.key, *(part.key for part in parts))
-        yield check(
+        yield Check(
             "average", cell.key, keys, f"{mean:+}", f"{cell.value:+}", holds=abs(mean - cell.value) <= cell.half
         )
 
@@ -79,7 +79,7 @@ def repeated(values: Values) -> Iterator[Check]:
             holds &= (first.gain, first.low, first.high, first.arrow) == (
                 second.gain, second.low, second.high, second.arrow,
             ) or not _same_row(first, second)  # fmt: skip
-            yield check(
+            yield Check(
                 "repeated", f"{first.key}={second.key}", (first.key, second.key), _printed(first), _printed(second),
                 holds=holds,
             )  # fmt: skip
@@ -95,7 +95,7 @@ def quoted_in_both_versions(values: Values) -> Iterator[Check]:
             if (cell.system, cell.dataset, cell.column) == (earlier.system, earlier.dataset, earlier.column):
                 keys = (earlier.key, cell.key)
                 holds = earlier.value == cell.value
-                yield check("versions", "=".join(keys), keys, str(earlier.value), str(cell.value), holds=holds)
+                yield Check("versions", "=".join(keys), keys, str(earlier.value), str(cell.value), holds=holds)
 
 
 def independent_systems(values: Values) -> Iterator[Check]:
@@ -104,7 +104,7 @@ def independent_systems(values: Values) -> Iterator[Check]:
         both = list(_common(values, pair))
         equal = sum(first.value == second.value for first, second in both)
         keys = tuple(cell.key for cells in both for cell in cells)
-        yield check(
+        yield Check(
             "independent", f"{pair.a}={pair.b}", keys, f"fewer than {len(both)} of {len(both)} equal", f"{equal} equal",
             holds=equal < len(both),
         )  # fmt: skip
@@ -123,7 +123,7 @@ def dropped_competitors(values: Values) -> Iterator[Check]:
             if not (left_out and rivals and cell.dataset == block.dataset):
                 continue
             best = max(rivals, key=lambda other: other.value)
-            yield check(
+            yield Check(
                 "dropped", f"{cell.key}>{best.key}", (cell.key, best.key), f"at most {best.value}", str(cell.value),
                 holds=cell.value <= best.value,
             )  # fmt: skip
@@ -136,7 +136,7 @@ def bold_is_best(values: Values) -> Iterator[Check]:
             continue
         block = values.within(f"{cell.item}/{cell.dataset}").values()
         best = max((other for other in block if other.column == cell.column), key=lambda other: other.value)
-        yield check(
+        yield Check(
             "bold", cell.key, (cell.key, best.key), str(best.value), str(cell.value), holds=cell.value == best.value
         )
 
@@ -148,7 +148,7 @@ def claims(values: Values) -> Iterator[Check]:
         slack = half_unit(claim.decimals) if claim.tolerance is None else claim.tolerance
         holds = expected >= claim.says if claim.at_least else abs(expected - claim.says) <= slack
         says = f"{'at least ' if claim.at_least else ''}{claim.says} ({claim.where})"
-        yield Check("claim", f"claim:{claim.id}", claim.of, f"{float(expected):.5g}", says, holds)
+        yield Check("claim", claim.id, claim.of, f"{float(expected):.5g}", says, holds)
 
 
 ADDED_TO_FEW = ("Tr-EHR", "CoRelation", "PLM-CA", "GKI-ICD")
@@ -175,10 +175,10 @@ def last_digits(values: Values) -> Iterator[Check]:
         cells = [cell for cell in values.cells.values() if belongs(cell)]
         round_ones = sum(cell.value.as_tuple().digits[-1] in {0, 5} for cell in cells)
         chance = binomtest(round_ones, len(cells), 0.2, alternative="greater").pvalue
-        found = f"{round_ones} of {len(cells)} (p = {chance:.2g})"
+        printed = f"{round_ones} of {len(cells)} (p = {chance:.2g})"
         keys = tuple(cell.key for cell in cells)
         expected = f"{len(cells) / 5:.1f} of {len(cells)}"
-        yield check("last-digit", name, keys, expected, found, holds=chance >= LEAST_CHANCE)
+        yield Check("last-digit", name, keys, expected, printed, holds=chance >= LEAST_CHANCE)
 
 
 RELATIONS: Mapping[str, Callable[[Values], Iterator[Check]]] = {

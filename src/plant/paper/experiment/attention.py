@@ -81,15 +81,15 @@ def readings(attention: pl.DataFrame, roles: Roles, *, documents: int) -> tuple[
     shown = [system for system in shown if system.name in set(attention.get_column("system"))]
     if not shown:
         return ()
-    found: dict[str, Reading] = {}
+    chosen: dict[str, Reading] = {}
     own = [attention.filter(system=system.name) for system in shown]
     for document, label in (
         own[0].filter("truth").select("document_id", "label").unique(maintain_order=True).iter_rows()
     ):
         parts = [part.filter(document_id=document, label=label).sort("position") for part in own]
-        if document not in found and len(found) < documents and all(len(part) == len(parts[0]) for part in parts):
-            found[document] = _reading(document, label, shown, parts)
-    return tuple(found.values())
+        if document not in chosen and len(chosen) < documents and all(len(part) == len(parts[0]) for part in parts):
+            chosen[document] = _reading(document, label, shown, parts)
+    return tuple(chosen.values())
 
 
 def _reading(document: str, label: str, systems: Sequence[System], parts: Sequence[pl.DataFrame]) -> Reading:

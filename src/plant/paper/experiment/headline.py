@@ -10,17 +10,17 @@ import polars as pl
 
 from plant.ground.settings import Experiment, Mimic3, Settings
 from plant.paper.systems import Roles, System, find_roles, list_systems, total_epochs
-from plant.paper.wording import OVER, interval, metric_title, p_value, percent
+from plant.paper.wording import OVER, interval, metric_title, p_equals, percent
 
-Verdict = Literal["higher", "lower", "undecided"]
+Outcome = Literal["higher", "lower", "undecided"]
 
-_NETWORK: dict[Verdict | None, str] = {
+_NETWORK: dict[Outcome | None, str] = {
     "higher": "Yes, planting helps the network",
     "lower": "No, planting hurts the network",
     "undecided": "Undecided: planting makes no difference to the network that these data could show",
     None: "Planting was not compared with a random initialisation",
 }
-_BAR: dict[Verdict, str] = {
+_BAR: dict[Outcome, str] = {
     "higher": "it beats the best baseline without a network",
     "lower": "the best baseline without a network is better",
     "undecided": "against the best baseline without a network it is undecided",
@@ -44,12 +44,12 @@ class Comparison:
     low: float
     high: float
     p: float | None
-    verdict: Verdict
+    verdict: Outcome
     """higher or lower only if our interval excludes 0 and the randomisation test agrees."""
 
     def sentence(self) -> str:
         """One line with both values, the difference, the interval and the p-value."""
-        p = f"; randomisation p {_relation(self.p)}" if self.p is not None else ""
+        p = f"; randomisation p {p_equals(self.p)}" if self.p is not None else ""
         return (
             f"{metric_title(self.metric)}: {self.first.title} {percent(self.first_value)}, {self.second.title} "
             f"{percent(self.second_value)}; difference {percent(self.difference, signed=True)} "
@@ -91,7 +91,7 @@ def compare(results: pl.DataFrame, first: System, second: System, metric: str) -
     if row["diff_low"] is None or row["diff_high"] is None:
         return None
     low, high = sorted((sign * row["diff_low"], sign * row["diff_high"]))
-    verdict: Verdict = "undecided"
+    verdict: Outcome = "undecided"
     if row["our_arrow"]:
         verdict = "higher" if low > 0 else "lower"
     return Comparison(
@@ -158,11 +158,11 @@ def _compared(
 def _best(results: pl.DataFrame, systems: Sequence[System], metrics: Sequence[str]) -> str:
     """The systems that are best, named metric by metric; equal ones are all named."""
     values = {(system, metric): value for system, metric, value in results.select("system", "metric", "value").rows()}
-    found = [(metric, best_of(results, systems, metric)) for metric in metrics]
+    leaders = [(metric, best_of(results, systems, metric)) for metric in metrics]
     parts = [
         f"{' and '.join(system.title for system in best)} in {metric_title(metric)} "
         f"({percent(values[best[0].name, metric])})"
-        for metric, best in found if best
+        for metric, best in leaders if best
     ]  # fmt: skip
     return f"Best of {len(systems)} systems: {', '.join(parts)}." if parts else ""
 
@@ -201,8 +201,3 @@ def _certainty(settings: Settings, experiment: Experiment, roles: Roles) -> str:
             "losses differ, or early stopping may end one of them sooner."
         )
     return " ".join(parts)
-
-
-def _relation(p: float) -> str:
-    text = p_value(p)
-    return text if text.startswith("<") else f"= {text}"

@@ -114,16 +114,16 @@ def write_report(
 
 def provenance_summary(records: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Commits, devices and package versions over all runs; more than one value shows that runs differ."""
-    found: dict[str, dict[str, None]] = {}
+    values_of: dict[str, dict[str, None]] = {}
     for record in records:
         edited = " with uncommitted changes" if record["modified"] else ""
-        found.setdefault("commit", {})[f"{record['commit'] or 'unknown'}{edited}"] = None
+        values_of.setdefault("commit", {})[f"{record['commit'] or 'unknown'}{edited}"] = None
         for key in ("platform", "device"):
-            found.setdefault(key, {})[str(record[key])] = None
+            values_of.setdefault(key, {})[str(record[key])] = None
         for package, version in sorted(record["versions"].items()):
             if version is not None:
-                found.setdefault(package, {})[str(version)] = None
-    return [(key, ", ".join(values)) for key, values in found.items()]
+                values_of.setdefault(package, {})[str(version)] = None
+    return [(key, ", ".join(values)) for key, values in values_of.items()]
 
 
 def _data_uri(png: Path) -> str:
@@ -147,8 +147,8 @@ def _readings(inputs: Inputs, settings: Settings, experiment: Experiment) -> lis
     if not may_show_text(settings, experiment):
         return []
     roles = find_roles(settings, experiment)
-    found = readings(read_attention(inputs), roles, documents=settings.evaluation.attention_documents)
-    return [_shaded(reading) for reading in found]
+    shown = readings(read_attention(inputs), roles, documents=settings.evaluation.attention_documents)
+    return [_shaded(reading) for reading in shown]
 
 
 def _shaded(reading: Reading) -> dict[str, Any]:

@@ -158,27 +158,27 @@ def probability_table(metrics: pl.DataFrame, *, systems: tuple[System, ...]) -> 
 
 
 def _paper_cell(value: float | None, row: Row | None, *, bold: bool) -> TableCell:
-    if row is None or not is_number(_number(row, "paper_gain")):
+    if row is None or not is_number(row["paper_gain"]):
         return TableCell(percent(value), bold=bold)
-    low, high = _number(row, "paper_low"), _number(row, "paper_high")
-    gain = percent(_number(row, "paper_gain"), signed=True)
+    low, high = row["paper_low"], row["paper_high"]
+    gain = percent(row["paper_gain"], signed=True)
     return TableCell(percent(value), row["paper_arrow"], f"({gain}, {interval(low, high)})", bold)
 
 
 def _interval_row(metric: str, system: System, row: Row, *, reference: System) -> tuple[TableCell, ...]:
-    value = TableCell(percent(_number(row, "value")), detail=interval(_number(row, "low"), _number(row, "high")))
+    value = TableCell(percent(row["value"]), detail=interval(row["low"], row["high"]))
     name = (TableCell(metric_title(metric)), TableCell(system.title))
     if system is reference:
         return (*name, value, *(TableCell(MISSING),) * 4)
-    ours = interval(_number(row, "diff_low"), _number(row, "diff_high"))
-    papers = interval(_number(row, "paper_low"), _number(row, "paper_high"))
+    ours = interval(row["diff_low"], row["diff_high"])
+    papers = interval(row["paper_low"], row["paper_high"])
     return (
         *name,
         value,
-        TableCell(percent(_number(row, "difference"), signed=True), row["our_arrow"], ours),
-        TableCell(p_value(_number(row, "randomization_p"))),
-        TableCell(percent(_number(row, "paper_gain"), signed=True), row["paper_arrow"], papers),
-        TableCell(p_value(_number(row, "wilcoxon_p")) + ("*" if row["anti_conservative"] else "")),
+        TableCell(percent(row["difference"], signed=True), row["our_arrow"], ours),
+        TableCell(p_value(row["randomization_p"])),
+        TableCell(percent(row["paper_gain"], signed=True), row["paper_arrow"], papers),
+        TableCell(p_value(row["wilcoxon_p"]) + ("*" if row["anti_conservative"] else "")),
     )
 
 
@@ -204,11 +204,6 @@ def _seed_means(metrics: pl.DataFrame) -> dict[tuple[str, str], float]:
 
 def _by_system_and_metric(results: pl.DataFrame) -> dict[tuple[str, str], Row]:
     return {(row["system"], row["metric"]): row for row in results.iter_rows(named=True)}
-
-
-def _number(row: Row, column: str) -> float | None:
-    value = row[column]
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _group(systems: tuple[System, ...], place: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 from matplotlib.figure import Figure
 
@@ -16,7 +15,6 @@ from plant.paper.grid.points import Points, epoch_points, label_points, size_poi
 from plant.paper.grid.results import Grid, target
 from plant.paper.values.transcription import Values
 
-Name = Literal["figure_2", "figure_3", "figure_4", "figure_5"]
 BANNER = "Synthetic stand-in text: our marks show that the machinery works, nothing about the paper."
 MISTRAL, LLAMA = "mistral_7b", "llama3_8b"
 PAIRS = (("mimic3_full", MISTRAL), ("mimic4_full", LLAMA))
@@ -43,16 +41,10 @@ def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
     Raises:
         InputError: no figure of that name, or a result file is unreadable.
     """
-    match name:
-        case "figure_2":
-            return _figure_2(grid, values)
-        case "figure_3":
-            return _figure_3(grid, values)
-        case "figure_4":
-            return _figure_4(grid, values)
-        case "figure_5":
-            return _figure_5(grid, values)
-    raise InputError("paper.items", expected=", ".join(get_args(Name)), got=repr(name), fix="Correct the name.")
+    draw = {"figure_2": _figure_2, "figure_3": _figure_3, "figure_4": _figure_4, "figure_5": _figure_5}
+    if name not in draw:
+        raise InputError("paper.items", expected=", ".join(draw), got=repr(name), fix="Correct the name.")
+    return draw[name](grid, values)
 
 
 def _figure_2(grid: Grid, values: Values) -> Figure:

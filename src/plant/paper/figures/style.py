@@ -81,16 +81,16 @@ def marks(systems: Sequence[System], leading: Collection[str] | None = None) -> 
         leading: names that keep their colour where there are more than `MANY` systems; the rest turns grey.
     """
     counts: dict[Kind, int] = {}
-    found = {}
+    look_of = {}
     for system in [*systems[-1:], *systems[:-1]]:
         if leading is not None and len(systems) > MANY and system.name not in leading:
-            found[system.name] = Mark(_REST, "", "solid", _REST, named=False)
+            look_of[system.name] = Mark(_REST, "", "solid", _REST, named=False)
             continue
         place = counts.get(system.kind, 0) % len(_TINTS)
         counts[system.kind] = counts.get(system.kind, 0) + 1
         colour = _lighter(KIND_COLOURS[system.kind], _TINTS[place])
-        found[system.name] = Mark(colour, _MARKERS[system.kind][place], _DASHES[place], KIND_COLOURS[system.kind])
-    return found
+        look_of[system.name] = Mark(colour, _MARKERS[system.kind][place], _DASHES[place], KIND_COLOURS[system.kind])
+    return look_of
 
 
 def rest_note(look: Mapping[str, Mark]) -> str:

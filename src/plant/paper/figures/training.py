@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -81,13 +80,8 @@ def stage_figure(
     return figure
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One line of a panel: history name, printed title, look."""
-
-    name: str
-    title: str
-    mark: Mark
+Line = tuple[str, str, Mark]
+"""A line of a panel: name in the histories, printed title, look."""
 
 
 def curves_figure(
@@ -102,11 +96,11 @@ def curves_figure(
         networks: as `list_networks` returns it: the system that each of these networks is by itself.
     """
     look = marks(systems)
-    recipes: dict[str, _Run] = {}
+    recipes: dict[str, Line] = {}
     for system in [*systems[-1:], *systems[:-1]]:  # the reference gives its recipe its own look
         if system.pretraining is not None:
-            recipes.setdefault(system.pretraining, _Run(system.pretraining, system.pretraining, look[system.name]))
-    variants = [_Run(name, network.title, look[network.name]) for name, network in networks.items()]
+            recipes.setdefault(system.pretraining, (system.pretraining, system.pretraining, look[system.name]))
+    variants = [(name, network.title, look[network.name]) for name, network in networks.items()]
     rows = [
         (stage1, list(recipes.values()), (("loss", "Stage 1 loss", 1), ("ndcg_val", "Stage 1 nDCG@k, validation", 1),
                                           ("attention_mass", "attention on top k, val. (%)", 100))),
@@ -117,30 +111,28 @@ def curves_figure(
         return sentence("No system of this experiment was trained by epochs.")
     figure = new_figure(PAGE, 1.9 * len(rows))
     parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
-    for part, (histories, runs, panels) in zip(parts, rows, strict=True):
+    for part, (histories, lines, panels) in zip(parts, rows, strict=True):
         grid = part.subplots(1, len(panels), squeeze=False)[0]
         for axes, (column, title, factor) in zip(grid, panels, strict=True):
             last = axes is grid[-1]
-            _curves(axes, histories.with_columns(pl.col(column) * factor), column, runs, named=last)
+            _curves(axes, histories.with_columns(pl.col(column) * factor), column, lines, named=last)
             axes.set_title(title)
             axes.set_xlabel("epoch")
     return figure
 
 
-def _curves(axes: Axes, histories: pl.DataFrame, column: str, runs: Sequence[_Run], *, named: bool) -> None:
+def _curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Line], *, named: bool) -> None:
     ends = []
-    for run in runs:
-        own = histories.filter(name=run.name)
+    for name, title, mark in lines:
+        own = histories.filter(name=name)
         for _, seed in own.group_by("seed", maintain_order=True):
-            axes.plot(
-                seed.get_column("epoch"), seed.get_column(column), color=run.mark.colour, linewidth=0.5, alpha=0.5
-            )
+            axes.plot(seed.get_column("epoch"), seed.get_column(column), color=mark.colour, linewidth=0.5, alpha=0.5)
         mean = own.group_by("epoch").agg(pl.col(column).mean()).sort("epoch")
         if mean.is_empty():
             continue
         x, y = mean.get_column("epoch").to_list(), mean.get_column(column).to_list()
-        axes.plot(x, y, color=run.mark.colour, marker=run.mark.marker, markersize=2.5, linestyle=run.mark.dash)
-        ends.append(EndLabel(x[-1], y[-1], run.title, run.mark.ink))
+        axes.plot(x, y, color=mark.colour, marker=mark.marker, markersize=2.5, linestyle=mark.dash)
+        ends.append(EndLabel(x[-1], y[-1], title, mark.ink))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     if named:
         label_ends(axes, ends, height=1.2)

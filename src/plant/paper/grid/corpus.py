@@ -40,16 +40,16 @@ STATISTIC_TITLES = {
 
 def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> list[GridCell]:
     """A corpus of the paper beside ours: its statistics, the ceilings of P@k, and the expected sizes."""
-    found = _statistics(grid, block.dataset)
+    source = _statistics(grid, block.dataset)
     stand_in = grid.is_stand_in(block.dataset)
     cells = []
     for row in block.rows:
         for column in block.columns:
             cell = values.cells[f"{item.item}/{block.dataset}/{row.row}/{column}"]
-            cells.append(judged(printed_part(cell, block.dataset), _number(found, column), stand_in=stand_in))
-    if isinstance(found, str):
+            cells.append(judged(printed_part(cell, block.dataset), _number(source, column), stand_in=stand_in))
+    if isinstance(source, str):
         return cells
-    extra = [*_ceilings(values, item, block, found), *_sizes(item, block, found)]
+    extra = [*_ceilings(values, item, block, source), *_sizes(item, block, source)]
     return cells + [replace(cell, stand_in=stand_in) for cell in extra]
 
 
@@ -101,19 +101,19 @@ def _statistics(grid: Grid, dataset: str) -> tuple[Record, str] | str:
     return f"not run yet: `{target(names[0])}`"
 
 
-def _number(found: tuple[Record, str] | str, column: str) -> Number:
-    if isinstance(found, str):
-        return Number(why=found)
-    record, experiment = found
+def _number(source: tuple[Record, str] | str, column: str) -> Number:
+    if isinstance(source, str):
+        return Number(why=source)
+    record, experiment = source
     value = statistic(record, column)
     if value is None:
         return Number(why="statistics.json has no section `all` (statistics over all documents)", experiment=experiment)
     return Number(float(value), float(value), float(value), experiment=experiment)
 
 
-def _ceilings(values: Values, item: PaperItem, block: Block, found: tuple[Record, str]) -> Iterator[GridCell]:
+def _ceilings(values: Values, item: PaperItem, block: Block, source: tuple[Record, str]) -> Iterator[GridCell]:
     """The highest P@k that the paper's own systems reach, beside mean(min(|Y|, k) / k) over our test documents."""
-    record, experiment = found
+    record, experiment = source
     for name, ceiling in record.get("ceilings", {}).items():
         claims = [
             cell
@@ -131,9 +131,9 @@ def _ceilings(values: Values, item: PaperItem, block: Block, found: tuple[Record
         )  # fmt: skip
 
 
-def _sizes(item: PaperItem, block: Block, found: tuple[Record, str]) -> Iterator[GridCell]:
+def _sizes(item: PaperItem, block: Block, source: tuple[Record, str]) -> Iterator[GridCell]:
     """Published sizes that the config expects, and what was found."""
-    record, experiment = found
+    record, experiment = source
     for name, (published, ours) in record.get("expected", {}).items():
         yield GridCell(
             item=item.item, dataset=block.dataset, row="published size", column=name, kind="size", decimals=0,

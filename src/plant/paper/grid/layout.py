@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 
 import polars as pl
 
@@ -17,6 +18,7 @@ MEASURED_HERE = "measured here, not in the paper"
 QUOTED, OTHER_CONVENTION = "†", "‡"
 LOUD = ("above", "below", "out of reach", "differs")
 """Verdicts in bold."""
+Line = tuple[TableCell, ...]
 _LINES: tuple[tuple[Kind, str, str, str], ...] = (
     ("value", "paper", "ours", "verdict"),
     ("gain", "gain, paper", "gain, ours", "verdict of the gain"),
@@ -74,7 +76,7 @@ def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[
     """
     rows = list(dict.fromkeys((_part(cell), cell.row) for cell in cells))
     metrics = {cell.column: cell.metric for cell in reversed(cells) if cell.metric}
-    body: list[tuple[TableCell, ...]] = []
+    body: list[Line] = []
     rules = []
     for place, (part, row) in enumerate(rows):
         before = rows[place - 1][0] if place else ""
@@ -83,36 +85,18 @@ def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[
         if part == "measured" and part != before:
             body.append((TableCell(MEASURED_HERE, bold=True), *(TableCell("") for _ in range(len(columns) + 1))))
         body += _lines(row, columns, [cell for cell in cells if (_part(cell), cell.row) == (part, row)], notes)
-    return Table(
-        name=name,
-        title=title,
-        columns=("System", "", *(_column_title(metrics.get(column, column)) for column in columns)),
-        rows=tuple(body),
-        data=pl.DataFrame(),
-        rules=tuple(rules),
-        text_columns=2,
-        stacked=True,
-    )
+    titles = ("System", "", *(_column_title(metrics.get(column, column)) for column in columns))
+    return Table(name, title, titles, tuple(body), data=pl.DataFrame(), rules=tuple(rules), text_columns=2)
 
 
 def statistics_table(name: str, title: str, cells: Sequence[GridCell], notes: Footnotes) -> Table:
     """One row a statistic: the paper's, ours, verdict; ceilings and expected sizes below a rule."""
     body = []
-    rules = []
-    for place, cell in enumerate(cells):
-        if place and cell.kind != cells[place - 1].kind:
-            rules.append(place)
-        ours = printed(cell.ours, cell.decimals)
-        body.append(
-            (
-                TableCell(_statistic_title(cell)),
-                TableCell(printed(cell.paper, cell.decimals)),
-                TableCell(ours),
-                _verdict(cell, notes),
-            )
-        )
-    columns = ("Statistic", "paper", "ours", "verdict")
-    return Table(name=name, title=title, columns=columns, rows=tuple(body), data=pl.DataFrame(), rules=tuple(rules))
+    for cell in cells:
+        numbers = (TableCell(printed(number, cell.decimals)) for number in (cell.paper, cell.ours))
+        body.append((TableCell(_statistic_title(cell)), *numbers, _verdict(cell, notes)))
+    rules = tuple(place for place in range(1, len(cells)) if cells[place].kind != cells[place - 1].kind)
+    return Table(name, title, ("Statistic", "paper", "ours", "verdict"), tuple(body), data=pl.DataFrame(), rules=rules)
 
 
 def _part(cell: GridCell) -> str:
@@ -138,66 +122,55 @@ def _statistic_title(cell: GridCell) -> str:
     return STATISTIC_TITLES[cell.column]
 
 
-def _lines(
-    row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes
-) -> Iterator[tuple[TableCell, ...]]:
+def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Iterator[Line]:
     """The lines of one row of the paper; its name stands in the first."""
     of = {(cell.kind, cell.column): cell for cell in cells}
-    kind = cells[0].kind
-    if kind == "quoted":
-        name = f"{row}{QUOTED} ({cells[0].cite})"
-        yield _line(name, "quoted", [_quoted(of.get(("quoted", column))) for column in columns])
+
+    def line(name: str, part: str, kind: Kind, draw: Callable[[GridCell], TableCell], blank: str = "") -> Line:
+        own = [of.get((kind, column)) for column in columns]
+        return (TableCell(name), TableCell(part), *(draw(cell) if cell else TableCell(blank) for cell in own))
+
+    ours = partial(_ours, notes=notes)
+    if cells[0].kind == "quoted":
+        yield line(f"{row}{QUOTED} ({cells[0].cite})", "quoted", "quoted", _quoted, MISSING)
         return
-    if kind == "measured":
-        yield _line(row, "ours", [_ours(of.get(("measured", column)), notes, explained=True) for column in columns])
-        gains = [of.get(("difference", column)) for column in columns]
-        reference = next((gain.why for gain in gains if gain is not None), "")
+    if cells[0].kind == "measured":
+        yield line(row, "ours", "measured", partial(_ours, notes=notes, explained=True))
+        reference = next((cell.why for cell in cells if cell.kind == "difference"), "")
         if reference:
-            yield _line("", f"ours {reference}", [_ours(gain, notes) for gain in gains])
+            yield line("", f"ours {reference}", "difference", ours)
         return
     name = row
-    for kind, paper, ours, verdict in _LINES:
-        line = [of.get((kind, column)) for column in columns]
-        if not any(line):
+    for kind, paper, here, verdict in _LINES:
+        own = [cell for cell in cells if cell.kind == kind]
+        if not own:
             continue
-        yield _line(name, paper, [_paper(cell) for cell in line])
-        if any(cell is not None and cell.ours is not None for cell in line):
-            yield _line("", ours, [_ours(cell, notes) for cell in line])
-        yield _line("", verdict, [_verdict(cell, notes) for cell in line])
+        yield line(name, paper, kind, _paper)
+        if any(cell.ours is not None for cell in own):
+            yield line("", here, kind, ours)
+        yield line("", verdict, kind, partial(_verdict, notes=notes))
         name = ""
 
 
-def _line(name: str, part: str, cells: Sequence[TableCell]) -> tuple[TableCell, ...]:
-    return (TableCell(name), TableCell(part), *cells)
-
-
-def _paper(cell: GridCell | None) -> TableCell:
-    if cell is None:
-        return TableCell("")
+def _paper(cell: GridCell) -> TableCell:
     gain = cell.kind == "gain"
     detail = bounds(cell.paper_low, cell.paper_high, cell.interval_decimals)
     return TableCell(printed(cell.paper, cell.decimals, signed=gain), cell.arrow if gain else "", detail)
 
 
-def _ours(cell: GridCell | None, notes: Footnotes, *, explained: bool = False) -> TableCell:
+def _ours(cell: GridCell, notes: Footnotes, *, explained: bool = False) -> TableCell:
     """Our number and its interval; where no verdict follows, with the reason why there is no interval."""
-    if cell is None:
-        return TableCell("")
     number = printed(cell.ours, cell.decimals, signed=cell.kind in {"gain", "difference"})
     detail = bounds(cell.low, cell.high, cell.decimals)
     return TableCell(number, detail=detail or (notes.mark(cell.why) if explained else ""))
 
 
-def _quoted(cell: GridCell | None) -> TableCell:
-    if cell is None:
-        return TableCell(MISSING)
+def _quoted(cell: GridCell) -> TableCell:
     detail = "" if comparable(cell) else f"{OTHER_CONVENTION} {cell.convention}"
     return TableCell(printed(cell.paper, cell.decimals), detail=detail)
 
 
-def _verdict(cell: GridCell | None, notes: Footnotes) -> TableCell:
-    if cell is None:
-        return TableCell("")
+def _verdict(cell: GridCell, notes: Footnotes) -> TableCell:
     why = notes.mark(cell.why) if cell.verdict == "not attempted" else "one seed" if cell.over == ONE_SEED else ""
     return TableCell(cell.verdict, detail=why, bold=cell.verdict in LOUD)
 

@@ -16,28 +16,18 @@ from plant.paper.systems import System, list_systems
 
 SYSTEMS = ("single_stage", "plant")
 """Of figure 2, in the order of the paper."""
-LABEL_SCHEMA = pl.Schema(
-    {"system": pl.String(), "label": pl.String(), "n_train": pl.Int64(), "f1": pl.Float64()}
-)  # fmt: skip
-EPOCH_SCHEMA = pl.Schema(
-    {
-        "variant": pl.String(),
-        "recipe": pl.String(),
-        "epoch": pl.Int64(),
-        "seed": pl.Int64(),
-        "ndcg": pl.Float64(),
-        "value": pl.Float64(),
-    }
+_NUMBERS = {"n_train": pl.Int64(), "epoch": pl.Int64(), "documents": pl.Int64(), "seed": pl.Int64()} | dict.fromkeys(
+    ("f1", "ndcg", "value"), pl.Float64()
 )
-SIZE_SCHEMA = pl.Schema(
-    {
-        "system": pl.String(),
-        "documents": pl.Int64(),
-        "seed": pl.Int64(),
-        "value": pl.Float64(),
-        "experiment": pl.String(),
-    }
-)
+
+
+def _schema(*columns: str) -> pl.Schema:
+    return pl.Schema({name: _NUMBERS.get(name, pl.String()) for name in columns})
+
+
+LABEL_SCHEMA = _schema("system", "label", "n_train", "f1")
+EPOCH_SCHEMA = _schema("variant", "recipe", "epoch", "seed", "ndcg", "value")
+SIZE_SCHEMA = _schema("system", "documents", "seed", "value", "experiment")
 
 
 @dataclass(frozen=True)
@@ -65,13 +55,13 @@ def label_points(grid: Grid, dataset: str, backbone: str) -> Points:
     missing: dict[str, None] = {}
     to_run: dict[str, None] = {}
     for system in SYSTEMS:
-        found = grid.find(dataset, backbone, [system])
-        if found.name is None:
-            missing[found.why] = None
+        match = grid.find(dataset, backbone, [system])
+        if match.name is None:
+            missing[match.why] = None
             continue
-        files = measured_seeds(grid.paths[found.name], system, "per_label.parquet") if found.name in grid.paths else {}
+        files = measured_seeds(grid.paths[match.name], system, "per_label.parquet") if match.name in grid.paths else {}
         if not files:
-            to_run[found.name] = None
+            to_run[match.name] = None
         for path in files.values():
             table = read_table(path, LABEL_COLUMNS).filter(pl.col("n_test") > 0)
             shown = table.select(pl.lit(system).alias("system"), "label", "n_train", pl.col("f1") * 100)
@@ -94,21 +84,17 @@ def epoch_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points
     missing: dict[str, None] = {} if names else {"no variant of this config has `pretraining_epoch`": None}
     to_run: dict[str, None] = {}
     for name in names:
-        found = grid.find(dataset, backbone, [name])
-        if found.name is None:
-            missing[found.why] = None
+        match = grid.find(dataset, backbone, [name])
+        if match.name is None:
+            missing[match.why] = None
             continue
         recipe = settings.variants[name]
         epoch = recipe.pretraining_epoch or 0
-        values = {
-            seed: record[metric]
-            for seed, record in grid.ran(found.name).metrics.get(name, {}).items()
-            if record.get(metric) is not None
-        }
-        reached = _ndcg(grid, found.name, recipe.pretraining, epoch)
+        values = grid.by_seed(match.name, name, metric)
+        reached = _ndcg(grid, match.name, recipe.pretraining, epoch)
         both = sorted(values.keys() & reached.keys())
         if not both:
-            to_run[found.name] = None
+            to_run[match.name] = None
         rows += [(name, recipe.pretraining, epoch, seed, reached[seed], 100 * values[seed]) for seed in both]
     data = pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row").sort("epoch", "seed")
     return Points(data, tuple(missing), tuple(to_run), grid.is_stand_in(dataset))
@@ -143,10 +129,10 @@ def size_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points:
             if name is None or system not in settings.experiments[name].variants:
                 continue
             grid.experiments[name] = None
-            found = list(_sizes(grid, name, system, metric))
-            if not found:
+            measured = list(_sizes(grid, name, system, metric))
+            if not measured:
                 to_run[name] = None
-            rows += found
+            rows += measured
     data = pl.DataFrame(rows, schema=SIZE_SCHEMA, orient="row").sort("documents", "seed")
     return Points(data, tuple(missing), tuple(to_run), grid.is_stand_in(dataset), tuple(systems.values()))
 
@@ -156,9 +142,8 @@ def _sizes(grid: Grid, name: str, system: str, metric: str) -> Iterator[tuple[st
     if statistics is None or not statistics.is_file():
         return
     documents = read_json(statistics)["splits"]["train"]["documents"]
-    for seed, record in grid.ran(name).metrics.get(system, {}).items():
-        if record.get(metric) is not None:
-            yield system, documents, seed, 100 * record[metric], name
+    for seed, value in grid.by_seed(name, system, metric).items():
+        yield system, documents, seed, 100 * value, name
 
 
 def _is_size_of(grid: Grid, part: str, whole: str) -> bool:
@@ -169,11 +154,11 @@ def _is_size_of(grid: Grid, part: str, whole: str) -> bool:
 def _ndcg(grid: Grid, name: str, recipe: str, epoch: int) -> dict[int, float]:
     """Seed -> nDCG@k on validation after an epoch of Stage 1."""
     folders: Sequence[Path] = grid.paths[name].pretrainings.get(recipe, ()) if name in grid.paths else ()
-    found = {}
+    reached = {}
     for folder in map(Path, folders):
         history = folder / "history.parquet"
         if history.is_file():
             values = read_table(history, ["epoch", "ndcg_val"]).filter(epoch=epoch).get_column("ndcg_val")
             if len(values):
-                found[seed_of(folder)] = float(values[0])
-    return found
+                reached[seed_of(folder)] = float(values[0])
+    return reached

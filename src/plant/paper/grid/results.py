@@ -126,6 +126,11 @@ class Grid:
         self.experiments[first] = None
         return Match(first, others=tuple(others))
 
+    def by_seed(self, name: str, system: str, metric: str) -> dict[int, float]:
+        """Seed -> a metric of metrics.json, a fraction, for the seeds that have it."""
+        records = self.ran(name).metrics.get(system, {})
+        return {seed: record[metric] for seed, record in records.items() if record.get(metric) is not None}
+
     def value(self, name: str, system: str, metric: str) -> Number:
         """A system's metric: the mean over its seeds and our interval (intervals.parquet).
 
@@ -136,10 +141,9 @@ class Grid:
             why = "" if row["low"] is not None and row["high"] is not None else f"{metric} has no interval"
             over = interval_over(row["n_seeds"], trained=system not in baselines())
             return _number(row, ("value", "low", "high"), why, name, over=over)
-        records = self.ran(name).metrics.get(system, {})
-        if not records:
+        if not self.ran(name).metrics.get(system):
             return Number(why=f"not run yet: `{target(name)}`", experiment=name)
-        values = [record[metric] for record in records.values() if record.get(metric) is not None]
+        values = self.by_seed(name, system, metric).values()
         if not values:
             return Number(why=f"{metric} is not in metrics.json (see `evaluation`)", experiment=name)
         why = self._no_interval(name, metric)

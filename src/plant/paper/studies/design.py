@@ -80,5 +80,5 @@ def design_of(settings: Settings, study: Study) -> Iterator[str]:
 
 
 def _epochs(settings: Settings, experiment: str, system: str) -> str:
-    found = epochs(settings, experiment, system)
-    return "no network" if found is None else f"{found[0]} + {found[1]}"
+    stages = epochs(settings, experiment, system)
+    return "no network" if stages is None else f"{stages[0]} + {stages[1]}"

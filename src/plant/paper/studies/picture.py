@@ -46,7 +46,7 @@ def read_rows(studies: Path) -> pl.DataFrame:
     Raises:
         InputError: a table is missing, or lacks one of the rows.
     """
-    found = []
+    parts = []
     for place, (group, name, study, *keys) in enumerate(ROWS):
         path = require_file(studies / study / "tables" / "effects.csv")
         experiment, system, against = keys
@@ -58,8 +58,8 @@ def read_rows(studies: Path) -> pl.DataFrame:
                 str(path), expected=f"{system} against {against} of {experiment} for {', '.join(METRICS)}",
                 got=f"{rows.height} row(s)", fix="Correct the rows in plant.paper.studies.picture.",
             )  # fmt: skip
-        found.append(rows.with_columns(cell=pl.lit(place), group=pl.lit(group), row=pl.lit(name)))
-    return pl.concat(found)
+        parts.append(rows.with_columns(cell=pl.lit(place), group=pl.lit(group), row=pl.lit(name)))
+    return pl.concat(parts)
 
 
 def verdict(rows: pl.DataFrame, *, alpha: float) -> str:

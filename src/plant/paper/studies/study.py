@@ -17,7 +17,7 @@ from plant.paper.figures.style import look, save
 from plant.paper.inputs import read_table
 from plant.paper.render import Table, TableCell, to_markdown, write_table
 from plant.paper.studies.design import design_of, plain, title_of
-from plant.paper.wording import interval, metric_title, p_value, percent
+from plant.paper.wording import interval, metric_title, p_equals, percent
 from plant.statistics.factors import factor_effects, holm
 
 COLUMNS = (
@@ -33,7 +33,7 @@ _FACTOR_SCHEMA = {
 
 @dataclass(frozen=True)
 class Results:
-    """What a study found.
+    """The numbers of a study.
 
     Attributes:
         effects: one row a cell and metric: `cell` (its place), `group`, `row`, `experiment`, then COLUMNS and `p_holm`,
@@ -78,19 +78,16 @@ def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) 
     rows: list[pl.DataFrame] = []
     for place, cell in enumerate(study.cells):
         table = read_table(Path(contrasts[cell.experiment]), COLUMNS).select(COLUMNS)
-        found = table.filter(
-            pl.col("system") == cell.system, pl.col("against") == cell.opponent, pl.col("metric").is_in(study.metrics)
-        )
-        if found.height != len(study.metrics):
+        own = table.filter(pl.col("metric").is_in(study.metrics), system=cell.system, against=cell.opponent)
+        if own.height != len(study.metrics):
             raise InputError(
                 str(contrasts[cell.experiment]),
                 expected=f"{cell.system} against {cell.opponent} for {', '.join(study.metrics)}",
-                got=f"{found.height} row(s)", fix="Delete the file and run again.",
+                got=f"{own.height} row(s)", fix="Delete the file and run again.",
             )  # fmt: skip
         keys = {"cell": place, "group": cell.group, "row": title_of(cell), "experiment": cell.experiment}
-        rows.append(found.with_columns(pl.lit(value).alias(key) for key, value in keys.items()))
-    effects = pl.concat(rows).select("cell", "group", "row", "experiment", *COLUMNS)
-    effects = _with_holm(effects)
+        rows.append(own.with_columns(pl.lit(value).alias(key) for key, value in keys.items()))
+    effects = _with_holm(pl.concat(rows).select("cell", "group", "row", "experiment", *COLUMNS))
     return Results(effects, _factors(study, effects, settings.statistics.confidence))
 
 
@@ -216,11 +213,6 @@ def _answer(study: Study, results: Results, settings: Settings) -> Iterator[str]
         yield (
             f"- {metric_title(metric)}: of {here.height} settings it is higher in {up.height}, lower in {down.height}, "
             f"and not told apart in {here.height - sure.height} (Holm, {alpha:g}). From "
-            f"{percent(least['difference'], signed=True)} ({least['row']}, p {_p(least)}) to "
-            f"{percent(most['difference'], signed=True)} ({most['row']}, p {_p(most)})."
+            f"{percent(least['difference'], signed=True)} ({least['row']}, p {p_equals(least['p_holm'])}) to "
+            f"{percent(most['difference'], signed=True)} ({most['row']}, p {p_equals(most['p_holm'])})."
         )
-
-
-def _p(row: Mapping[str, float | None]) -> str:
-    text = p_value(row["p_holm"])
-    return text if text.startswith("<") else f"= {text}"

@@ -178,12 +178,12 @@ class Values:
         Raises:
             InputError: no cell is there.
         """
-        found = {key[len(place) + 1 :]: cell for key, cell in self.cells.items() if key.startswith(f"{place}/")}
-        if not found:
+        inside = {key[len(place) + 1 :]: cell for key, cell in self.cells.items() if key.startswith(f"{place}/")}
+        if not inside:
             raise InputError(
                 TRANSCRIPTION.name, expected="a place that has cells", got=repr(place), fix="Correct the place."
             )
-        return found
+        return inside
 
     def number(self, address: str) -> Decimal:
         """The number behind `key`, `key#gain`, `key#low`, `key#high`, or a published count's name.
@@ -268,31 +268,18 @@ def _cells(item: PaperItem, block: Block, row: PaperRow) -> Iterator[PaperCell]:
             continue
         decimals = item.decimals if isinstance(item.decimals, int) else item.decimals[at]
         low, high = row.intervals[at] if row.intervals else (None, None)
+        gain = row.gains[at] if row.gains else None
         cell = PaperCell(
-            item=item.item,
-            version=item.version,
-            dataset=block.dataset,
-            row=row.row,
-            column=column,
-            system=row.system,
-            backbone=row.backbone,
-            origin=origin,
-            cite=row.cite,
+            item=item.item, version=item.version, dataset=block.dataset, row=row.row, column=column,
+            system=row.system, backbone=row.backbone, origin=origin, cite=row.cite, against=row.against,
             convention=_convention(row, origin) if column == "macro_f1" else None,
-            value=value,
-            decimals=decimals,
-            gain=row.gains[at] if row.gains else None,
-            low=low,
-            high=high,
+            value=value, decimals=decimals, gain=gain, low=low, high=high,
             interval_decimals=decimals if item.interval_decimals is None else item.interval_decimals,
             arrow=row.arrows if isinstance(row.arrows, str) else row.arrows[at],
             bold=row.bold == "all" or column in row.bold,
-            against=row.against,
-        )
+        )  # fmt: skip
         _require_printed(cell)
-        yield replace(
-            cell, value=round(value, decimals), gain=None if cell.gain is None else round(cell.gain, decimals)
-        )
+        yield replace(cell, value=round(value, decimals), gain=None if gain is None else round(gain, decimals))
 
 
 def _convention(row: PaperRow, origin: Origin) -> Convention:
@@ -302,15 +289,9 @@ def _convention(row: PaperRow, origin: Origin) -> Convention:
 
 def _require_form(item: PaperItem, block: Block, row: PaperRow, *, quoted: bool) -> None:
     where = f"{item.item}/{block.dataset}/{row.row}"
-    lists: dict[str, object] = {
-        "values": row.values,
-        "gains": row.gains,
-        "intervals": row.intervals,
-        "arrows": row.arrows,
-        "decimals": item.decimals,
-    }
+    lists = {name: getattr(row, name) for name in ("values", "gains", "intervals", "arrows")}
     columns = len(block.columns)
-    for name, entries in lists.items():
+    for name, entries in (*lists.items(), ("decimals", item.decimals)):
         if isinstance(entries, tuple) and len(entries) != columns:
             raise InputError(
                 where, expected=f"{columns} {name}, one a column", got=str(len(entries)), fix="Read the paper again."

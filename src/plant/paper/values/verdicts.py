@@ -39,6 +39,6 @@ def tally(verdicts: Iterable[str]) -> str:
     >>> tally(["within", "above", "within", "not attempted"])
     '4 cells: 2 within, 1 above, 0 below, 1 not attempted'
     """
-    found = list(verdicts)
-    counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in get_args(Verdict))
-    return f"{len(found)} cell{'' if len(found) == 1 else 's'}: {counts}"
+    given = list(verdicts)
+    counts = ", ".join(f"{given.count(verdict)} {verdict}" for verdict in get_args(Verdict))
+    return f"{len(given)} cell{'' if len(given) == 1 else 's'}: {counts}"
