@@ -131,9 +131,9 @@ class Evidence(Frozen):
     """A Stage 3 recipe: the network's logit and the evidence of words, weighed on validation (choice C25)."""
 
     channels: tuple[Name, ...] = ("network", "log_odds", "linear", "prior")
-    """What is added up: the network's logit, the scores of mig_log_odds and of tfidf_linear, of the same on characters
-    and on categories (choice C30), of descriptions and of mentions where the dataset has some (choice C29), and the
-    log-odds of the label in the training split (prior)."""
+    """What is added up: `network` (its logit), `prior` (the log-odds of the label in the training split), and scores of
+    baselines by the name of their channel (src/plant/baselines/): `log_odds`, `linear`, `characters` and `categories`
+    (choice C30), `descriptions` and `mentions` (choice C29)."""
     slopes: bool = False
     """The weight of each channel goes linearly with log(1 + training documents of the label), from one value at the
     rarest label to another at the most frequent one; it is never negative in between. Doubles the scalars."""
