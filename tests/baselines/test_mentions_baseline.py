@@ -146,8 +146,8 @@ def test_the_slack_is_chosen_on_validation_and_mentions_of_test_documents_are_no
 
 
 def test_common_words_are_not_asked_for_unless_nothing_else_is_left():
-    counts = {"the": 9, "of": 10, "eye": 2}
-    dictionary = Dictionary.of([("the", "eye"), ("of", "the")], counts, 10)
+    texts = ["of the eye"] * 2 + ["of the"] * 7 + ["of"]
+    dictionary = Dictionary.of([("the", "eye"), ("of", "the")], texts)
     assert dictionary.asked == (("eye",), ("the", "of"))
     assert dictionary.found("an eye") == {0: 0}
     assert dictionary.found("the end, much of it") == {1: 2}

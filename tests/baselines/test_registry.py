@@ -111,7 +111,7 @@ register(Baseline("toy", "A toy", toy, inputs=("labels",), channel="game", featu
 
 @pytest.mark.slow
 def test_a_module_in_the_folder_is_a_rule_a_system_and_a_channel(tmp_path):
-    for part in ("src", "workflow", "profiles", "config"):
+    for part in ("src", "workflow", "profiles", "config", "envs"):
         shutil.copytree(ROOT / part, tmp_path / "house" / part)
     shutil.copy(ROOT / "Snakefile", tmp_path / "house")
     (tmp_path / "house/src/plant/baselines/toy.py").write_text(TOY, encoding="utf-8")

@@ -23,7 +23,7 @@ pathlib.Path("logs", f"seen.{pathlib.Path(__file__).stem}.{os.environ['SLURM_JOB
 """
 STAGE_1 = "results/pretraining/small/tiny/plant/seed0/label_attention.safetensors"
 GPU_SCRIPTS = ("pretrain", "finetune", "predict", "attention")
-CPU_SCRIPTS = ("corpus", "tokens", "relevance", "tfidf_linear", "bootstrap", "wilcoxon", "tables", "report")
+CPU_SCRIPTS = ("corpus", "tokens", "relevance", "baseline", "bootstrap", "wilcoxon", "tables", "report")
 
 
 def text(run: subprocess.CompletedProcess) -> str:

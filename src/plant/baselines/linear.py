@@ -19,6 +19,7 @@ from plant.corpus.reader import Labels
 from plant.ground.errors import InputError
 from plant.ground.files import read_json
 from plant.ground.seeds import generator, stream
+from plant.ground.settings import BaselineSettings
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -33,22 +34,19 @@ class _Problem:
     """Everything that fitting one label needs.
 
     Attributes:
-        train: (training documents, features) float64.
-        held: (val + test documents, features) float64.
-        indptr, documents: the training documents of each label, CSC of the truth.
+        train, held: (training documents, features) and (val + test documents, features), float64.
+        truth: (training documents, labels), by label.
         names: label names; they name the random streams.
-        max_negatives, seed: see `tfidf_linear`.
-        kept: largest weights of a label that are kept.
+        settings: `max_negatives`, and `reasons`, the weights of a label that are kept.
+        seed: see `tfidf_linear`.
     """
 
     train: sp.csr_matrix
     held: sp.csr_matrix
-    indptr: np.ndarray
-    documents: np.ndarray
+    truth: sp.csc_array
     names: tuple[str, ...]
-    max_negatives: int | None
+    settings: BaselineSettings
     seed: int
-    kept: int
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def tfidf_linear(sources: Sources) -> Outcome:
     Raises:
         InputError: no n-gram is left.
     """
-    return _linear(sources, word_analysis(sources.settings.ngrams), {})
+    return _linear(sources, {"ngram_range": (1, sources.settings.ngrams)}, {})
 
 
 def tfidf_characters(sources: Sources) -> Outcome:
@@ -94,13 +92,11 @@ def _linear(sources: Sources, analysis: Mapping[str, Any], record: Mapping[str, 
     labels, settings = sources.labels, sources.settings
     vectorizer, train, held = _features(sources, analysis)
     grams = vectorizer.get_feature_names_out()
-    truth = sources.truth("train").tocsc()
-    truth.sort_indices()
-    problem = _Problem(
-        train, held, truth.indptr, truth.indices, labels.names, settings.max_negatives, sources.seed, settings.reasons
-    )
-    scored = np.flatnonzero(np.diff(problem.indptr) > 0)
-    sample = _sample(scored, settings.choice_labels, sources.seed)
+    problem = _Problem(train, held, sources.truth("train").tocsc(), labels.names, settings, sources.seed)
+    sample = scored = np.flatnonzero(labels.counts[0])
+    if len(scored) > settings.choice_labels:
+        drawn = generator(sources.seed, "tfidf_linear", "choice").choice(scored, settings.choice_labels, replace=False)
+        sample = np.sort(drawn)
     n_val, val = int(labels.split_sizes[1]), sources.truth("val")[:, sample]
     tried = {c: fit_labels(problem, sample, c, threads=sources.threads) for c in settings.svm_c}
     c, choices = best_of("c", {c: ndcg(_scores(fitted, sample, problem)[:n_val], val) for c, fitted in tried.items()})
@@ -112,11 +108,6 @@ def _linear(sources: Sources, analysis: Mapping[str, Any], record: Mapping[str, 
         {"val": scores[:n_val], "test": scores[n_val:]}, 0.0, choices, _weights(fitted, labels.names, grams),
         pl.DataFrame({"feature": pl.Series(grams, dtype=pl.String), "idf": vectorizer.idf_}),
     )  # fmt: skip
-
-
-def word_analysis(longest: int) -> dict[str, Any]:
-    """How scikit-learn takes a text apart into n-grams of words."""
-    return {"ngram_range": (1, longest)}
 
 
 def character_analysis(shortest: int, longest: int) -> dict[str, Any]:
@@ -131,7 +122,7 @@ def values_of_grams(folder: Path, _labels: Labels) -> Features:
     idf = read_features(folder)
     sizes = read_json(folder / "choices.json").get("character_ngrams")
     longest = max((gram.count(" ") + 1 for gram in idf), default=1)
-    analysis = word_analysis(longest) if sizes is None else character_analysis(*sizes)
+    analysis = {"ngram_range": (1, longest)} if sizes is None else character_analysis(*sizes)
     grams = CountVectorizer(**analysis).build_analyzer()
     of_text = lru_cache(1)(lambda text: tfidf(grams(text), idf))
     return lambda document, _label: of_text(document.text)
@@ -154,12 +145,6 @@ def _features(sources: Sources, analysis: Mapping[str, Any]) -> tuple[TfidfVecto
             fix="Check the texts, or lower baselines.min_documents.",
         ) from error  # fmt: skip
     return vectorizer, features, vectorizer.transform([text for split in SPLITS for text in labels.texts(split)])
-
-
-def _sample(scored: np.ndarray, size: int, seed: int) -> np.ndarray:
-    if len(scored) <= size:
-        return scored
-    return np.sort(generator(seed, "tfidf_linear", "choice").choice(scored, size=size, replace=False))
 
 
 def _scores(fitted: Mapping[int, _Fitted], labels: np.ndarray, problem: _Problem) -> np.ndarray:
@@ -185,15 +170,15 @@ def _fit_label(problem: _Problem, label: int, c: float) -> _Fitted:
     from sklearn.svm import LinearSVC
 
     positive = np.zeros(problem.train.shape[0], bool)
-    positive[problem.documents[problem.indptr[label] : problem.indptr[label + 1]]] = True
+    positive[problem.truth[:, [label]].indices] = True
     if positive.all():
         return _Fitted(np.ones(problem.held.shape[0], np.float32), np.zeros(0, np.int64), np.zeros(0), 1.0)
-    rows = _rows(positive, problem.max_negatives, problem.seed, problem.names[label])
+    rows = _rows(positive, problem.settings.max_negatives, problem.seed, problem.names[label])
     state = stream(problem.seed, "tfidf_linear", "solver", problem.names[label]) % 2**31
     model = LinearSVC(C=c, tol=TOLERANCE, dual=True, random_state=state)
     model.fit(problem.train[rows], positive[rows])
     weights = model.coef_[0]
-    best = largest(weights, problem.kept)
+    best = largest(weights, problem.settings.reasons)
     scores = model.decision_function(problem.held).astype(np.float32)
     return _Fitted(scores, best, weights[best], float(model.intercept_[0]))
 

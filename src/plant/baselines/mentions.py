@@ -47,18 +47,19 @@ class Dictionary:
 
     mentions: tuple[Words, ...]
     asked: tuple[Words, ...]
-    by_anchor: Mapping[str, tuple[int, ...]]
+    by_anchor: Mapping[str, list[int]]
 
     @classmethod
-    def of(cls, mentions: Sequence[Words], document_frequency: Mapping[str, int], n_documents: int) -> Dictionary:
-        """Of distinct mentions and the counts of words over training documents."""
+    def of(cls, mentions: Sequence[Words], texts: Sequence[str]) -> Dictionary:
+        """Of distinct mentions and the training texts."""
+        counts = Counter(word for text in texts for word in set(split_words(text)))
         asked, anchors = [], defaultdict(list)
         for place, words in enumerate(mentions):
-            rarest_first = sorted(set(words), key=lambda word: (document_frequency.get(word, 0), word))
-            kept = [word for word in rarest_first if document_frequency.get(word, 0) <= COMMON * n_documents]
+            rarest_first = sorted(set(words), key=lambda word: (counts[word], word))
+            kept = [word for word in rarest_first if counts[word] <= COMMON * len(texts)]
             asked.append(tuple(kept or rarest_first))
             anchors[asked[-1][0]].append(place)
-        return cls(tuple(mentions), tuple(asked), {word: tuple(places) for word, places in anchors.items()})
+        return cls(tuple(mentions), tuple(asked), anchors)
 
     def found(self, text: str) -> dict[int, int]:
         """Place of each mention of which all asked words are in a text -> words of the least stretch beyond |m|."""
@@ -160,7 +161,8 @@ def mentions(sources: Sources) -> Outcome:
     mention of largest weight counts. A label without training documents has no score (-inf).
     """
     labels, settings = sources.labels, sources.settings
-    dictionary, pairs = _dictionary(read_mentions(sources.files["mentions"]), labels)
+    listed, pairs = _listed(read_mentions(sources.files["mentions"]), labels)
+    dictionary = Dictionary.of(listed, labels.texts("train"))
     beyond = {split: dictionary.table(labels.texts(split)) for split in ("train", *SPLITS)}
     truth = {split: sources.truth(split) for split in ("train", "val")}
     weights = {
@@ -190,7 +192,8 @@ def best_mention(folder: Path, labels: Labels) -> Features:
     for label, mention, weight in table.select("label", "feature", "weight").iter_rows():
         adds[label][mention] = weight
     listed = [tuple(mention.split(" ")) for mention in table["feature"].unique(maintain_order=True)]
-    dictionary, slack = _look_for(listed, labels), read_json(folder / "choices.json")["slack"]
+    dictionary = Dictionary.of(listed, labels.texts("train"))
+    slack = read_json(folder / "choices.json")["slack"]
 
     def values(document: Document, label: str) -> dict[str, float]:
         near = (place for place, beyond in dictionary.found(document.text).items() if beyond <= slack)
@@ -201,7 +204,7 @@ def best_mention(folder: Path, labels: Labels) -> Features:
     return values
 
 
-def _dictionary(marked: pl.DataFrame, labels: Labels) -> tuple[Dictionary, np.ndarray]:
+def _listed(marked: pl.DataFrame, labels: Labels) -> tuple[list[Words], np.ndarray]:
     """All mentions, and the (P, 2) mentions and labels that were marked, sorted."""
     ids = {name: place for place, name in enumerate(labels.names)}
     places: dict[Words, int] = {}
@@ -210,13 +213,7 @@ def _dictionary(marked: pl.DataFrame, labels: Labels) -> tuple[Dictionary, np.nd
         words = tuple(split_words(mention))
         if words:
             pairs.add((places.setdefault(words, len(places)), ids[label]))
-    return _look_for(list(places), labels), np.array(sorted(pairs), np.int64).reshape(-1, 2)
-
-
-def _look_for(listed: Sequence[Words], labels: Labels) -> Dictionary:
-    texts = labels.texts("train")
-    counts = Counter(word for text in texts for word in set(split_words(text)))
-    return Dictionary.of(listed, counts, len(texts))
+    return list(places), np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
 register(

@@ -94,9 +94,8 @@ def run(name: str, sources: Sources, *, evaluation: Evaluation, out: Path) -> No
     labels = sources.labels
     shape = (int(labels.split_sizes[1:].sum()), labels.n_labels)
     require_memory(shape, settings=evaluation, where=f"scores of {name}")
-    write(
-        out, labels, baselines()[name].function(sources), evaluation=evaluation, beside=labels.folder / "train.parquet"
-    )
+    made = baselines()[name].function(sources)
+    write(out, labels, made, evaluation=evaluation, beside=labels.folder / "train.parquet")
 
 
 def write(out: Path, labels: Labels, made: Outcome, *, evaluation: Evaluation, beside: Path) -> None:

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from plant.baselines.registry import channels as readable_channels
 from plant.baselines.target import Document
 from plant.baselines.words import read_weights
-from plant.corpus.reader import load_labels, load_tokens
+from plant.corpus.reader import Labels, load_labels, load_tokens
 from plant.evidence.design import LabelSide
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
@@ -127,20 +127,16 @@ def reasons(
     evidence = pl.read_parquet(require_file(Path(folder) / EVIDENCE))
     written = read_scores(folder, "test")
     places = {one: place for place, one in enumerate(written.document_ids)}
-    for document in documents:
-        if document not in places:
-            raise InputError(
-                str(folder), expected="ids of test documents that were scored", got=repr(document),
-                fix="Name documents of test.parquet.",
-            )  # fmt: skip
+    if unknown := [document for document in documents if document not in places]:
+        raise InputError(
+            str(folder), expected="ids of test documents that were scored", got=repr(unknown[0]),
+            fix="Name documents of test.parquet.",
+        )  # fmt: skip
     aligned = align([read_scores(path, "test") for path in channels.values()])
     scores = dict(zip(channels, map(aligned.filled, aligned.scores), strict=True))
     rows: list[tuple[object, ...]] = []
-    texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
-    for document in documents:
+    for document, seen in _read_test(data, tokens, {document: places[document] for document in documents}):
         place = places[document]
-        ids = () if words is None else words.row(data.rows("test").start + place)
-        seen = Document(texts[place], frozenset(words.vocabulary[token] for token in ids) if words else frozenset())
         said = {channel: _row(some, place) for channel, some in scores.items()}
         truth = set(written.truth[[place]].indices.tolist())
         best = top_labels(_row(written.retrieved if written.dense is None else written.dense, place)[None], labels)[0]
@@ -151,6 +147,14 @@ def reasons(
             total = fsum(part[-1] for part in parts)
             rows += [(document, name, label in truth, total, *part) for part in parts]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _read_test(data: Labels, tokens: Path | None, places: Mapping[str, int]) -> Iterator[tuple[str, Document]]:
+    """Test documents by id, at their places; without tokens a document has none."""
+    texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
+    for document, place in places.items():
+        ids = () if words is None else words.row(data.rows("test").start + place)
+        yield document, Document(texts[place], frozenset(words.vocabulary[i] for i in ids) if words else frozenset())
 
 
 def _parts(
