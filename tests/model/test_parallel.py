@@ -22,16 +22,15 @@ def launch(count, *arguments):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     common = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} if count > 1 else {}
+    if count > 1:
+        common |= {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     started = [
         subprocess.Popen(
-            [sys.executable, JOB, *arguments],
-            env={**common, **group, **({"RANK": str(rank), "LOCAL_RANK": str(rank)} if group else {})},
-            stderr=subprocess.PIPE,
-            text=True,
+            [sys.executable, JOB, *arguments], stderr=subprocess.PIPE, text=True,
+            env=common | ({"RANK": str(rank), "LOCAL_RANK": str(rank)} if count > 1 else {}),
         )
         for rank in range(count)
-    ]
+    ]  # fmt: skip
     errors = [process.communicate(timeout=100)[1] for process in started]
     assert [process.returncode for process in started] == [0] * count, "\n".join(errors)
 

@@ -142,9 +142,9 @@ class Evidence(Frozen):
     (choice C25)."""
 
     channels: Once[Name] = ("network", "log_odds", "linear", "prior")
-    """Scores that are summed: `network` (its logit), `prior` (the log-odds of the label in the train split), and the scores
-    of baselines, by the names of their channels in src/plant/baselines/: `log_odds`, `linear`, `characters` and `categories`
-    (choice C30), `descriptions` and `mentions` (choice C29)."""
+    """Scores that are summed: `network` (its logit), `prior` (the log-odds of the label in the train split), and the
+    scores of baselines, by the names of their channels in src/plant/baselines/: `log_odds`, `linear`, `characters` and
+    `categories` (choice C30), `descriptions` and `mentions` (choice C29)."""
     slopes: bool = False
     """True: the weight of a channel is a linear function of log(1 + training documents of the label) and never
     negative. This doubles the number of fitted parameters."""
