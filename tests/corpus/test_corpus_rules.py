@@ -73,6 +73,9 @@ def jobs(run: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
     folder = tmp_path_factory.mktemp("plan")
+    for split in ("val", "test"):  # beside the one that is fetched
+        (folder / f"data/own/{split}.csv").parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"data/own/{split}.csv").touch()
     names = ("whole", "part", "n20", "listed", "kept", "own", "folder")
     return jobs(snakemake(folder, config(folder), "--dry-run", *targets(*names)))
 

@@ -89,6 +89,17 @@ def with_notes(folder: Path) -> dict:
     return found
 
 
+@pytest.fixture
+def on_request() -> Callable[..., None]:
+    """(config, *datasets): an experiment of each that `all` does not run, as a config may hold no unused dataset."""
+    words = {"backbone": "words", "variants": [], "baselines": ["tfidf_linear"], "reference": "tfidf_linear"}
+
+    def add(config: dict, *datasets: str) -> None:
+        config["experiments"] |= {name: {"dataset": name, "on_request": True, **words} for name in datasets}
+
+    return add
+
+
 def start(folder: Path, config: dict, *arguments: str, cores: str = "2", **options) -> subprocess.Popen:
     """Snakemake in `folder` on `config`, in a session of its own."""
     path = folder / "config.yaml"
