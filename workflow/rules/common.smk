@@ -21,6 +21,7 @@ os.environ.update(
 )
 sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
+from plant.baselines.registry import baselines, channels, check
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.metrics.names import find
@@ -35,6 +36,7 @@ try:
     SETTINGS = plant_settings.load(config)
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
         find(metric, SETTINGS.evaluation)
+    check(SETTINGS)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
@@ -144,7 +146,7 @@ def attempts(megabytes):
 
 def system_of(variant):
     """Folder name of a variant (two variants of the same recipes are one run) or of a baseline."""
-    if variant in plant_settings.BASELINES:
+    if variant in baselines():
         return variant
     return paper_jobs.system_of(SETTINGS.variants[variant])
 
@@ -157,7 +159,7 @@ def stage2_of(wildcards):
 def score_folders(experiment, system, seeds=None):
     """The score folders of a system: one a seed (of the experiment, or of `seeds`), one alone for a baseline."""
     settings = SETTINGS.experiments[experiment]
-    baseline = system in plant_settings.BASELINES
+    baseline = system in baselines()
     backbone = "words" if baseline else settings.backbone
     seeds = (0,) if baseline else seeds or settings.seeds
     return [f"{R}/evaluation/{settings.dataset}/{backbone}/{system_of(system)}/seed{seed}" for seed in seeds]
@@ -167,7 +169,7 @@ def channel_folders(wildcards):
     """Channel -> folder of its scores, of the channels that a Stage 3 recipe adds up (the prior has none)."""
     base = f"{R}/evaluation/{wildcards.dataset}"
     network = f"{base}/{wildcards.backbone}/{wildcards.initial}+{wildcards.finetuning}/seed{wildcards.seed}"
-    folders = {channel: f"{base}/words/{name}/seed0" for channel, name in plant_settings.CHANNEL_BASELINES.items()}
+    folders = {channel: f"{base}/words/{entry.name}/seed0" for channel, entry in channels().items()}
     return {
         channel: {"network": network, **folders}[channel]
         for channel in SETTINGS.evidences[wildcards.evidence].channels
@@ -175,19 +177,45 @@ def channel_folders(wildcards):
     }
 
 
+BASELINE_INPUTS = {
+    "documents": [f"{R}/corpus/{{dataset}}/{split}.parquet" for split in ("train", "val", "test")],
+    "labels": [f"{R}/corpus/{{dataset}}/labels.{ending}" for ending in ("parquet", "safetensors")],
+    "tokens": [f"{R}/corpus/{{dataset}}/words/tokens.safetensors"],
+    "relevance": [f"{R}/relevance/{{dataset}}/words/mig.parquet"],
+    "mentions": [f"{R}/corpus/{{dataset}}/mentions.parquet"],
+}
+
+
+def baseline_inputs(entry):
+    """Kind of input -> files; the scores of other baselines are of the kind `scores`."""
+    files = {kind: BASELINE_INPUTS[kind] for kind in entry.inputs if kind in BASELINE_INPUTS}
+    parts = [name for name in entry.inputs if name not in BASELINE_INPUTS]
+    scores = [f"{R}/evaluation/{{dataset}}/words/{name}/seed0/{file}" for name in parts for file in SCORES]
+    return files | ({"scores": scores} if scores else {})
+
+
+def baseline_settings(entry):
+    def settings(wildcards):
+        dataset = SETTINGS.datasets[wildcards.dataset]
+        measured = entry.needs == "category_ends"  # it counts the words of categories itself
+        return section(
+            wildcards.dataset,
+            baselines=SETTINGS.baselines,
+            evaluation=SETTINGS.evaluation,
+            relevance=SETTINGS.relevance if measured else {},
+            category_ends=dataset.category_ends if measured else None,
+        )
+
+    return settings
+
+
 def evidence_files(wildcards):
     """What Stage 3 reads beside the corpus: scores, what the baselines know of words, and tokens to show reasons."""
-    folders = channel_folders(wildcards)
-    words = {
-        "linear": ["weights.parquet", "features.parquet"],
-        "log_odds": ["weights.parquet"],
-        "characters": ["weights.parquet", "features.parquet", "choices.json"],
-        "categories": ["weights.parquet"],
-        "descriptions": ["weights.parquet"],
-        "mentions": ["weights.parquet", "choices.json"],
-    }
-    found = {name: [f"{folder}/{file}" for file in [*SCORES, *words.get(name, [])]] for name, folder in folders.items()}
-    if {"log_odds", "categories"} & set(folders) and reasons_shown(wildcards):
+    found, known = {}, channels()
+    for name, folder in channel_folders(wildcards).items():
+        words = ["choices.json", *known[name].outputs] if name in known else []
+        found[name] = [f"{folder}/{file}" for file in [*SCORES, *words]]
+    if any("tokens" in known[name].inputs for name in found if name in known) and reasons_shown(wildcards):
         found["tokens"] = f"{R}/corpus/{wildcards.dataset}/words/tokens.safetensors"
     return found
 

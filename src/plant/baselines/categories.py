@@ -10,95 +10,65 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from plant.baselines.log_odds import presence
-from plant.baselines.target import SPLITS, best_of, ndcg, truth_of, write
-from plant.baselines.words import write_label_weights
-from plant.corpus.reader import load_labels, load_tokens
-from plant.ground.files import is_private
-from plant.ground.identity import read_names
-from plant.ground.settings import BaselineSettings, Evaluation, Relevance
-from plant.ground.staging import owner_only
-from plant.metrics.scores import require_memory
-from plant.relevance.choice import Training, chosen
+from plant.baselines.log_odds import presence, present_words
+from plant.baselines.registry import Baseline, register
+from plant.baselines.target import SPLITS, Outcome, Sources, best_of, ndcg
+from plant.baselines.words import table_with_constants
+from plant.corpus.reader import load_tokens
+from plant.ground.settings import Relevance
 from plant.relevance.log_odds import LogOdds, Pairs, log_odds
-from plant.relevance.table import load_training
+
+if TYPE_CHECKING:
+    from plant.relevance.choice import Training
 
 
-def category_log_odds(
-    corpus: Path,
-    tokens: Path,
-    *,
-    ends: str,
-    relevance: Relevance,
-    settings: BaselineSettings,
-    evaluation: Evaluation,
-    out: Path,
-) -> None:
-    """Choose k on validation and write the scores of val and test, choices.json and weights.parquet.
+def category_log_odds(sources: Sources) -> Outcome:
+    """Choose k on validation, and score.
 
     The score of a label is the log-odds of its category, given which of the category's k words of highest mutual
     information are present (`plant.relevance.log_odds`). k is chosen by how well the categories of a document rank. A
     label without training documents has no score (-inf), whatever its category has.
 
-    Args:
-        corpus: folder of the corpus.
-        tokens: folder of the tokens of the backbone `words`.
-        ends: what a label's category ends before; a label without it is its own category.
-        relevance: sign and min_documents of the words.
-        settings: the values of k that are tried, and the smoothing.
-        evaluation: limits of the score files.
-        out: the system's evaluation folder.
-
     Raises:
-        InputError: corpus and tokens do not belong together; or the scores need more memory than
-            `evaluation.memory_gb`.
+        InputError: corpus and tokens do not belong together.
     """
-    labels, text = load_labels(corpus), load_tokens(tokens)
-    require_memory((labels.n_documents, labels.n_labels), settings=evaluation, where="scores of category_log_odds")
-    names, category = categories_of(labels.names, ends)
+    from plant.relevance.table import load_training
+
+    labels, settings, text = sources.labels, sources.settings, load_tokens(sources.files["tokens"])
+    names, category = categories_of(labels.names, sources.category_ends)
     member = sp.csr_array(
         (np.ones(labels.n_labels), (np.arange(labels.n_labels), category)), shape=(labels.n_labels, len(names))
     )
-    truth = {split: truth_of(labels, split) for split in ("train", *SPLITS)}
-    of_category = {split: sp.csr_array((some.astype(np.float64) @ member) > 0) for split, some in truth.items()}
-    training = _of_categories(load_training(corpus, tokens, "mig", relevance), names, of_category["train"])
+    truth = {split: sp.csr_array((sources.truth(split).astype(np.float64) @ member) > 0) for split in ("train", "val")}
+    training = load_training(labels.folder, text.folder, "mig", sources.relevance)
+    training = _of_categories(training, names, truth["train"])
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
-    odds = {k: _log_odds(training, relevance, k=k, smoothing=settings.smoothing) for k in settings.log_odds_k}
-    values = {k: ndcg(some.of(present["val"]), of_category["val"]) for k, some in odds.items()}
-    k, choices = best_of("k", values)
-    trained = labels.counts[0] > 0
-
-    def score(split: str) -> np.ndarray:
-        return np.where(trained, odds[k].of(present[split])[:, category], -np.inf).astype(np.float32)
-
-    beside = Path(corpus) / "train.parquet"
-    write(
-        out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
-        truth={split: truth[split] for split in SPLITS}, scores={split: score(split) for split in SPLITS},
-        natural_threshold=None, evaluation=evaluation, beside=beside, names=read_names(corpus),
-        choices={**choices, "categories": len(names)},
-    )  # fmt: skip
-    with owner_only(is_private(beside)):
-        label, entry = _spread(odds[k], category)
-        words = [text.vocabulary[token] for token in odds[k].token[entry]]
-        write_label_weights(out, labels, odds[k].constant[category], label, words, odds[k].weight[entry])
+    odds = {k: _log_odds(training, sources.relevance, k=k, smoothing=settings.smoothing) for k in settings.log_odds_k}
+    k, choices = best_of("k", {k: ndcg(some.of(present["val"]), truth["val"]) for k, some in odds.items()})
+    trained, chosen = labels.counts[0] > 0, odds[k]
+    scores = {
+        split: np.where(trained, chosen.of(some)[:, category], -np.inf).astype(np.float32)
+        for split, some in present.items()
+    }
+    label, entry = _spread(chosen, category)
+    words = [text.vocabulary[token] for token in chosen.token[entry]]
+    weights = table_with_constants(labels, chosen.constant[category], label, words, chosen.weight[entry])
+    return Outcome(scores, None, {**choices, "categories": len(names)}, weights)
 
 
-def categories_of(names: Sequence[str], ends: str) -> tuple[tuple[str, ...], np.ndarray]:
-    """The categories, sorted, and the one of each label.
+def categories_of(names: Sequence[str], ends: str | None) -> tuple[tuple[str, ...], np.ndarray]:
+    """The categories, sorted, and the one of each label; a label without `ends` in its name is its own category.
 
     >>> categories_of(["k21.0", "k21.9", "r52"], ".")
     (('k21', 'r52'), array([0, 0, 1]))
     """
-    found = [name.split(ends, 1)[0] for name in names]
-    known = tuple(sorted(set(found)))
-    places = {name: place for place, name in enumerate(known)}
-    return known, np.array([places[name] for name in found], dtype=np.int64)
+    known, of_label = np.unique([name.split(ends, 1)[0] for name in names], return_inverse=True)
+    return tuple(known.tolist()), of_label
 
 
 def _of_categories(training: Training, names: tuple[str, ...], truth: sp.csr_array) -> Training:
@@ -112,6 +82,8 @@ def _of_categories(training: Training, names: tuple[str, ...], truth: sp.csr_arr
 
 def _log_odds(training: Training, relevance: Relevance, *, k: int, smoothing: float) -> LogOdds:
     """Of every category, over its k words of highest mutual information."""
+    from plant.relevance.choice import chosen
+
     pieces = list(chosen(training, "mig", relevance.model_copy(update={"k": k})))
     category = np.concatenate([np.repeat(piece.labels, piece.lengths) for piece in pieces])
     token = np.concatenate([piece.token for piece in pieces]).astype(np.int64)
@@ -125,8 +97,15 @@ def _log_odds(training: Training, relevance: Relevance, *, k: int, smoothing: fl
 
 def _spread(odds: LogOdds, category: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Label and entry of `odds` of every word of every label: a label has the words of its category."""
-    order = np.argsort(odds.label, kind="stable")
-    starts = np.searchsorted(odds.label[order], np.arange(len(odds.constant) + 1))
-    lengths = np.diff(starts)[category]
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return np.repeat(np.arange(len(category)), lengths), order[np.repeat(starts[category], lengths) + within]
+    ends = np.cumsum(np.bincount(odds.label, minlength=len(odds.constant)))
+    by_category = np.split(np.argsort(odds.label, kind="stable"), ends[:-1])
+    entries = [by_category[one] for one in category]
+    return np.repeat(np.arange(len(category)), [len(some) for some in entries]), np.concatenate(entries)
+
+
+register(
+    Baseline(
+        "category_log_odds", "MIG log-odds of the category", category_log_odds, inputs=("labels", "tokens"),
+        needs="category_ends", channel="categories", features=present_words,
+    )
+)  # fmt: skip

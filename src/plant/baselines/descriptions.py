@@ -9,26 +9,24 @@ a lot. A label's title and each of its synonyms is a phrase.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import polars as pl
 import scipy.sparse as sp
 
-from plant.baselines.target import SPLITS, ndcg, truth_of, write
-from plant.baselines.words import split_words, write_weights
+from plant.baselines.registry import Baseline, register
+from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, ndcg
+from plant.baselines.words import split_words, table_of
 from plant.corpus.descriptions import SEPARATOR
-from plant.corpus.reader import Labels, load_labels
+from plant.corpus.reader import Labels
 from plant.ground.errors import InputError
-from plant.ground.files import is_private
-from plant.ground.identity import read_names
-from plant.ground.settings import Evaluation
-from plant.ground.staging import owner_only
-from plant.metrics.scores import require_memory
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
 
 _BLOCK = 500  # documents that are scored at once
 
@@ -58,48 +56,45 @@ class Phrases:
         return cls(np.array(label, np.int64), tuple(phrase))
 
     @cached_property
-    def words(self) -> dict[str, int]:
-        """Word -> column of `shares`."""
-        found = dict.fromkeys(word for phrase in self.phrase for word in split_words(phrase))
-        return {word: place for place, word in enumerate(found)}
+    def words(self) -> CountVectorizer:
+        """Texts -> (texts, words) float64: 1 where the text holds the word of a phrase."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        known = list(dict.fromkeys(word for phrase in self.phrase for word in split_words(phrase)))
+        return CountVectorizer(vocabulary=known, binary=True, dtype=np.float64)
 
     @cached_property
     def shares(self) -> sp.csr_array:
         """(phrases, words) float64: the share of each word in its phrase; rows sum to 1."""
-        rows = [np.unique([self.words[word] for word in split_words(phrase)]) for phrase in self.phrase]
-        sizes = np.array([len(row) for row in rows])
-        columns = np.concatenate(rows)
-        of_label = np.repeat(self.label, sizes)
-        labels_of_word = np.bincount(np.unique(np.stack([columns, of_label]), axis=1)[0], minlength=len(self.words))
+        shares = sp.csr_array(self.words.transform(self.phrase))
+        sizes, columns = np.diff(shares.indptr), shares.indices
+        labels_of_word = np.bincount(np.unique([columns, np.repeat(self.label, sizes)], axis=1)[0])
         weight = np.log((len(np.unique(self.label)) + 1) / (labels_of_word + 0.5))[columns]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        weight /= np.repeat(np.add.reduceat(weight, starts[:-1]), sizes)
-        return sp.csr_array((weight, columns, starts), shape=(len(rows), len(self.words)))
+        shares.data = weight / np.repeat(np.add.reduceat(weight, shares.indptr[:-1]), sizes)
+        return shares
+
+    def found(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, phrases): the share of each phrase that is there."""
+        return (sp.csr_array(self.words.transform(texts)) @ self.shares.T).toarray()
 
     def coverage(self, texts: Sequence[str], n_labels: int) -> np.ndarray:
         """(N, n_labels) float32 in [0, 1]; 0 for a label without a phrase."""
         starts = np.flatnonzero(np.diff(self.label, prepend=-1))
         scores = np.zeros((len(texts), n_labels), np.float32)
         for start in range(0, len(texts), _BLOCK):
-            found = (self._present(texts[start : start + _BLOCK]) @ self.shares.T).toarray()
+            found = self.found(texts[start : start + _BLOCK])
             scores[start : start + _BLOCK, self.label[starts]] = np.maximum.reduceat(found, starts, axis=1)
         return scores
 
     def best(self, text: str) -> dict[int, tuple[str, float]]:
         """Label -> its phrase of largest share in a text, and the share; only labels of which a word is there."""
-        found = (self._present([text]) @ self.shares.T).toarray()[0]
+        found = self.found([text])[0]
         best: dict[int, tuple[str, float]] = {}
         for place in np.flatnonzero(found):
             label, share = int(self.label[place]), float(found[place])
             if share > best.get(label, ("", 0.0))[1]:
                 best[label] = (self.phrase[place], share)
         return best
-
-    def _present(self, texts: Sequence[str]) -> sp.csr_array:
-        rows = [sorted({self.words[word] for word in split_words(text) if word in self.words}) for text in texts]
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-        columns = np.array([column for row in rows for column in row], np.int64)
-        return sp.csr_array((np.ones(len(columns)), columns, starts), shape=(len(rows), len(self.words)))
 
 
 def trained_phrases(labels: Labels) -> Phrases:
@@ -108,22 +103,16 @@ def trained_phrases(labels: Labels) -> Phrases:
     return Phrases.of([text if some else None for text, some in zip(labels.descriptions, trained, strict=True)])
 
 
-def descriptions(corpus: Path, *, evaluation: Evaluation, out: Path) -> None:
-    """Write the scores of val and test, choices.json and weights.parquet (every phrase, of weight 1).
+def descriptions(sources: Sources) -> Outcome:
+    """Score, and keep every phrase, of weight 1.
 
     Nothing is chosen and no training document is read; yet a label without training documents has no score (-inf), as
     in the other baselines: which unseen labels the label space holds is known from the documents to be scored.
 
-    Args:
-        corpus: folder of the corpus.
-        evaluation: limits of the score files.
-        out: the system's evaluation folder.
-
     Raises:
-        InputError: no label has a description, or the scores need more memory than `evaluation.memory_gb`.
+        InputError: no label has a description.
     """
-    labels = load_labels(corpus)
-    require_memory((labels.n_documents, labels.n_labels), settings=evaluation, where="scores of descriptions")
+    labels = sources.labels
     phrases = trained_phrases(labels)
     if not phrases.phrase:
         raise InputError(
@@ -133,17 +122,29 @@ def descriptions(corpus: Path, *, evaluation: Evaluation, out: Path) -> None:
     scores = {split: phrases.coverage(labels.texts(split), labels.n_labels) for split in SPLITS}
     for values in scores.values():
         values[:, labels.counts[0] == 0] = -np.inf
-    truth = {split: truth_of(labels, split) for split in SPLITS}
-    beside = Path(corpus) / "train.parquet"
-    choices: Mapping[str, object] = {
+    choices = {
         "phrases": len(phrases.phrase), "described_labels": len(np.unique(phrases.label)),
-        "ndcg@5": {"val": ndcg(scores["val"], truth["val"])},
+        "ndcg@5": {"val": ndcg(scores["val"], sources.truth("val"))},
     }  # fmt: skip
-    write(
-        out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
-        truth=truth, scores=scores, natural_threshold=None, evaluation=evaluation, beside=beside,
-        names=read_names(corpus), choices=choices,
-    )  # fmt: skip
     names = np.array(labels.names, dtype=object)[phrases.label]
-    with owner_only(is_private(beside)):
-        write_weights(out, names, pl.Series(phrases.phrase, dtype=pl.String), np.ones(len(names)))
+    return Outcome(scores, None, choices, table_of(names, phrases.phrase, np.ones(len(names))))
+
+
+def best_phrases(_folder: Path, labels: Labels) -> Features:
+    """The phrase of a label that a document holds most of; its value is the share that is there."""
+    ids = {name: place for place, name in enumerate(labels.names)}
+    best = lru_cache(1)(trained_phrases(labels).best)
+
+    def values(document: Document, label: str) -> dict[str, float]:
+        found = best(document.text).get(ids[label])
+        return {} if found is None else dict([found])
+
+    return values
+
+
+register(
+    Baseline(
+        "descriptions", "label descriptions", descriptions, inputs=("documents", "labels"),
+        channel="descriptions", features=best_phrases,
+    )
+)  # fmt: skip

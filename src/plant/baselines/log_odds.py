@@ -8,63 +8,42 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from plant.baselines.target import SPLITS, best_of, ndcg, truth_of, write
-from plant.baselines.words import write_label_weights
-from plant.corpus.reader import Labels, Tokens, load_labels, load_tokens
+from plant.baselines.registry import Baseline, register
+from plant.baselines.target import SPLITS, Features, Outcome, Sources, best_of, ndcg
+from plant.baselines.words import table_with_constants
+from plant.corpus.reader import Labels, Tokens, load_tokens
 from plant.ground.errors import InputError
-from plant.ground.files import is_private, require_file
-from plant.ground.identity import read_names
-from plant.ground.settings import BaselineSettings, Evaluation
-from plant.ground.staging import owner_only
-from plant.metrics.scores import require_memory
+from plant.ground.files import require_file
 from plant.relevance import shortlist
 from plant.relevance.log_odds import LogOdds, Pairs
 from plant.relevance.log_odds import log_odds as relevance_log_odds
 
 
-def mig_log_odds(
-    corpus: Path, tokens: Path, relevance: Path, *, settings: BaselineSettings, evaluation: Evaluation, out: Path
-) -> None:
-    """Choose k on validation and write the scores of val and test, choices.json and weights.parquet.
+def mig_log_odds(sources: Sources) -> Outcome:
+    """Choose k on validation, and score.
 
     The score of a label is the log-odds of `plant.relevance.log_odds` over the k tokens of highest relevance to it.
     Above 0 means probability above .5. A label without training documents has no score (-inf).
 
-    Args:
-        corpus: folder of the corpus.
-        tokens: folder of the tokens (of the backbone `words`, or any other).
-        relevance: {measure}.parquet for those tokens; its counts and ranks are used.
-        settings: the values of k that are tried, and the smoothing.
-        evaluation: limits of the score files.
-        out: the system's evaluation folder.
-
     Raises:
         InputError: the relevance table is missing, does not belong to the corpus, or keeps fewer tokens a label
-            than the largest k; or the scores need more memory than `evaluation.memory_gb`.
+            than the largest k.
     """
-    labels, text = load_labels(corpus), load_tokens(tokens)
-    require_memory((labels.n_documents, labels.n_labels), settings=evaluation, where="scores of mig_log_odds")
+    labels, text, settings = sources.labels, load_tokens(sources.files["tokens"]), sources.settings
     training = text.part(labels.rows("train"))[1]
     words = int(np.count_nonzero(np.bincount(training)))  # a small corpus has fewer than any k
-    table = read_relevance(relevance, labels, most=min(max(settings.log_odds_k), words))
+    table = read_relevance(sources.files["relevance"], labels, most=min(max(settings.log_odds_k), words))
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
-    truth = {split: truth_of(labels, split) for split in SPLITS}
 
     def score(split: str, k: int) -> np.ndarray:
         return log_odds(present[split], table, labels, k=k, smoothing=settings.smoothing)
 
-    values = {k: ndcg(score("val", k), truth["val"]) for k in settings.log_odds_k}
-    k, choices = best_of("k", values)
-    beside = Path(corpus) / "train.parquet"
-    write(
-        out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
-        truth=truth, scores={split: score(split, k) for split in SPLITS}, natural_threshold=0.0,
-        evaluation=evaluation, beside=beside, names=read_names(corpus), choices=choices,
-    )  # fmt: skip
-    with owner_only(is_private(beside)):
-        chosen = word_weights(table, labels, k=k, smoothing=settings.smoothing)
-        named = [text.vocabulary[token] for token in chosen.token]
-        write_label_weights(out, labels, chosen.constant, chosen.label, named, chosen.weight)
+    truth = sources.truth("val")
+    k, choices = best_of("k", {k: ndcg(score("val", k), truth) for k in settings.log_odds_k})
+    chosen = word_weights(table, labels, k=k, smoothing=settings.smoothing)
+    named = [text.vocabulary[token] for token in chosen.token]
+    weights = table_with_constants(labels, chosen.constant, chosen.label, named, chosen.weight)
+    return Outcome({split: score(split, k) for split in SPLITS}, 0.0, choices, weights)
 
 
 def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
@@ -128,3 +107,16 @@ def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: i
     scores = word_weights(table, labels, k=k, smoothing=smoothing).of(present)
     scores[:, labels.counts[0] == 0] = -np.inf
     return scores
+
+
+def present_words(_folder: Path, _labels: Labels) -> Features:
+    """The words of a document, each of value 1."""
+    return lambda document, _label: dict.fromkeys(document.tokens, 1.0)
+
+
+register(
+    Baseline(
+        "mig_log_odds", "MIG log-odds", mig_log_odds, inputs=("labels", "tokens", "relevance"),
+        channel="log_odds", features=present_words,
+    )
+)  # fmt: skip

@@ -14,7 +14,6 @@ label by log 8.3. How far to trust the channel as a whole is weighed on validati
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,16 +21,14 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
-from plant.baselines.target import SPLITS, best_of, ndcg, truth_of, write
-from plant.baselines.words import read_weights, split_words, write_label_weights
+from plant.baselines.registry import Baseline, register
+from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, best_of, ndcg
+from plant.baselines.words import read_weights, split_words, table_with_constants
 from plant.corpus.mentions import read_mentions
-from plant.corpus.reader import Labels, load_labels
-from plant.ground.files import is_private, require_file
-from plant.ground.identity import read_names
-from plant.ground.settings import BaselineSettings, Evaluation
-from plant.ground.staging import owner_only
-from plant.metrics.scores import require_memory
+from plant.corpus.reader import Labels
+from plant.ground.files import read_json
 
 COMMON = 0.5
 """Share of the training documents above which a word is not asked for."""
@@ -77,6 +74,21 @@ class Dictionary:
                     slack[place] = max(0, stretch - len(self.mentions[place]))
         return slack
 
+    def table(self, texts: Sequence[str]) -> sp.csr_array:
+        """(texts, mentions): words of the least stretch beyond |m|, and 1; nothing where a mention is not found."""
+        found = [self.found(text) for text in texts]
+        starts = np.cumsum([0, *map(len, found)])
+        places = np.array([place for some in found for place in some], np.int64)
+        beyond = np.array([one + 1 for some in found for one in some.values()], np.float64)
+        return sp.csr_array((beyond, places, starts), shape=(len(texts), len(self.mentions)))
+
+
+def within(beyond: sp.csr_array, slack: int) -> sp.csr_array:
+    """1 where a mention is found within the slack."""
+    near = sp.csr_array(((beyond.data <= slack + 1).astype(np.float64), beyond.indices, beyond.indptr), beyond.shape)
+    near.eliminate_zeros()
+    return near
+
 
 def least_stretch(positions: Sequence[Sequence[int]]) -> int:
     """Length of the shortest run of positions that holds one of every list.
@@ -84,19 +96,13 @@ def least_stretch(positions: Sequence[Sequence[int]]) -> int:
     >>> least_stretch([[3, 10], [5], [1, 6]])
     4
     """
-    if len(positions) == 1:
-        return 1
-    merged = sorted((position, which) for which, some in enumerate(positions) for position in some)
-    counts, missing, start, least = [0] * len(positions), len(positions), 0, merged[-1][0] - merged[0][0] + 1
-    for position, which in merged:
-        missing -= counts[which] == 0
-        counts[which] += 1
-        while not missing:
-            least = min(least, position - merged[start][0] + 1)
-            counts[merged[start][1]] -= 1
-            missing += counts[merged[start][1]] == 0
-            start += 1
-    return least
+    last: dict[int, int] = {}  # list -> its last position so far
+    stretches = []
+    for position, which in sorted((position, which) for which, some in enumerate(positions) for position in some):
+        last[which] = position
+        if len(last) == len(positions):
+            stretches.append(position - min(last.values()) + 1)
+    return min(stretches)
 
 
 @dataclass(frozen=True)
@@ -104,157 +110,98 @@ class Weights:
     """What mentions say at one slack.
 
     Attributes:
-        label, mention: ids and places, one a pair; pairs of a mention are together, by label.
-        weight: float64, log-odds of the label where the mention is found.
-        starts: of each mention's pairs.
+        pairs: (P, 2) mention and label.
+        weight: float64[P], log-odds of the label where the mention is found.
         absent: float64[L], log-odds where none of the label's mentions is found.
     """
 
-    label: np.ndarray
-    mention: np.ndarray
+    pairs: np.ndarray
     weight: np.ndarray
-    starts: np.ndarray
     absent: np.ndarray
 
-    def of(self, found: Sequence[Mapping[int, int]], slack: int) -> np.ndarray:
+    def of(self, found: sp.csr_array) -> np.ndarray:
         """(N, L) float32 scores of documents, given their mentions."""
-        scores = np.tile(self.absent.astype(np.float32), (len(found), 1))
-        for row, some in zip(scores, found, strict=True):
-            places = [place for place, beyond in some.items() if beyond <= slack]
-            pairs = [np.arange(self.starts[place], self.starts[place + 1]) for place in places]
-            if pairs:
-                chosen = np.concatenate(pairs)
-                best = np.full(len(row), -np.inf)
-                np.maximum.at(best, self.label[chosen], self.weight[chosen])
-                row[:] = np.where(np.isfinite(best), best, row)
+        scores = np.tile(self.absent.astype(np.float32), (found.shape[0], 1))
+        rows, pairs = found[:, self.pairs[:, 0]].nonzero()
+        rising = np.argsort(self.weight[pairs], kind="stable")  # the largest of a label is written last
+        rows, pairs = rows[rising], pairs[rising]
+        scores[rows, self.pairs[pairs, 1]] = self.weight[pairs]
         return scores
 
 
-def count(
-    pairs: np.ndarray, found: Sequence[Mapping[int, int]], carried: Sequence[np.ndarray], n_labels: int,
-    *, slack: int, smoothing: float,
-) -> Weights:  # fmt: skip
-    """Count mentions over training documents.
+def count(pairs: np.ndarray, found: sp.csr_array, truth: sp.csr_array, *, smoothing: float) -> Weights:
+    """Count mentions over N training documents.
 
     Args:
-        pairs: (P, 2) mention and label, each pair once, sorted.
-        found: mentions of each training document.
-        carried: label ids of each training document.
-        n_labels: L.
-        slack: words of a stretch beyond those of a mention.
+        pairs: (P, 2) mention and label, each pair once.
+        found: (N, M) 1 where a document holds a mention.
+        truth: (N, L) true labels.
         smoothing: s > 0.
     """
-    labels_of: dict[int, list[int]] = defaultdict(list)
-    for mention, label in pairs.tolist():
-        labels_of[mention].append(label)
-    n_mention: Counter[int] = Counter()
-    n_joint: Counter[tuple[int, int]] = Counter()
-    shown, shown_with = np.zeros(n_labels), np.zeros(n_labels)  # documents in which a mention of the label is found
-    for some, labels in zip(found, carried, strict=True):
-        own, here = set(labels.tolist()), set()
-        for mention in (place for place, beyond in some.items() if beyond <= slack):
-            n_mention[mention] += 1
-            here.update(labels_of[mention])
-            n_joint.update((mention, label) for label in labels_of[mention] if label in own)
-        shown[list(here)] += 1
-        shown_with[list(here & own)] += 1
-    n_label = np.bincount(np.concatenate([np.zeros(0, np.int64), *carried]), minlength=n_labels)
-    joint = np.array([n_joint[mention, label] for mention, label in pairs.tolist()], np.float64)
-    whole = np.array([n_mention[mention] for mention in pairs[:, 0].tolist()], np.float64)
-    bare, bare_with = len(found) - shown, n_label - shown_with
-    starts = np.searchsorted(pairs[:, 0], np.arange(int(pairs[:, 0].max(initial=-1)) + 2))
+    mention, label = pairs.T
+    carried = truth.astype(np.float64)
+    marks = sp.csr_array((np.ones(len(pairs)), (mention, label)), shape=(found.shape[1], truth.shape[1]))
+    shown = (found @ marks > 0).astype(np.float64)  # (N, L) a mention of the label is found
+    joint = np.asarray((found.T @ carried)[mention, label]).ravel()
+    whole = found.sum(axis=0)[mention]
+    bare = found.shape[0] - shown.sum(axis=0)
+    bare_with = carried.sum(axis=0) - shown.multiply(carried).sum(axis=0)
     return Weights(
-        pairs[:, 1], pairs[:, 0], np.log((joint + smoothing) / (whole - joint + smoothing)), starts,
+        pairs, np.log((joint + smoothing) / (whole - joint + smoothing)),
         np.log((bare_with + smoothing) / (bare - bare_with + smoothing)),
     )  # fmt: skip
 
 
-def mentions(corpus: Path, marked: Path, *, settings: BaselineSettings, evaluation: Evaluation, out: Path) -> None:
-    """Choose the slack on validation and write the scores of val and test, choices.json and weights.parquet.
+def mentions(sources: Sources) -> Outcome:
+    """Choose the slack on validation, and score.
 
     weights.parquet holds a constant a label, for none of its mentions found, and what each mention adds to it; only the
     mention of largest weight counts. A label without training documents has no score (-inf).
-
-    Args:
-        corpus: folder of the corpus.
-        marked: its mentions.parquet.
-        settings: the slacks that are tried, and the smoothing.
-        evaluation: limits of the score files.
-        out: the system's evaluation folder.
-
-    Raises:
-        InputError: the scores need more memory than `evaluation.memory_gb`.
     """
-    labels = load_labels(corpus)
-    require_memory((labels.n_documents, labels.n_labels), settings=evaluation, where="scores of mentions")
-    dictionary, pairs = _dictionary(read_mentions(marked), labels)
-    indptr, indices = labels.part("train")
-    carried = [indices[indptr[row] : indptr[row + 1]].astype(np.int64) for row in range(len(indptr) - 1)]
-    found = {split: [dictionary.found(text) for text in labels.texts(split)] for split in ("train", *SPLITS)}
-    truth = {split: truth_of(labels, split) for split in SPLITS}
-
+    labels, settings = sources.labels, sources.settings
+    dictionary, pairs = _dictionary(read_mentions(sources.files["mentions"]), labels)
+    beyond = {split: dictionary.table(labels.texts(split)) for split in ("train", *SPLITS)}
+    truth = {split: sources.truth(split) for split in ("train", "val")}
     weights = {
-        slack: count(pairs, found["train"], carried, labels.n_labels, slack=slack, smoothing=settings.smoothing)
+        slack: count(pairs, within(beyond["train"], slack), truth["train"], smoothing=settings.smoothing)
         for slack in settings.mention_slack
     }
 
     def score(split: str, slack: int) -> np.ndarray:
-        scores = weights[slack].of(found[split], slack)
+        scores = weights[slack].of(within(beyond[split], slack))
         scores[:, labels.counts[0] == 0] = -np.inf
         return scores
 
-    slack, choices = best_of(
-        "slack", {slack: ndcg(score("val", slack), truth["val"]) for slack in settings.mention_slack}
-    )
-    beside = Path(corpus) / "train.parquet"
-    write(
-        out, document_ids={split: labels.document_ids(split) for split in SPLITS}, label_names=labels.names,
-        truth=truth, scores={split: score(split, slack) for split in SPLITS}, natural_threshold=0.0,
-        evaluation=evaluation, beside=beside, names=read_names(corpus),
-        choices={**choices, "mentions": len(dictionary.mentions)},
+    values = {slack: ndcg(score("val", slack), truth["val"]) for slack in settings.mention_slack}
+    slack, choices = best_of("slack", values)
+    chosen, (mention, label) = weights[slack], pairs.T
+    named = [" ".join(dictionary.mentions[place]) for place in mention.tolist()]
+    return Outcome(
+        {split: score(split, slack) for split in SPLITS}, 0.0, {**choices, "mentions": len(dictionary.mentions)},
+        table_with_constants(labels, chosen.absent, label, named, chosen.weight - chosen.absent[label]),
     )  # fmt: skip
-    with owner_only(is_private(beside)):
-        chosen = weights[slack]
-        named = [" ".join(dictionary.mentions[place]) for place in chosen.mention.tolist()]
-        adds = chosen.weight - chosen.absent[chosen.label]
-        write_label_weights(out, labels, chosen.absent, chosen.label, named, adds)
 
 
-@dataclass(frozen=True)
-class Marked:
-    """What `mentions` knows, read back to say which mention counts in a text.
+def best_mention(folder: Path, labels: Labels) -> Features:
+    """The mention of a label that counts in a document, of value 1."""
+    table = read_weights(folder).drop_nulls("feature")
+    adds: dict[str, dict[str, float]] = defaultdict(dict)
+    for label, mention, weight in table.select("label", "feature", "weight").iter_rows():
+        adds[label][mention] = weight
+    listed = [tuple(mention.split(" ")) for mention in table["feature"].unique(maintain_order=True)]
+    dictionary, slack = _look_for(listed, labels), read_json(folder / "choices.json")["slack"]
 
-    Attributes:
-        dictionary: of all mentions.
-        adds: label -> mention -> what it adds.
-        slack: as chosen.
-    """
-
-    dictionary: Dictionary
-    adds: Mapping[str, Mapping[str, float]]
-    slack: int
-
-    @classmethod
-    def of(cls, folder: Path, labels: Labels) -> Marked:
-        """Of the baseline's evaluation folder and the corpus that it was counted on."""
-        table = read_weights(folder).drop_nulls("feature")
-        adds: dict[str, dict[str, float]] = defaultdict(dict)
-        for label, mention, weight in table.select("label", "feature", "weight").iter_rows():
-            adds[label][mention] = weight
-        listed = [tuple(mention.split(" ")) for mention in table["feature"].unique(maintain_order=True)]
-        slack = json.loads(require_file(Path(folder) / "choices.json").read_text())["slack"]
-        return cls(_look_for(listed, labels), adds, slack)
-
-    def found(self, text: str, label: str) -> dict[str, float]:
-        """The mention of a label that counts in a text -> 1, or nothing."""
-        adds = self.adds.get(label, {})
-        near = (place for place, beyond in self.dictionary.found(text).items() if beyond <= self.slack)
-        found = (" ".join(self.dictionary.mentions[place]) for place in near)
-        best = max((one for one in found if one in adds), key=lambda one: (adds[one], one), default=None)
+    def values(document: Document, label: str) -> dict[str, float]:
+        near = (place for place, beyond in dictionary.found(document.text).items() if beyond <= slack)
+        found = {" ".join(dictionary.mentions[place]) for place in near} & adds.get(label, {}).keys()
+        best = max(found, key=lambda one: (adds[label][one], one), default=None)
         return {} if best is None else {best: 1.0}
+
+    return values
 
 
 def _dictionary(marked: pl.DataFrame, labels: Labels) -> tuple[Dictionary, np.ndarray]:
+    """All mentions, and the (P, 2) mentions and labels that were marked, sorted."""
     ids = {name: place for place, name in enumerate(labels.names)}
     places: dict[Words, int] = {}
     pairs = set()
@@ -269,3 +216,11 @@ def _look_for(listed: Sequence[Words], labels: Labels) -> Dictionary:
     texts = labels.texts("train")
     counts = Counter(word for text in texts for word in set(split_words(text)))
     return Dictionary.of(listed, counts, len(texts))
+
+
+register(
+    Baseline(
+        "mentions", "marked mentions", mentions, inputs=("documents", "labels", "mentions"), needs="mentions",
+        channel="mentions", features=best_mention,
+    )
+)  # fmt: skip

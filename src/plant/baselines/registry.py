@@ -1,25 +1,149 @@
-"""Systems without a network, under the same scores contract as the trained ones.
+"""Systems without a network: an entry each, at the end of the module that makes the scores.
 
-- `tfidf_linear`: TF-IDF of word n-grams and one linear support vector machine a label (scikit-learn);
-- `mig_log_odds`: naive Bayes on the presence of each label's few most informative words by MIG;
-- `combined`: the weighted sum of the two, z-scored: the bar that a trained system has to beat;
-- `tfidf_characters`: TF-IDF of n-grams of characters and a linear model, as `tfidf_linear`;
-- `category_log_odds`: as `mig_log_odds`, of the label's category;
-- `descriptions`: how much of a label's description the document holds;
-- `mentions`: log-odds given the words that people marked in training texts as a label's reason.
+To add one is to add a module to this folder. Its entry is all that the rule, the script, the config's checks, the plan,
+the tables and Stage 3 know of it.
 
 Whatever a baseline chooses (C, the number of words, the weight, the slack) is chosen on validation by nDCG@5, the mean
 over documents of how well their labels rank: it needs no threshold, and, unlike a mean over labels, it asks that the
 scores of different labels can be compared, as a global threshold does. `choices.json` says what was tried.
 """
 
-from plant.baselines.categories import category_log_odds
-from plant.baselines.combined import combined
-from plant.baselines.descriptions import descriptions
-from plant.baselines.linear import tfidf_characters, tfidf_linear
-from plant.baselines.log_odds import mig_log_odds
-from plant.baselines.mentions import mentions
+from __future__ import annotations
 
-__all__ = [
-    "category_log_odds", "combined", "descriptions", "mentions", "mig_log_odds", "tfidf_characters", "tfidf_linear",
-]  # fmt: skip
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Literal
+
+from plant.ground.errors import InputError, nearest
+from plant.ground.settings import Evidence, Settings
+
+if TYPE_CHECKING:
+    from plant.baselines.target import Features, Outcome, Sources
+    from plant.corpus.reader import Labels
+
+Need = Literal["mentions", "category_ends"]
+NEEDS: dict[Need, str] = {
+    "mentions": "mentions (CodiEsp has some in Spanish, a table where it names `mentions`)",
+    "category_ends": "categories of labels (name `category_ends`)",
+}
+"""What only some datasets have, and where it comes from."""
+OWN_CHANNELS = ("network", "prior")
+"""The channels of Stage 3 that are no baseline: the network's logit, and a label's log-odds in the training split."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """One system without a network.
+
+    Attributes:
+        name: of the rule, of the folder of scores, and in `experiments.<name>.baselines`.
+        title: how tables and figures print it.
+        function: makes the scores.
+        inputs: what is read: `documents` (texts and labels), `labels`, `tokens` (of the backbone `words`), `relevance`
+            (their mutual information), `mentions`, or the name of another baseline, whose scores are read.
+        outputs: files beside the scores and choices.json.
+        needs: what the dataset must have.
+        threads: of the job.
+        channel: its name among `evidences.<name>.channels`; None: Stage 3 cannot read it.
+        features: of a channel, reads from the folder of scores what the features of a document are; weights.parquet
+            says what each adds to a label's score.
+    """
+
+    name: str
+    title: str
+    function: Callable[[Sources], Outcome]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...] = ("weights.parquet",)
+    needs: Need | None = None
+    threads: int = 1
+    channel: str | None = None
+    features: Callable[[Path, Labels], Features] | None = None
+
+
+_ENTRIES: dict[str, Baseline] = {}
+
+
+def register(*entries: Baseline) -> None:
+    """Add entries; a module of this folder calls it at its end."""
+    _ENTRIES.update({entry.name: entry for entry in entries})
+
+
+def baselines() -> Mapping[str, Baseline]:
+    """All baselines by name. The first call imports their modules, which import scikit-learn and Numba on use only."""
+    _import_modules()
+    return _ENTRIES
+
+
+@cache
+def _import_modules() -> None:
+    for module in iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{__package__}.{module.name}")
+
+
+def channels() -> dict[str, Baseline]:
+    """The baselines that Stage 3 can read, by the name of their channel."""
+    return {entry.channel: entry for entry in baselines().values() if entry.channel is not None}
+
+
+def read_by(recipe: Evidence) -> list[Baseline]:
+    """The baselines whose scores a Stage 3 recipe adds, in the order of its channels."""
+    known = channels()
+    return [known[channel] for channel in recipe.channels if channel in known]
+
+
+def check(settings: Settings) -> None:
+    """Refuse systems and channels that nobody registered, and those that cannot be made.
+
+    Raises:
+        InputError: one error that lists every fault.
+    """
+    known = {*OWN_CHANNELS, *channels()}
+    faults = [
+        f"evidences.{name}.channels: unknown name {channel!r}. {nearest(channel, known)}"
+        for name, recipe in settings.evidences.items()
+        for channel in recipe.channels
+        if channel not in known
+    ]
+    faults += [f"variants.{name}: this name belongs to a baseline" for name in settings.variants if name in baselines()]
+    faults += [fault for name in settings.experiments for fault in _of_experiment(settings, name)]
+    if faults:
+        raise InputError(
+            "config", expected="baselines and channels that can be made", got=f"{len(faults)} fault(s)",
+            fix="Correct:\n  " + "\n  ".join(faults),
+        )  # fmt: skip
+
+
+def _of_experiment(settings: Settings, name: str) -> Iterator[str]:
+    experiment, path = settings.experiments[name], f"experiments.{name}"
+    dataset = settings.datasets[experiment.dataset]
+    readers: dict[str, list[Baseline]] = {}
+    for system in experiment.baselines:
+        entry = baselines().get(system)
+        if entry is None:
+            yield f"{path}.baselines: unknown name {system!r}. {nearest(system, baselines())}"
+            continue
+        readers[system] = [entry]
+        parts = [each for each in entry.inputs if each in baselines()]
+        if not set(parts) <= set(experiment.baselines):
+            yield f"{path}.baselines: {system!r} needs {' and '.join(map(repr, parts))} beside it"
+    if readers and "words" not in settings.backbones:
+        yield f"{path}.baselines: they need a backbone named 'words' of kind: words"
+    for variant in experiment.variants:
+        recipe = settings.evidence_of(variant)
+        read = [] if recipe is None else read_by(recipe)
+        if read and "words" not in settings.backbones:
+            names = " and ".join(entry.name for entry in read)
+            yield (
+                f"{path}.variants: the evidence of {variant} reads {names}, "
+                "which need a backbone named 'words' of kind: words"
+            )
+        readers[variant] = read
+    for need, what in NEEDS.items():
+        lacking = [system for system, read in readers.items() if any(entry.needs == need for entry in read)]
+        has = dataset.has_mentions if need == "mentions" else dataset.category_ends is not None
+        if lacking and not has:
+            yield f"{path}: {' and '.join(lacking)} cannot be made, the dataset {experiment.dataset} has no {what}"

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.reader import Labels
-from plant.ground.files import require_file, write_with
+from plant.ground.files import require_file
 
 WEIGHTS, FEATURES = "weights.parquet", "features.parquet"
 _WORD = re.compile(r"(?u)\b\w\w+\b")
@@ -49,26 +49,25 @@ def largest(weights: np.ndarray, most: int) -> np.ndarray:
     return places[np.argsort(-size[places], kind="stable")][:most]
 
 
-def write_weights(folder: Path, labels: np.ndarray, features: pl.Series, weights: np.ndarray) -> None:
-    """Write weights.parquet.
+def table_of(labels: Sequence[str] | np.ndarray, features: Iterable[str | None], weights: np.ndarray) -> pl.DataFrame:
+    """weights.parquet.
 
     Args:
-        folder: of the baseline.
         labels: names, one a row.
-        features: strings, one a row; null for a constant.
+        features: strings, one a row; None for a constant.
         weights: float64, one a row.
     """
-    columns = {"label": pl.Series(labels, dtype=pl.String), "feature": features, "weight": pl.Series(weights)}
-    write_with(Path(folder) / WEIGHTS, pl.DataFrame(columns).write_parquet)
+    return pl.DataFrame({
+        "label": pl.Series(labels, dtype=pl.String), "feature": pl.Series(features, dtype=pl.String), "weight": weights,
+    })  # fmt: skip
 
 
-def write_label_weights(
-    folder: Path, labels: Labels, constant: np.ndarray, label: np.ndarray, features: Sequence[str], weights: np.ndarray
-) -> None:
-    """Write weights.parquet of the labels that have training documents: by label, its constant first, then as given.
+def table_with_constants(
+    labels: Labels, constant: np.ndarray, label: np.ndarray, features: Sequence[str], weights: np.ndarray
+) -> pl.DataFrame:
+    """weights.parquet of the labels that have training documents: by label, its constant first, then as given.
 
     Args:
-        folder: of the baseline.
         labels: of the corpus.
         constant: (L,).
         label, features, weights: id, string and weight of each feature.
@@ -80,11 +79,11 @@ def write_label_weights(
     order = order[trained[ids[order]]]
     strings = pl.Series([*[None] * len(alone), *features], dtype=pl.String).gather(order)
     values = np.concatenate([constant[alone], weights])[order]
-    write_weights(folder, np.array(labels.names, dtype=object)[ids[order]], strings, values)
+    return table_of(np.array(labels.names, object)[ids[order]], strings, values)
 
 
 def read_weights(folder: Path) -> pl.DataFrame:
-    """What `write_weights` wrote.
+    """weights.parquet of a baseline.
 
     Raises:
         InputError: it is missing.
@@ -92,32 +91,10 @@ def read_weights(folder: Path) -> pl.DataFrame:
     return pl.read_parquet(require_file(Path(folder) / WEIGHTS))
 
 
-def write_features(folder: Path, features: np.ndarray, idf: np.ndarray) -> None:
-    """Write features.parquet.
-
-    Args:
-        folder: of the baseline.
-        features: n-grams by id.
-        idf: float64, their inverse document frequencies.
-    """
-    frame = pl.DataFrame({"feature": pl.Series(features, dtype=pl.String), "idf": pl.Series(idf)})
-    write_with(Path(folder) / FEATURES, frame.write_parquet)
-
-
 def read_features(folder: Path) -> dict[str, float]:
-    """n-gram -> idf, of what `write_features` wrote."""
+    """features.parquet of a baseline: n-gram -> idf."""
     frame = pl.read_parquet(require_file(Path(folder) / FEATURES))
     return dict(zip(frame["feature"].to_list(), frame["idf"].to_list(), strict=True))
-
-
-def word_grams(text: str, longest: int) -> list[str]:
-    """The n-grams of a document's words, n = 1..longest, as scikit-learn's analyzer has them.
-
-    >>> word_grams("Fever, high fever", 2)
-    ['fever', 'high', 'fever', 'fever high', 'high fever']
-    """
-    words = split_words(text)
-    return [" ".join(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)]
 
 
 def tfidf(grams: Iterable[str], idf: Mapping[str, float]) -> dict[str, float]:

@@ -15,8 +15,7 @@ Both hold words of the texts: private where the texts are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from pathlib import Path
 
@@ -24,14 +23,13 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from plant.baselines.descriptions import trained_phrases
-from plant.baselines.linear import character_grams
-from plant.baselines.mentions import Marked
-from plant.baselines.words import read_features, read_weights, tfidf, word_grams
+from plant.baselines.registry import channels as readable_channels
+from plant.baselines.target import Document
+from plant.baselines.words import read_weights
 from plant.corpus.reader import load_labels, load_tokens
 from plant.evidence.design import LabelSide
 from plant.ground.errors import InputError
-from plant.ground.files import read_json, require_file
+from plant.ground.files import require_file
 from plant.metrics.aligned import align
 from plant.metrics.f1 import top_labels
 from plant.metrics.scores import read_scores
@@ -61,17 +59,17 @@ def export(side: LabelSide, scalars: np.ndarray, names: Sequence[str], channels:
     Returns:
         Rows in the order of labels and channels; a channel's constant first, then its words by magnitude.
     """
-    weights = dict(zip(side.channels, side.weights(scalars), strict=True))
+    weights, known = dict(zip(side.channels, side.weights(scalars), strict=True)), readable_channels()
     ids = np.flatnonzero(side.trained)
-    known = pl.DataFrame({"label": pl.Series([names[i] for i in ids.tolist()], dtype=pl.String), "place": ids})
-    parts = [_alone(known, CONSTANT, CONSTANT, np.full(len(ids), scalars[-1]))]
+    rows = pl.DataFrame({"label": pl.Series([names[i] for i in ids.tolist()], dtype=pl.String), "place": ids})
+    parts = [_alone(rows, CONSTANT, CONSTANT, np.full(len(ids), scalars[-1]))]
     for channel, of_label in weights.items():
         if channel == "prior":
-            parts.append(_alone(known, channel, CONSTANT, (of_label * side.prior)[ids]))
+            parts.append(_alone(rows, channel, CONSTANT, (of_label * side.prior)[ids]))
             continue
-        parts.append(_alone(known, channel, SCORE, of_label[ids]))
-        if channel != "network":
-            shares = known.with_columns(pl.Series("share", of_label[ids]))
+        parts.append(_alone(rows, channel, SCORE, of_label[ids]))
+        if channel in known and known[channel].features is not None:
+            shares = rows.with_columns(pl.Series("share", of_label[ids]))
             part = pl.when(pl.col("feature").is_null()).then(pl.lit(CONSTANT)).otherwise(pl.lit(WORD))
             parts.append(
                 read_weights(channels[channel]).join(shares, on="label", how="inner").select(
@@ -85,9 +83,9 @@ def export(side: LabelSide, scalars: np.ndarray, names: Sequence[str], channels:
     return table.select("label", "channel", "part", "feature", "weight")
 
 
-def _alone(known: pl.DataFrame, channel: str, part: str, weights: np.ndarray) -> pl.DataFrame:
+def _alone(rows: pl.DataFrame, channel: str, part: str, weights: np.ndarray) -> pl.DataFrame:
     """One row a label."""
-    return known.select(
+    return rows.select(
         "place", "label", pl.lit(channel).alias("channel"), pl.lit(part).alias("part"),
         pl.lit(None, dtype=pl.String).alias("feature"), pl.Series("weight", weights, dtype=pl.Float64),
     )  # fmt: skip
@@ -121,6 +119,11 @@ def reasons(
     """
     if not documents:
         return pl.DataFrame(schema=_SCHEMA)
+    data = load_labels(corpus)
+    known = {channel: entry for channel, entry in readable_channels().items() if channel in channels}
+    features = {channel: read(channels[channel], data) for channel, entry in known.items() if (read := entry.features)}
+    if tokens is None and any("tokens" in entry.inputs for entry in known.values()):
+        raise InputError("reasons", expected="the tokens of the log-odds", got="none", fix="Pass their folder.")
     evidence = pl.read_parquet(require_file(Path(folder) / EVIDENCE))
     written = read_scores(folder, "test")
     places = {one: place for place, one in enumerate(written.document_ids)}
@@ -133,14 +136,17 @@ def reasons(
     aligned = align([read_scores(path, "test") for path in channels.values()])
     scores = dict(zip(channels, map(aligned.filled, aligned.scores), strict=True))
     rows: list[tuple[object, ...]] = []
-    for document, values in zip(documents, _values(documents, places, channels, corpus, tokens), strict=True):
+    texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
+    for document in documents:
         place = places[document]
+        ids = () if words is None else words.row(data.rows("test").start + place)
+        seen = Document(texts[place], frozenset(words.vocabulary[token] for token in ids) if words else frozenset())
         said = {channel: _row(some, place) for channel, some in scores.items()}
         truth = set(written.truth[[place]].indices.tolist())
         best = top_labels(_row(written.retrieved if written.dense is None else written.dense, place)[None], labels)[0]
         for label in best[best >= 0].tolist():
             name = written.label_names[label]
-            own = {channel: of_label(name) for channel, of_label in values.items()}
+            own = {channel: values(seen, name) for channel, values in features.items()}
             parts = [*_parts(evidence.filter(label=name), {c: float(row[label]) for c, row in said.items()}, own)]
             total = fsum(part[-1] for part in parts)
             rows += [(document, name, label in truth, total, *part) for part in parts]
@@ -174,60 +180,6 @@ def _parts(
         listed += sorted(found, key=lambda part: -abs(part[-1]))
         yield from listed
         yield channel, OTHER, None, total - fsum(part[-1] for part in listed)
-
-
-def _values(
-    documents: Sequence[str], places: Mapping[str, int], channels: Mapping[str, Path], corpus: Path, tokens: Path | None
-) -> Iterator[dict[str, Callable[[str], Mapping[str, float]]]]:
-    """channel -> label -> feature -> value, of each document."""
-    labels = load_labels(corpus)
-    linear = _linear_values(channels)
-    phrases = trained_phrases(labels) if "descriptions" in channels else None
-    marked = Marked.of(channels["mentions"], labels) if "mentions" in channels else None
-    chosen = pl.scan_parquet(require_file(Path(corpus) / "test.parquet")).select("document_id", "text")
-    texts = dict(chosen.filter(pl.col("document_id").is_in(list(documents))).collect().iter_rows())
-    counted = [channel for channel in ("log_odds", "categories") if channel in channels]
-    read = load_tokens(tokens) if tokens is not None and counted else None
-    if read is None and counted:
-        raise InputError("reasons", expected="the tokens of the log-odds", got="none", fix="Pass their folder.")
-    first = labels.rows("test").start
-    for document in documents:
-        found: dict[str, Callable[[str], Mapping[str, float]]] = {}
-        if read is not None:
-            ids = np.unique(read.row(first + places[document]))
-            here = _of_all(dict.fromkeys((read.vocabulary[token] for token in ids), 1.0))
-            found |= dict.fromkeys(counted, here)
-        found |= {channel: _of_all(values(texts[document])) for channel, values in linear.items()}
-        if phrases is not None:
-            best = phrases.best(texts[document])
-            named = {labels.names[label]: dict([one]) for label, one in best.items()}
-            found["descriptions"] = partial(_of_label, named)
-        if marked is not None:
-            found["mentions"] = partial(marked.found, texts[document])
-        yield found
-
-
-def _linear_values(channels: Mapping[str, Path]) -> dict[str, Callable[[str], Mapping[str, float]]]:
-    """Channel of a linear model -> text -> feature -> value."""
-    found: dict[str, Callable[[str], Mapping[str, float]]] = {}
-    if "linear" in channels:
-        words = read_features(channels["linear"])
-        longest = max((gram.count(" ") + 1 for gram in words), default=1)
-        found["linear"] = lambda text: tfidf(word_grams(text, longest), words)
-    if "characters" in channels:
-        parts = read_features(channels["characters"])
-        grams = character_grams(*read_json(Path(channels["characters"]) / "choices.json")["character_ngrams"])
-        found["characters"] = lambda text: tfidf(grams(text), parts)
-    return found
-
-
-def _of_all(values: Mapping[str, float]) -> Callable[[str], Mapping[str, float]]:
-    """The same for every label."""
-    return lambda _: values
-
-
-def _of_label(values: Mapping[str, Mapping[str, float]], label: str) -> Mapping[str, float]:
-    return values.get(label, {})
 
 
 def _row(scores: np.ndarray | sp.csr_array, place: int) -> np.ndarray:

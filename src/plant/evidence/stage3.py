@@ -18,20 +18,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant.baselines.target import SPLITS, write
+from plant.baselines.target import SPLITS, Outcome, read_comparable, write
 from plant.corpus.folds import deal_folds
-from plant.corpus.reader import Labels, load_labels
+from plant.corpus.reader import load_labels
 from plant.evidence.design import Design, LabelSide
 from plant.evidence.fit import Scale, fit
 from plant.evidence.reasons import EVIDENCE, REASONS, export, reasons
-from plant.ground.errors import InputError
 from plant.ground.files import is_private, require_file, write_with
 from plant.ground.settings import Evaluation, Evidence
 from plant.ground.staging import owner_only
 from plant.metrics.aligned import align
 from plant.metrics.calibration import Calibration
-from plant.metrics.comparable import require_comparable
-from plant.metrics.scores import Scores, read_scores
+from plant.metrics.scores import Scores
 
 __all__ = ["evidence", "reasons"]
 
@@ -88,44 +86,26 @@ def evidence(
     """
     labels = load_labels(corpus)
     channels = {name: channels[name] for name in settings.channels if name != "prior"}  # the regression goes by place
-    scores = {split: _read(channels, split, labels) for split in SPLITS}
+    scores = {split: read_comparable(list(channels.values()), split, labels) for split in SPLITS}
     side = LabelSide.of(labels, settings)
     designs = {split: Design(align(some), side, some[0].truth) for split, some in scores.items()}
-    fits = _fit(designs["val"], read_groups(corpus, scores["val"][0]), settings, seed, where=f"evidence of {out}")
+    fits = _fit(designs["val"], read_groups(corpus), settings, seed, where=f"evidence of {out}")
     logits = {
         "val": designs["val"].logits(dict(enumerate(fits.folds)), fits.fold_of),
         "test": designs["test"].logits({0: fits.whole}, np.zeros(designs["test"].pairs.shape[0], np.int64)),
     }
-    first = scores["val"][0]
-    beside = Path(next(iter(channels.values()))) / "val.scores.parquet"
     filled = {split: designs[split].pairs.filled(values.astype(np.float32)) for split, values in logits.items()}
-    write(
-        out, document_ids={split: some[0].document_ids for split, some in scores.items()},
-        label_names=first.label_names, truth={split: some[0].truth for split, some in scores.items()}, scores=filled,
-        natural_threshold=0.0, evaluation=evaluation, beside=beside, names=first.names,
-        choices=_record(designs["val"], fits, logits["val"], settings),
-    )  # fmt: skip
-    with owner_only(is_private(beside)):
+    write(out, labels, Outcome(filled, 0.0, _record(designs["val"], fits, logits["val"], settings)), evaluation)
+    with owner_only(is_private(labels.folder / "train.parquet")):
         write_with(Path(out) / EVIDENCE, export(side, fits.whole, labels.names, channels).write_parquet)
         documents = _shown(scores["test"][0], shown)
         told = reasons(out, channels, corpus=corpus, documents=documents, tokens=tokens)
         write_with(Path(out) / REASONS, told.write_parquet)
 
 
-def read_groups(corpus: Path, scores: Scores) -> np.ndarray:
-    """(N,) group (patient) of each validation document.
-
-    Raises:
-        InputError: the scores are of other documents.
-    """
-    path = require_file(Path(corpus) / "val.parquet")
-    table = pl.read_parquet(path, columns=["document_id", "group_id"])
-    if tuple(table["document_id"]) != scores.document_ids:
-        raise InputError(
-            str(path), expected="the documents that were scored", got="others",
-            fix="Delete the evaluation folders of this dataset and run again.",
-        )  # fmt: skip
-    return table["group_id"].to_numpy()
+def read_groups(corpus: Path) -> np.ndarray:
+    """(N,) group (patient) of each validation document."""
+    return pl.read_parquet(require_file(Path(corpus) / "val.parquet"), columns=["group_id"])["group_id"].to_numpy()
 
 
 def _fit(design: Design, groups: np.ndarray, settings: Evidence, seed: int, *, where: str) -> Fits:
@@ -135,18 +115,6 @@ def _fit(design: Design, groups: np.ndarray, settings: Evidence, seed: int, *, w
     parts = [np.arange(len(fold_of)), *(np.flatnonzero(fold_of != fold) for fold in range(settings.folds))]
     whole, *folds = (fit(design, part, scale=scale, ridge=settings.ridge, where=where) for part in parts)
     return Fits(whole, np.stack(folds), fold_of)
-
-
-def _read(channels: Mapping[str, Path], split: str, labels: Labels) -> list[Scores]:
-    found = [read_scores(folder, split) for folder in channels.values()]
-    for folder, scores in zip(channels.values(), found, strict=True):
-        require_comparable(found[0], scores, f"{split} scores of {next(iter(channels.values()))} and {folder}")
-    if found[0].label_names != labels.names:
-        raise InputError(
-            str(next(iter(channels.values()))), expected=f"scores for the labels of {labels.folder}", got="others",
-            fix="Delete the evaluation folders of this dataset and run again.",
-        )  # fmt: skip
-    return found
 
 
 def _shown(scores: Scores, count: int) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from plant.ground.settings import BASELINES, NO_PRETRAINING, Experiment, Settings
+from plant.baselines.registry import baselines, read_by
+from plant.ground.settings import NO_PRETRAINING, Experiment, Settings
 
 Kind = Literal["planted", "control", "unplanted", "no network"]
 KIND_TITLES: dict[Kind, str] = {
@@ -22,15 +23,6 @@ KIND_COLOURS: dict[Kind, str] = {
     "no network": "#444444",
 }
 """Hues of the palettes of Okabe and Ito and of Tol, which colour-blind readers can tell apart."""
-_BASELINE_TITLES = {
-    "tfidf_linear": "TF-IDF + linear",
-    "mig_log_odds": "MIG log-odds",
-    "combined": "TF-IDF + MIG combined",
-    "tfidf_characters": "TF-IDF of characters + linear",
-    "category_log_odds": "MIG log-odds of the category",
-    "descriptions": "label descriptions",
-    "mentions": "marked mentions",
-}
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     stage1 = {v.pretraining for v in variants.values()} - {NO_PRETRAINING}
     stage2 = {v.finetuning for v in variants.values()}
     evidences = {v.evidence for v in variants.values()}
-    words = bool(experiment.baselines) or any(e and e.reads for e in map(settings.evidence_of, variants))
+    words = bool(experiment.baselines) or any(e and read_by(e) for e in map(settings.evidence_of, variants))
     runs = {f"{experiment.dataset}/{experiment.backbone}/{variant.network}" for variant in variants.values()}
     backbones = {experiment.backbone, *(("words",) if words else ())}
     return settings.model_copy(
@@ -145,8 +137,8 @@ def budget_notes(
 
 
 def _system(settings: Settings, name: str) -> System:
-    if name in BASELINES:
-        return System(name, _BASELINE_TITLES[name], "no network")
+    if name in baselines():
+        return System(name, baselines()[name].title, "no network")
     variant = settings.variants[name]
     if not settings.reads_network(name):
         return System(name, variant.title or name, "no network")

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plant.baselines.registry import baselines
 from plant.ground import seeds
 from plant.ground.errors import InputError
-from plant.ground.settings import BASELINES
 from plant.statistics.resampling import draw_halves, half_sampling_error
 from plant.statistics.systems import Comparison, mean_values, number_of_documents
 
@@ -119,7 +119,7 @@ def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> p
             names = {name.rpartition(":")[2] for name in (system, against)}  # without another experiment's
             found = crossed(
                 ours[0] - theirs[0], half_sampling_error(ours[1][0] - theirs[1][0], documents),
-                settings.confidence, trained=not names <= set(BASELINES),
+                settings.confidence, trained=not names <= baselines().keys(),
             )  # fmt: skip
             rows.append(_row(found, {
                 "system": system, "against": against, "metric": metric, "value": float(ours[0].mean()),

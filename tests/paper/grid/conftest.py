@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from plant.baselines.registry import baselines
 from plant.ground.files import write_json
 from plant.ground.seeds import generator
-from plant.ground.settings import BASELINES, Settings, load
+from plant.ground.settings import Settings, load
 from plant.paper.grid.results import Grid
 from plant.paper.inputs import INTERVAL_COLUMNS, Inputs
 
@@ -138,7 +139,7 @@ class World:
         runs = f"{experiment.dataset}/{experiment.backbone}"
 
         def folders(room: str, system: str) -> list[Path]:
-            seeds = (0,) if system in BASELINES else experiment.seeds
+            seeds = (0,) if system in baselines() else experiment.seeds
             return [self.folder / room / runs / system / f"seed{seed}" for seed in seeds]
 
         return Inputs(

@@ -4,16 +4,7 @@
 together. Units and sources are in each field's description; "choice C.." points into docs/choices/.
 """
 
-from plant.ground.settings.base import (
-    BASELINES,
-    CHANNEL_BASELINES,
-    MEASURES,
-    NO_PRETRAINING,
-    Baseline,
-    Channel,
-    Frozen,
-    Measure,
-)
+from plant.ground.settings.base import MEASURES, NO_PRETRAINING, Frozen, Measure
 from plant.ground.settings.corpus import (
     Cleaning,
     CodiEsp,
@@ -48,15 +39,11 @@ from plant.ground.settings.results import (
 from plant.ground.settings.tuning import Tuned, Tuning, further_runs, runs_of_arms, tuning_points
 
 __all__ = [
-    "BASELINES",
-    "CHANNEL_BASELINES",
     "MEASURES",
     "NO_PRETRAINING",
     "Backbone",
-    "Baseline",
     "BaselineSettings",
     "Cell",
-    "Channel",
     "Cleaning",
     "CodiEsp",
     "Compute",

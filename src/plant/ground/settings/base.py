@@ -20,22 +20,6 @@ Some = Annotated[tuple[T, ...], Field(min_length=1)]
 
 MEASURES = ("mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description")
 Measure = Literal["mig", "smoothed_mig", "term_frequency", "pmi", "chi2", "random", "shuffled", "description"]
-BASELINES = (
-    "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions",
-)  # fmt: skip
-Baseline = Literal[
-    "tfidf_linear", "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions"
-]
-Channel = Literal["network", "log_odds", "linear", "characters", "categories", "descriptions", "mentions", "prior"]
-CHANNEL_BASELINES: dict[str, Baseline] = {
-    "log_odds": "mig_log_odds",
-    "linear": "tfidf_linear",
-    "characters": "tfidf_characters",
-    "categories": "category_log_odds",
-    "descriptions": "descriptions",
-    "mentions": "mentions",
-}
-"""The baselines whose scores are channels of Stage 3."""
 NO_PRETRAINING = "none"
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import Field, TypeAdapter, ValidationError
 
 from plant.ground.errors import InputError, nearest
-from plant.ground.settings.base import BASELINES, NO_PRETRAINING, Frozen, Name
+from plant.ground.settings.base import NO_PRETRAINING, Frozen, Name
 from plant.ground.settings.corpus import Dataset, Download, Subset
 from plant.ground.settings.model import Backbone, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
@@ -223,8 +223,6 @@ def _dangling(settings: Settings) -> Iterator[str]:
         yield from check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
         if recipe.evidence is not None:
             yield from check(f"variants.{name}.evidence", recipe.evidence, settings.evidences)
-        if name in BASELINES:
-            yield f"variants.{name}: this name belongs to a baseline"
         yield from _epoch_of(settings, name)
     yield from _unused(settings)
     for name, dataset in settings.datasets.items():
@@ -250,12 +248,6 @@ def _dangling(settings: Settings) -> Iterator[str]:
         yield from check(f"{path}.reference", experiment.reference, systems)
         if isinstance(settings.backbones.get(experiment.backbone), Words) and experiment.variants:
             yield f"{path}.backbone: {experiment.backbone!r} has no network; variants need one"
-        if experiment.baselines and "words" not in settings.backbones:
-            yield f"{path}.baselines: they need a backbone named 'words' of kind: words"
-        yield from _words_of(settings, name)
-        yield from _supervision_of(settings, name)
-        if "combined" in experiment.baselines and not {"tfidf_linear", "mig_log_odds"} <= set(experiment.baselines):
-            yield f"{path}.baselines: 'combined' needs 'tfidf_linear' and 'mig_log_odds' beside it"
         for key in ("variants", "baselines", "seeds"):
             values = getattr(experiment, key)
             if len(set(values)) < len(values):
@@ -312,45 +304,6 @@ def _other_experiment(settings: Settings, path: str, ours: Experiment, theirs: E
         yield f"{path}.against_experiment: its dataset is cut from {wholes[1]!r}, not from {wholes[0]!r}"
     if not set(ours.seeds) <= set(theirs.seeds):
         yield f"{path}.against_experiment: it has the seeds {list(theirs.seeds)}, {list(ours.seeds)} are compared"
-
-
-def _evidence_of(settings: Settings, experiment: str) -> Iterator[tuple[str, Evidence]]:
-    """Variants of an experiment with their Stage 3 recipe, as far as both are declared."""
-    for name in settings.experiments[experiment].variants:
-        recipe = settings.evidences.get(getattr(settings.variants.get(name), "evidence", None) or "")
-        if recipe is not None:
-            yield name, recipe
-
-
-def _words_of(settings: Settings, experiment: str) -> Iterator[str]:
-    """Faults of variants whose evidence reads words."""
-    for name, recipe in _evidence_of(settings, experiment):
-        if recipe.reads and "words" not in settings.backbones:
-            yield (
-                f"experiments.{experiment}.variants: the evidence of {name} reads {' and '.join(recipe.reads)}, "
-                "which need a backbone named 'words' of kind: words"
-            )
-
-
-def _supervision_of(settings: Settings, experiment: str) -> Iterator[str]:
-    """Faults of systems that read mentions or categories where the dataset has none."""
-    chosen = settings.experiments[experiment]
-    dataset = settings.datasets.get(chosen.dataset)
-    if dataset is None:
-        return
-    lacking = {}
-    if not dataset.has_mentions:
-        lacking["mentions"] = "mentions (CodiEsp has some in Spanish, a table where it names `mentions`)"
-    if dataset.category_ends is None:
-        lacking["category_log_odds"] = "categories of labels (name `category_ends`)"
-    for baseline, what in lacking.items():
-        readers: list[str] = [name for name in chosen.baselines if name == baseline]
-        readers += [name for name, recipe in _evidence_of(settings, experiment) if baseline in recipe.reads]
-        if readers:
-            yield (
-                f"experiments.{experiment}: {' and '.join(readers)} cannot be made, the dataset {chosen.dataset} has "
-                f"no {what}"
-            )
 
 
 def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:

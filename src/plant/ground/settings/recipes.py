@@ -6,19 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import (
-    CHANNEL_BASELINES,
-    NO_PRETRAINING,
-    Channel,
-    Count,
-    Frozen,
-    LearningRate,
-    Measure,
-    Name,
-    Positive,
-    Rate,
-    Seed,
-)
+from plant.ground.settings.base import NO_PRETRAINING, Count, Frozen, LearningRate, Measure, Name, Positive, Rate, Seed
 
 
 class Relevance(Frozen):
@@ -142,7 +130,7 @@ class Finetuning(Optimisation):
 class Evidence(Frozen):
     """A Stage 3 recipe: the network's logit and the evidence of words, weighed on validation (choice C25)."""
 
-    channels: tuple[Channel, ...] = ("network", "log_odds", "linear", "prior")
+    channels: tuple[Name, ...] = ("network", "log_odds", "linear", "prior")
     """What is added up: the network's logit, the scores of mig_log_odds and of tfidf_linear, of the same on characters
     and on categories (choice C30), of descriptions and of mentions where the dataset has some (choice C29), and the
     log-odds of the label in the training split (prior)."""
@@ -162,11 +150,6 @@ class Evidence(Frozen):
         if not set(self.channels) - {"prior"}:
             raise ValueError("at least one channel other than prior is needed")
         return self
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The baselines whose scores it adds, in the order of its channels."""
-        return tuple(CHANNEL_BASELINES[channel] for channel in self.channels if channel in CHANNEL_BASELINES)
 
 
 class Variant(Frozen):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import Baseline, Count, Fraction, Frozen, Name, Positive, Rate, Seed, Some
+from plant.ground.settings.base import Count, Fraction, Frozen, Name, Positive, Rate, Seed, Some
 
 
 class Evaluation(Frozen):
@@ -76,8 +76,8 @@ class Experiment(Frozen):
     """Name of a backbone."""
     variants: tuple[Name, ...]
     """Names of the systems with a network."""
-    baselines: tuple[Baseline, ...] = ()
-    """Systems without a network; they read the backbone `words`."""
+    baselines: tuple[Name, ...] = ()
+    """Systems without a network, by the names in src/plant/baselines/; they read the backbone `words`."""
     reference: Name
     """Every row is compared with this variant (Table 6)."""
     seeds: tuple[Seed, ...] = (0, 1, 2)

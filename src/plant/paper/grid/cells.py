@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
-from plant.ground.settings import BASELINES
+from plant.baselines.registry import baselines
 from plant.paper.grid.results import Grid, Number
 from plant.paper.systems import list_systems
 from plant.paper.values.transcription import (
@@ -215,7 +215,7 @@ def _measured(
     for name in used:
         backbone = settings.experiments[name].backbone
         for system in list_systems(settings, settings.experiments[name]):
-            baseline = system.name in BASELINES  # the same runs, whatever the backbone of the experiment
+            baseline = system.name in baselines()  # the same runs, whatever the backbone of the experiment
             key = system.name if baseline else f"{backbone}/{system.name}"
             if key in seen or (backbone, system.name) in taken or is_an_epoch(grid, system.name):
                 continue

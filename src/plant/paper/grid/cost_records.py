@@ -9,9 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from plant.baselines.registry import baselines
 from plant.corpus.reader import SPLITS, load_labels, load_tokens
 from plant.ground.files import read_json
-from plant.ground.settings import BASELINES, Settings
+from plant.ground.settings import Settings
 from plant.paper.inputs import Inputs, read_table
 from plant.paper.plan.jobs import EVIDENCE, WORDS
 
@@ -118,7 +119,7 @@ def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Pla
         for folder in folders:
             yield Place(STAGE2, dataset, backbone, Path(folder).parent.name, Path(folder) / SIDECAR)
     for system, folders in inputs.evaluations.items():
-        bare = system in BASELINES
+        bare = system in baselines()
         for folder in folders:
             name, where = Path(folder).parent.name, WORDS if bare else backbone
             stage = "baselines" if bare else PREDICTION if settings.evidence_of(system) is None else STAGE3

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from plant.baselines.registry import baselines
 from plant.ground.files import read_json
-from plant.ground.settings import BASELINES, Experiment, Settings
+from plant.ground.settings import Experiment, Settings
 from plant.paper.inputs import INTERVAL_COLUMNS, Inputs, read_table, seed_of
 from plant.paper.wording import interval_over
 
@@ -125,7 +126,7 @@ class Grid:
                 ("value", "low", "high"),
                 why,
                 name,
-                over=interval_over(row["n_seeds"], trained=system not in BASELINES),
+                over=interval_over(row["n_seeds"], trained=system not in baselines()),
             )
         records = self.ran(name).metrics.get(system, {})
         if not records:
@@ -145,7 +146,7 @@ class Grid:
             why = value.why or f"{metric} has no interval of differences"
             return Number(why=why, experiment=name)
         seeds = max(row["n_seeds"], self.ran(name).intervals[row["reference"], metric]["n_seeds"])
-        over = interval_over(seeds, trained=not {first, second} <= set(BASELINES))
+        over = interval_over(seeds, trained=not {first, second} <= baselines().keys())
         number = replace(_number(row, ("difference", "diff_low", "diff_high"), "", name, over=over), seeds=seeds)
         return number.turned() if turned else number
 

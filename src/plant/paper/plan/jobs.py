@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from plant.ground.settings import BASELINES, NO_PRETRAINING, Experiment, Random, Settings, Subset, Variant, Words
+from plant.baselines.registry import Baseline, baselines, read_by
+from plant.ground.settings import NO_PRETRAINING, Experiment, Random, Settings, Subset, Variant, Words
 from plant.paper.systems import System, find_roles, list_systems
 
 WORDS = "words"
@@ -124,23 +125,22 @@ def _of_the_scores(settings: Settings, name: str, dataset: str, backbone: str, s
         yield Job("predict", dataset, backbone, variant.network, seed)
     if evidence is not None:
         yield Job("evidence", dataset, backbone, system_of(variant), seed)
-        for baseline in evidence.reads:
+        for baseline in read_by(evidence):
             yield from _of_its_scores(dataset, baseline)
 
 
 def _of_a_baseline(dataset: str, baseline: str) -> Iterator[Job]:
     yield Job("metrics", dataset, WORDS, baseline, 0)
-    yield from _of_its_scores(dataset, baseline)
+    yield from _of_its_scores(dataset, baselines()[baseline])
 
 
-def _of_its_scores(dataset: str, baseline: str) -> Iterator[Job]:
-    yield Job(baseline, dataset, WORDS, baseline, 0)
-    if baseline == "mig_log_odds":
+def _of_its_scores(dataset: str, baseline: Baseline) -> Iterator[Job]:
+    yield Job(baseline.name, dataset, WORDS, baseline.name, 0)
+    if "tokens" in baseline.inputs:
         yield Job("tokens", dataset, WORDS)
+    if "relevance" in baseline.inputs:
         yield Job("relevance", dataset, WORDS, EVIDENCE)
-    if baseline == "category_log_odds":
-        yield Job("tokens", dataset, WORDS)
-    if baseline == "mentions":
+    if "mentions" in baseline.inputs:
         yield Job("marked", dataset)
 
 
@@ -150,7 +150,7 @@ def _of_the_attention(settings: Settings, experiment: Experiment) -> Iterator[Jo
         return
     roles = find_roles(settings, experiment)
     for system in (roles.planted, roles.control):
-        if system is not None and system.name not in BASELINES:
+        if system is not None and system.name not in baselines():
             yield Job("relevance", experiment.dataset, experiment.backbone, EVIDENCE)
             recipe = settings.variants[system.name].network
             yield Job("attention", experiment.dataset, experiment.backbone, recipe, experiment.seeds[0])

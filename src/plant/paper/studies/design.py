@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plant.ground.settings import BASELINES, NO_PRETRAINING, Cell, Settings, Study
+from plant.baselines.registry import baselines
+from plant.ground.settings import NO_PRETRAINING, Cell, Settings, Study
 
 
 def title_of(cell: Cell) -> str:
@@ -26,7 +27,7 @@ def plain(level: str | float) -> str:
 
 def epochs(settings: Settings, experiment: str, system: str) -> tuple[int, int] | None:
     """Epochs of Stage 1 and Stage 2 at most; None for a system without a network."""
-    if system in BASELINES or not settings.reads_network(system):
+    if system in baselines() or not settings.reads_network(system):
         return None
     variant = settings.variants[system]
     first = 0
