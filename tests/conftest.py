@@ -50,6 +50,36 @@ def toy():
     return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
 
 
+@pytest.fixture(scope="session")
+def literal_logits():
+    """Section 2 of the paper word for word, every matrix that it names: the oracle of all label attention.
+
+    (classifier, H (B, n, h), mask (B, n) or None, bias (B, |L|, n) or None) -> logits (B, |L|). Without a mask padding
+    is attended to; a bias is added to the scores of every head (choice C26).
+    """
+    import torch
+
+    def logits(classifier, hidden, mask, bias=None):
+        attention, head = classifier.attention, classifier.head
+        batch, n, h = hidden.shape
+        heads, d = attention.heads, h // attention.heads
+        q = attention.query(attention.embeddings).view(-1, heads, d)  # (L, G, d)
+        k = attention.key(hidden).view(batch, n, heads, d)
+        v = attention.value(hidden).view(batch, n, heads, d)
+        scores = torch.einsum("lgd,bngd->bgln", q, k) / d**0.5
+        if bias is not None:
+            scores = scores + bias[:, None]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
+        s = scores.softmax(-1)
+        a = attention.output(torch.einsum("bgln,bngd->blgd", s, v).reshape(batch, -1, h))  # A (B, L, h)
+        a_boost = head.boost_add + a * head.boost_mul
+        pooled = torch.nn.functional.adaptive_avg_pool1d(a_boost, head.project.in_features)  # (B, L, p)
+        return head.project(pooled).squeeze(-1)
+
+    return logits
+
+
 # Made-up scores: random, with ties, labels that the system cannot score, and labels without a positive.
 
 

@@ -5,11 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from plant.finetuning import scoring
 from plant.finetuning.candidates import Shortlist, load_shortlist
-from plant.finetuning.hard_negatives import hard_labels
 from plant.finetuning.scoring import predict_candidates, predict_logits, validation_f1
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays
@@ -17,23 +15,7 @@ from plant.ground.settings import Finetuning
 from plant.metrics.f1 import best_threshold
 from plant.model.assemble import TrainingData
 from plant.model.batches import multi_hot
-from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
-
-
-class Embedding(nn.Module):
-    def __init__(self, size=16):
-        super().__init__()
-        self.table = nn.Embedding(200, size)
-
-    def forward(self, input_ids, mask):
-        return self.table(input_ids) * mask[..., None]
-
-
-def make():
-    torch.manual_seed(0)
-    return LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4)
-
 
 # ids of a full list of 9 labels, of which 1, 4 and 8 are not trained; rows of length 0 to 4
 TRAINED = np.array([0, 2, 3, 5, 6, 7])
@@ -74,7 +56,7 @@ def test_prediction_asks_for_the_shortlist_alone_whatever_is_true(toy):
     ]
 
 
-def test_scores_of_candidates_are_those_of_all_labels_and_nothing_where_a_row_ends(toy):
+def test_scores_of_candidates_are_those_of_all_labels_and_nothing_where_a_row_ends(toy, make):
     model, documents = make(), np.array([7, 2, 9, 0, 4, 21])
     lists, scores = predict_candidates(model, toy, documents, shortlist(), batch_size=2)
     everything = predict_logits(model, toy, documents, batch_size=3)
@@ -83,7 +65,7 @@ def test_scores_of_candidates_are_those_of_all_labels_and_nothing_where_a_row_en
     assert not lists.inside.all()
 
 
-def test_validation_equals_the_dense_search_with_no_score_outside_the_shortlist(toy):
+def test_validation_equals_the_dense_search_with_no_score_outside_the_shortlist(toy, make):
     model, documents = make(), np.arange(20, 30)
     dense = predict_logits(model, toy, documents, batch_size=4)
     for row, document in enumerate(documents):
@@ -97,7 +79,7 @@ def test_validation_equals_the_dense_search_with_no_score_outside_the_shortlist(
 
 
 @pytest.mark.parametrize("best", [6, 2])
-def test_large_validation_keeps_the_best_labels_of_each_document(toy, monkeypatch, best):
+def test_large_validation_keeps_the_best_labels_of_each_document(toy, monkeypatch, best, make):
     model, documents = make(), np.arange(20, 30)
     dense = predict_logits(model, toy, documents, batch_size=4)
     truth = multi_hot(toy, documents, 6, torch.device("cpu")).numpy()
@@ -123,7 +105,7 @@ def test_large_validation_keeps_the_first_of_equal_labels(toy, monkeypatch):
     assert validation_f1(model, toy, documents, None, batch_size=4) == best_threshold(dense, truth, "macro_f1_present")
 
 
-def test_shares_of_processes_add_up_to_all_scores(toy, monkeypatch):
+def test_shares_of_processes_add_up_to_all_scores(toy, monkeypatch, make):
     model, documents = make(), np.arange(20, 30)
     whole = predict_logits(model, toy, documents, batch_size=3)
     listed = predict_candidates(model, toy, documents, shortlist(), batch_size=3)[1]
@@ -137,20 +119,6 @@ def test_shares_of_processes_add_up_to_all_scores(toy, monkeypatch):
     np.testing.assert_array_equal(sum(parts), whole)
     assert all((part == 0).all(axis=1).any() for part in parts)
     np.testing.assert_array_equal(np.where(np.isfinite(listed), sum(lists), -np.inf), listed)
-
-
-@pytest.mark.parametrize("m", [1, 3, 50])
-def test_hard_labels_of_lists_of_unequal_length_are_those_of_each_list(m):
-    torch.manual_seed(0)
-    logits, inside = torch.randn(6, 12), torch.arange(12)[None, :] < torch.tensor([12, 7, 1, 3, 0, 12])[:, None]
-    truth = (torch.rand(6, 12) < 0.25) & inside
-    columns, chosen = hard_labels(logits, truth, m, inside)
-    for row in range(6):
-        n = int(inside[row].sum())
-        order = [c for c in logits[row, :n].argsort(descending=True).tolist() if not truth[row, c]]
-        expected = set(truth[row].nonzero()[:, 0].tolist()) | set(order[:m])
-        found = columns[row][chosen[row]].tolist()
-        assert set(found) == expected and len(found) == len(expected)
 
 
 def corpus_of(toy):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import batch_loss, document_losses, finetune, parameter_groups
@@ -13,21 +12,6 @@ from plant.model.batches import multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
 from plant.pretraining.approx_ndcg import approx_ndcg_loss_dense
-
-
-class Embedding(nn.Module):
-    def __init__(self, size=16):
-        super().__init__()
-        self.table = nn.Embedding(200, size)
-
-    def forward(self, input_ids, mask):
-        return self.table(input_ids) * mask[..., None]
-
-
-def make(seed=0):
-    torch.manual_seed(seed)
-    return LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4)
-
 
 RECIPE = {"epochs": 15, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
           "head_learning_rate": 0.02, "hard_negatives": 3}  # fmt: skip
@@ -61,7 +45,7 @@ def grouped(model, toy, batch, listed, m, settings):
 @pytest.mark.parametrize("m", [1, 2, None])
 @pytest.mark.parametrize("listed", [None, shortlist()], ids=["all labels", "shortlist"])
 @pytest.mark.parametrize("one_pass", [1, 4], ids=["two passes", "one pass"])
-def test_mining_has_the_loss_and_gradients_of_a_selection_by_hand(toy, monkeypatch, one_pass, listed, m, loss):
+def test_mining_has_the_loss_and_gradients_of_a_selection_by_hand(toy, monkeypatch, one_pass, listed, m, loss, make):
     monkeypatch.setattr("plant.finetuning.finetune.ONE_PASS", one_pass)
     batch = np.array([0, 3, 5, 11])
     settings = Finetuning(**RECIPE | {"hard_negatives": m}, loss=loss)
@@ -121,14 +105,14 @@ LOSSES = [{}, {"loss": "asymmetric"}, {"loss": "approx_ndcg"}, {"loss": "approx_
 
 
 @pytest.mark.parametrize("change", LOSSES, ids=str)
-def test_stage_2_learns_the_indicators(toy, tmp_path, change):
+def test_stage_2_learns_the_indicators(toy, tmp_path, change, make):
     model = make()
     history = finetune(model, toy, Finetuning(**RECIPE | change), seed=0, checkpoint=tmp_path, digest="d")
     assert history[-1]["loss"] < 0.6 * history[0]["loss"]
     assert max(row["macro_f1"] for row in history) > history[0]["macro_f1"]
 
 
-def test_stage_2_learns_from_positives_and_shortlists(toy, tmp_path):
+def test_stage_2_learns_from_positives_and_shortlists(toy, tmp_path, make):
     model = make()
     settings = Finetuning(**RECIPE | {"hard_negatives": 2})
     history = finetune(model, toy, settings, seed=0, checkpoint=tmp_path, digest="d", shortlist=shortlist(6))
@@ -137,7 +121,7 @@ def test_stage_2_learns_from_positives_and_shortlists(toy, tmp_path):
 
 
 @pytest.mark.parametrize("listed", [None, shortlist()], ids=["all labels", "shortlist"])
-def test_shares_of_processes_add_up_to_the_batch(toy, monkeypatch, listed):
+def test_shares_of_processes_add_up_to_the_batch(toy, monkeypatch, listed, make):
     model, batch, settings = make(), np.array([3, 8, 1]), Finetuning(**RECIPE)
     loss, weight = batch_loss(model, toy, batch, settings, listed)
     shares = []
@@ -149,7 +133,7 @@ def test_shares_of_processes_add_up_to_the_batch(toy, monkeypatch, listed):
     assert weight == 3
 
 
-def test_predictions_come_in_the_order_asked_for(toy):
+def test_predictions_come_in_the_order_asked_for(toy, make):
     model, documents = make(), np.array([7, 2, 9, 0, 4])
     together = predict_logits(model, toy, documents, batch_size=2)
     for row, document in enumerate(documents):
@@ -158,7 +142,7 @@ def test_predictions_come_in_the_order_asked_for(toy):
 
 
 @pytest.mark.parametrize(("rate", "moves"), [(0.0, False), (1.0, True)])
-def test_attention_rate_freezes_or_frees_the_planted_parts(toy, tmp_path, rate, moves):
+def test_attention_rate_freezes_or_frees_the_planted_parts(toy, tmp_path, rate, moves, make):
     model = make()
     before = [p.detach().clone() for p in model.attention.planted]
     settings = Finetuning(**RECIPE | {"epochs": 1}, attention_rate=rate)
@@ -166,7 +150,7 @@ def test_attention_rate_freezes_or_frees_the_planted_parts(toy, tmp_path, rate, 
     assert any(not torch.equal(a, b) for a, b in zip(before, model.attention.planted, strict=True)) == moves
 
 
-def test_the_backbone_waits_for_its_epoch(toy, tmp_path):
+def test_the_backbone_waits_for_its_epoch(toy, tmp_path, make):
     model = make()
     before = model.backbone.table.weight.detach().clone()
     settings = Finetuning(**RECIPE | {"epochs": 1}, backbone_from_epoch=2)
@@ -178,7 +162,7 @@ def test_the_backbone_waits_for_its_epoch(toy, tmp_path):
     assert not torch.equal(before, model.backbone.table.weight)
 
 
-def test_every_trained_parameter_is_in_exactly_one_group():
+def test_every_trained_parameter_is_in_exactly_one_group(make):
     model = make()
     grouped = [id(p) for group in parameter_groups(model, Finetuning()) for p in group.parameters]
     assert sorted(grouped) == sorted(id(p) for p in model.parameters())
@@ -194,7 +178,7 @@ def test_batches_are_a_permutation_that_depends_on_seed_and_epoch(toy):
     assert [batch.tolist() for batch in first] != [batch.tolist() for batch in other]
 
 
-def test_cached_features_give_the_logits_of_live_states(toy):
+def test_cached_features_give_the_logits_of_live_states(toy, make):
     model = make()
     features = model.backbone.table.weight.detach().numpy()[toy.input_ids].astype(np.float16)
     cached = type(toy)(toy.input_ids, toy.offsets, toy.indptr, toy.indices, toy.splits, features)

@@ -5,38 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import batch_loss, document_losses, finetune
-from plant.finetuning.kept_evidence import ByToken, keep_evidence
+from plant.finetuning.kept_evidence import by_token, keep_evidence
 from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents
-from plant.model.classifier import LabelClassifier
-from plant.model.literal import literal_logits
 from plant.pretraining.lists import TopTokens, load_top_tokens
 
 CPU = torch.device("cpu")
 RECIPE = {"epochs": 12, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
           "head_learning_rate": 0.02, "hard_negatives": 3}  # fmt: skip
-
-
-class Embedding(nn.Module):
-    def __init__(self, size=16):
-        super().__init__()
-        self.table = nn.Embedding(200, size)
-
-    def forward(self, input_ids, mask):
-        return self.table(input_ids) * mask[..., None]
-
-
-def make(seed=0):
-    torch.manual_seed(seed)
-    return LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4)
 
 
 def relevance_file(path, rows):
@@ -78,13 +61,12 @@ def dense(toy, documents):
 @pytest.mark.parametrize("labels", [None, [5, 5, 0], []])
 def test_relevance_by_token_is_that_of_loops_and_of_the_lists(data, tmp_path, labels):
     top = load_top_tokens(relevance_file(tmp_path / "mig.safetensors", ROWS), data, k=None)
-    by_token = ByToken.of(top, 2)
-    assert (by_token.value > 0).all()
+    static = by_token(top, 2)
     asked = None if labels is None else np.array(labels, dtype=np.int64)
     rows = range(6) if labels is None else labels
     for document in range(30):
         tokens = data.corpus.tokens(document)
-        found = by_token(asked, tokens) / 2
+        found = static(asked, tokens) / 2
         np.testing.assert_array_equal(found, dense(data.corpus, [document])[0][list(rows)].numpy())
         listed = np.maximum(top.relevance_of(np.array(rows, dtype=np.int64), tokens), 0)
         np.testing.assert_array_equal(found, listed)
@@ -102,7 +84,9 @@ def kept(data, tmp_path, model, whole=True, **recipe):
 @pytest.mark.parametrize("few", [0, 2**40], ids=["by hand", "torch attention"])
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("recipe", [{"static_attention": 2.5}, {"residual": 3}, {"static_attention": 1, "residual": 3}])
-def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, monkeypatch, few, whole, recipe):
+def test_prediction_and_loss_are_those_of_the_literal_form(
+    data, tmp_path, monkeypatch, few, whole, recipe, literal_logits, make
+):
     monkeypatch.setattr("plant.model.classifier.FEW", few)
     model = make()
     data, settings, odds = kept(data, tmp_path, model, whole, **recipe)
@@ -127,7 +111,7 @@ def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, monke
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_two_passes_of_mining_keep_the_evidence(data, tmp_path, monkeypatch, m):
+def test_two_passes_of_mining_keep_the_evidence(data, tmp_path, monkeypatch, m, make):
     two, one = make(), make()
     kept_data, settings, _ = kept(data, tmp_path, two, static_attention=2, residual=3, hard_negatives=m)
     one.head.weigh_evidence()
@@ -143,7 +127,7 @@ def test_two_passes_of_mining_keep_the_evidence(data, tmp_path, monkeypatch, m):
     assert two.head.evidence.grad.abs() > 0
 
 
-def test_the_weight_is_trained_saved_and_read_again(data, tmp_path):
+def test_the_weight_is_trained_saved_and_read_again(data, tmp_path, make):
     model = make()
     settings = Finetuning(**RECIPE | {"hard_negatives": None, "gamma": 0, "epsilon": 0, "residual": 3})
     # evidence that is right: the truth itself
@@ -166,13 +150,13 @@ def test_the_weight_is_trained_saved_and_read_again(data, tmp_path):
     )
 
 
-def test_a_recipe_that_keeps_nothing_changes_nothing(data):
+def test_a_recipe_that_keeps_nothing_changes_nothing(data, make):
     model = make()
     assert keep_evidence(data, model, Finetuning(), static=None, residual=None, whole=True) is data
     assert model.head.evidence is None
 
 
-def test_static_attention_finds_what_random_relevance_does_not(data, tmp_path):
+def test_static_attention_finds_what_random_relevance_does_not(data, tmp_path, make):
     """The indicator of a label at relevance 1: with it a few epochs do what they do not without."""
     found = {}
     for name, offset in (("indicators", 10), ("elsewhere", 16)):
@@ -190,12 +174,12 @@ MISFITS = {"no relevance": ({"static_attention": 1}, "static_attention"), "no lo
 
 
 @pytest.mark.parametrize(("recipe", "key"), MISFITS.values(), ids=MISFITS)
-def test_a_file_that_is_needed_and_not_given_is_one_clear_error(data, recipe, key):
+def test_a_file_that_is_needed_and_not_given_is_one_clear_error(data, recipe, key, make):
     with pytest.raises(InputError, match=f"finetunings: {key}: expected a file"):
         keep_evidence(data, make(), Finetuning(**recipe), static=None, residual=None, whole=True)
 
 
-def test_log_odds_of_another_corpus_are_one_clear_error(data, tmp_path):
+def test_log_odds_of_another_corpus_are_one_clear_error(data, tmp_path, make):
     write_arrays(tmp_path / "r.safetensors", {"log_odds": np.zeros(29 * 9, np.float16)})
     with pytest.raises(InputError, match="30 documents and 9 labels, got 261 numbers"):
         keep_evidence(
@@ -203,7 +187,7 @@ def test_log_odds_of_another_corpus_are_one_clear_error(data, tmp_path):
         )
 
 
-def test_relevance_of_other_labels_is_one_clear_error(data, tmp_path):
+def test_relevance_of_other_labels_is_one_clear_error(data, tmp_path, make):
     path = relevance_file(tmp_path / "mig.safetensors", ROWS)
     other = replace(data, names=list("abcdefghij"))
     with pytest.raises(InputError, match="expected 10 labels, got 9"):

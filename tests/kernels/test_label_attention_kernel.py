@@ -9,9 +9,9 @@ from plant.kernels.attention import affine, label_logits, product
 from plant.model import classifier
 from plant.model.classifier import LabelClassifier
 from plant.model.label_attention import pooling_matrix
-from plant.model.literal import literal_logits
 
 HIDDEN, HEADS, LABELS = 24, 4, 50
+LENGTHS = (11, 1, 16, 37)
 
 
 def make(dtype=torch.float64, pool=7, **options):
@@ -24,10 +24,26 @@ def make(dtype=torch.float64, pool=7, **options):
     return model.to(dtype)
 
 
-def batch(lengths=(11, 1, 16, 37), dtype=torch.float64):
+def batch(lengths=LENGTHS, dtype=torch.float64):
+    """Hidden states that ask for a gradient, and the mask."""
     torch.manual_seed(1)
     mask = torch.arange(max(lengths))[None, :] < torch.tensor(lengths)[:, None]
-    return torch.randn(len(lengths), max(lengths), HIDDEN, dtype=dtype), mask
+    return torch.randn(len(lengths), max(lengths), HIDDEN, dtype=dtype).requires_grad_(), mask
+
+
+def sparse_bias(strength):
+    """A bias of a fifth of all pairs: dense (B, |L|, n) and 0 at padding, and as a function of document and labels."""
+    if strength == 0:
+        return None, None
+    torch.manual_seed(2)
+    shape = (len(LENGTHS), LABELS, max(LENGTHS))
+    dense = strength * torch.rand(shape, dtype=torch.float64) * (torch.rand(shape) < 0.2) * batch()[1][:, None]
+
+    def bias(row, labels):
+        part = dense[row, :, : LENGTHS[row]]  # a document's own tokens alone
+        return part if labels is None else part[labels]
+
+    return dense, bias
 
 
 def gradients(model, logits, weights, hidden):
@@ -45,41 +61,31 @@ def tile(request, monkeypatch):
     monkeypatch.setattr(attention_kernel, "TILE", request.param)
 
 
+@pytest.mark.parametrize("strength", [0, 3.0, 200.0], ids=["no bias", "bias", "strong bias"])
+@pytest.mark.parametrize("m", [None, 1, 17, 170])
 @pytest.mark.parametrize("mask_padding", [True, False])
-def test_logits_and_gradients_equal_the_literal_form_and_torch_attention(tile, mask_padding):
-    model = make(mask_padding=mask_padding)
-    hidden, mask = batch()
-    hidden.requires_grad_()
-    allowed = mask if mask_padding else None
-    ways = [
-        model.logits_by_hand(hidden, mask),
-        model.attended_logits(hidden, mask),
-        literal_logits(model, hidden, allowed),
-    ]
-    weights = torch.randn_like(ways[0])
-    by_hand, attended, literal = ([way, *gradients(model, way, weights, hidden)] for way in ways)
-    assert_same(by_hand, literal)
-    assert_same(by_hand, attended)
-
-
-@pytest.mark.parametrize("m", [1, 17, 50, 170])
-def test_labels_of_each_document_have_the_logits_and_gradients_of_torch_attention(tile, m):
-    model = make()
-    hidden, mask = batch()
-    hidden.requires_grad_()
-    labels = torch.randint(0, LABELS, (4, m))  # some twice
-    ways = [model.logits_by_hand(hidden, mask, labels), model.attended_logits(hidden, mask, labels)]
-    weights = torch.randn_like(ways[0])
-    assert_same(*([way, *gradients(model, way, weights, hidden)] for way in ways))
+def test_logits_and_gradients_of_both_ways_are_those_of_the_literal_form(
+    tile, literal_logits, mask_padding, m, strength
+):
+    model, (hidden, mask), (dense, bias) = make(mask_padding=mask_padding), batch(), sparse_bias(strength)
+    labels = None if m is None else torch.randint(0, LABELS, (4, m))  # of each document its own, some twice
+    literal = literal_logits(model, hidden, mask if mask_padding else None, dense)
+    if strength:
+        moved = literal - literal_logits(model, hidden, mask if mask_padding else None)
+        assert (moved[[0, 2, 3]].abs().amax(1) > 0.01).all()  # not the document of one token
+    literal = literal if labels is None else literal.gather(1, labels)
+    weights = torch.randn_like(literal)
+    expected = [literal, *gradients(model, literal, weights, hidden)]
+    for way in (model.logits_by_hand, model.attended_logits):
+        logits = way(hidden, mask, labels, bias=bias)
+        assert_same([logits, *gradients(model, logits, weights, hidden)], expected)
 
 
 @pytest.mark.parametrize(("n_labels", "heads"), [(50, 1), (1, 4), (1, 1)])
 @pytest.mark.parametrize("chosen", [False, True])
-def test_one_head_or_one_label_gives_the_literal_form_twice_in_a_row(tile, n_labels, heads, chosen):
+def test_one_head_or_one_label_gives_the_literal_form_twice_in_a_row(tile, literal_logits, n_labels, heads, chosen):
     """There the queries by head are a view of the caller's queries, which the kernel may not change."""
-    model = make(n_labels=n_labels, heads=heads)
-    hidden, mask = batch()
-    hidden.requires_grad_()
+    model, (hidden, mask) = make(n_labels=n_labels, heads=heads), batch()
     labels = torch.zeros(4, 1, dtype=torch.long) if chosen else None
     literal = literal_logits(model, hidden, mask)
     literal = literal[:, :1] if chosen else literal
@@ -94,16 +100,14 @@ def test_one_head_or_one_label_gives_the_literal_form_twice_in_a_row(tile, n_lab
     assert_same((queries, folded, keys, values), before, 0)
 
 
-def test_a_mask_may_leave_out_tokens_anywhere():
-    model = make()
-    hidden, _ = batch()
+def test_a_mask_may_leave_out_tokens_anywhere(literal_logits):
+    model, (hidden, _) = make(), batch()
     mask = torch.rand(hidden.shape[:2]) < 0.5
     assert_same([model.logits_by_hand(hidden, mask)], [literal_logits(model, hidden, mask)])
 
 
 def test_frozen_hidden_states_cost_no_gradient(monkeypatch):
-    model = make()
-    hidden, mask = batch()
+    model, (hidden, mask) = make(), batch()
     weights = torch.randn(4, LABELS, dtype=torch.float64)
     made = []
     monkeypatch.setattr(attention_kernel, "product", lambda *args: made.append(args) or product(*args))
@@ -113,45 +117,47 @@ def test_frozen_hidden_states_cost_no_gradient(monkeypatch):
         made.clear()
         return torch.autograd.grad(loss, list(model.parameters())), len(made)
 
-    frozen, few = backward(hidden)
-    trained, more = backward(hidden.clone().requires_grad_())
+    frozen, few = backward(hidden.detach())
+    trained, more = backward(hidden)
     assert_same(frozen, trained, 0)
     assert more == few + 2  # W_K and W_V times their gradients
 
 
-def test_labels_without_gradient_cost_nothing_backward_and_change_nothing(monkeypatch):
-    model = make()
-    hidden, mask = batch()
-    hidden.requires_grad_()
+def test_labels_without_gradient_cost_nothing_backward_and_change_nothing(monkeypatch, literal_logits):
+    model, (hidden, mask), (dense, bias) = make(), batch(), sparse_bias(3.0)
     weights = torch.randn(4, LABELS, dtype=torch.float64)
     weights[0] = 0
     weights[1:, 5:] = 0
-    expected = gradients(model, literal_logits(model, hidden, mask), weights, hidden)
-    logits = model.logits_by_hand(hidden, mask)
-    shapes = []
+    expected = gradients(model, literal_logits(model, hidden, mask, dense), weights, hidden)
+    shapes, asked = [], []
     monkeypatch.setattr(attention_kernel, "product", lambda *args: shapes.append(args[0].shape) or product(*args))
+
+    def recorded(row, labels):
+        asked.append((row, labels if labels is None else set(labels.tolist())))
+        return bias(row, labels)
+
+    logits = model.logits_by_hand(hidden, mask, bias=recorded)
+    assert asked == [(row, None) for row in range(4)]
+    shapes.clear()
+    asked.clear()
     assert_same(gradients(model, logits, weights, hidden), expected)
     again = [shape for shape in shapes if shape[1] == HIDDEN // HEADS + 1]  # Q K^T and U V^T
     assert again == [(attention_kernel.STEP, HIDDEN // HEADS + 1)] * 2 * 3 * HEADS  # 5 labels, rounded up
-
-
-def test_a_second_backward_pass_gives_the_gradients_of_the_first():
-    model = make()
-    hidden, mask = batch()
-    hidden.requires_grad_()
-    logits = model.logits_by_hand(hidden, mask)
-    weights = torch.randn_like(logits)
-    assert_same(gradients(model, logits, weights, hidden), gradients(model, logits, weights, hidden), 0)
+    assert asked == [(row, {0, 1, 2, 3, 4}) for row in (1, 2, 3)]
 
 
 def test_kernel_and_affine_map_pass_gradcheck():
     torch.manual_seed(0)
     queries, folded = (torch.randn(5, 6, dtype=torch.float64, requires_grad=True) for _ in range(2))
     keys, values = (torch.randn(7, 6, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    labels = torch.tensor([[0, 4, 4], [2, 1, 0]])
-    for chosen in (None, labels):
+    dense = 2 * torch.rand(2, 5, 3, dtype=torch.float64)
+    for options in (
+        {},
+        {"labels": torch.tensor([[0, 4, 4], [2, 1, 0]])},
+        {"bias": lambda row, labels: dense[row] if labels is None else dense[row, labels]},
+    ):
         assert torch.autograd.gradcheck(
-            lambda *x, chosen=chosen: label_logits(*x, lengths=[4, 3], heads=2, labels=chosen),
+            lambda *x, options=options: label_logits(*x, lengths=[4, 3], heads=2, **options),
             (queries, folded, keys, values),
         )
     bias = torch.randn(7, dtype=torch.float64, requires_grad=True)
@@ -160,11 +166,10 @@ def test_kernel_and_affine_map_pass_gradcheck():
 
 @pytest.mark.parametrize("onednn", [True, False])
 def test_single_precision_is_as_close_to_double_as_torch_attention_is(monkeypatch, onednn):
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: onednn)
-    exact, single = make(), make(torch.float32)
-    hidden, mask = batch()
-    rounded = hidden.float().requires_grad_()
-    hidden.requires_grad_()
+    if not onednn:
+        monkeypatch.setattr(attention_kernel, "ONEDNN", None)
+    exact, single, (hidden, mask) = make(), make(torch.float32), batch()
+    rounded = hidden.detach().float().requires_grad_()
     weights = torch.randn(4, LABELS, dtype=torch.float64)
     true, by_hand, attended = (
         [way(states, mask), *gradients(model, way(states, mask), weights.to(states.dtype), states)]
@@ -178,21 +183,23 @@ def test_single_precision_is_as_close_to_double_as_torch_attention_is(monkeypatc
         assert (one - value).abs().max() < 4 * (two - value).abs().max() + 1e-6
 
 
-@pytest.mark.parametrize("factor", [1, 100, 1e4])
-def test_scores_may_be_of_any_size_in_any_head(factor):
-    exact, single = make(), make(torch.float32)
-    hidden, mask = batch()
+@pytest.mark.parametrize(("factor", "strength"), [(1, 0), (100, 0), (1e4, 0), (1, 400.0)])
+def test_scores_may_be_of_any_size_in_any_head(literal_logits, factor, strength):
+    """Also where their powers of 2 are beyond fp32: by large weights of the first head, or by a bias."""
+    exact, single, (hidden, mask), (dense, bias) = make(), make(torch.float32), batch(), sparse_bias(strength)
     for model in (exact, single):
         with torch.no_grad():
-            model.attention.query.weight[: HIDDEN // HEADS] *= factor  # the first head
-    expected = literal_logits(exact, hidden, mask)
-    torch.testing.assert_close(exact.logits_by_hand(hidden, mask), expected, rtol=1e-10, atol=1e-10)
+            model.attention.query.weight[: HIDDEN // HEADS] *= factor
+    expected = literal_logits(exact, hidden, mask, dense)
+    logits = exact.logits_by_hand(hidden, mask, bias=bias)
+    torch.testing.assert_close(logits, expected, rtol=1e-10, atol=1e-10)
     weights = torch.randn_like(expected)
-    hidden.requires_grad_()
-    found = gradients(exact, exact.logits_by_hand(hidden, mask), weights, hidden)
-    assert_same(found, gradients(exact, literal_logits(exact, hidden, mask), weights, hidden), 1e-9 * factor)
+    found = gradients(exact, logits, weights, hidden)
+    assert_same(found, gradients(exact, expected, weights, hidden), 1e-9 * factor)
     rounded = hidden.detach().float().requires_grad_()
-    logits = single.logits_by_hand(rounded, mask)
+    logits = single.logits_by_hand(rounded, mask, bias=bias and (lambda row, labels: bias(row, labels).float()))
+    if strength:
+        torch.testing.assert_close(logits.double(), expected, rtol=1e-3, atol=1e-3)
     assert all(x.isfinite().all() for x in [logits, *gradients(single, logits, weights.float(), rounded)])
 
 
@@ -207,12 +214,14 @@ def test_products_take_any_strides(dtype):
 
 
 def test_the_same_weights_and_documents_give_the_same_bits():
-    model = make(torch.float32)
-    hidden, mask = batch(dtype=torch.float32)
-    hidden.requires_grad_()
+    """In a second forward pass, a second backward pass, and with the labels' vectors made once for many batches."""
+    model, (hidden, mask) = make(torch.float32), batch(dtype=torch.float32)
     weights = torch.randn(4, LABELS)
-    runs = [(x := model.logits_by_hand(hidden, mask), *gradients(model, x, weights, hidden)) for _ in range(2)]
-    assert all(torch.equal(one, two) for one, two in zip(*runs, strict=True))
+    first, second = model.logits_by_hand(hidden, mask), model.logits_by_hand(hidden, mask)
+    runs = [gradients(model, logits, weights, hidden) for logits in (first, first, second)]
+    assert torch.equal(first, second)
+    assert torch.equal(first, model.logits_by_hand(hidden, mask, vectors=model.label_vectors()))
+    assert all(torch.equal(one, two) and torch.equal(one, three) for one, two, three in zip(*runs, strict=True))
 
 
 def test_what_is_kept_for_the_backward_pass_has_no_labels_by_tokens_array():
@@ -235,9 +244,7 @@ def test_what_is_kept_for_the_backward_pass_has_no_labels_by_tokens_array():
 
 
 def test_a_document_without_a_token_has_the_bias_as_logits_and_no_gradient():
-    model = make()
-    hidden, mask = batch((5, 0, 3))
-    hidden.requires_grad_()
+    model, (hidden, mask) = make(), batch((5, 0, 3))
     logits = model.logits_by_hand(hidden, mask)
     torch.testing.assert_close(logits[1], model.label_vectors().bias)
     found = gradients(model, logits, torch.ones_like(logits), hidden)
@@ -245,17 +252,8 @@ def test_a_document_without_a_token_has_the_bias_as_logits_and_no_gradient():
     assert (found[0][1] == 0).all()
 
 
-def test_vectors_of_the_labels_may_be_computed_once_for_many_batches():
-    model = make(torch.float32)
-    hidden, mask = batch(dtype=torch.float32)
-    with torch.no_grad():
-        vectors = model.label_vectors()
-        assert torch.equal(model.logits_by_hand(hidden, mask, vectors=vectors), model.logits_by_hand(hidden, mask))
-
-
 def test_large_products_go_by_hand_and_small_ones_by_torch_attention(monkeypatch):
-    model = make()
-    hidden, mask = batch()
+    model, (hidden, mask) = make(), batch()
     scores = LABELS * hidden.shape[1] * HIDDEN // HEADS
     for few, way in ((scores, "logits_by_hand"), (scores + 1, "attended_logits")):
         with monkeypatch.context() as patch:

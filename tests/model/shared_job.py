@@ -13,20 +13,27 @@ import numpy as np
 import torch
 from torch import nn
 
+from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import finetune
 from plant.ground.checkpoints import save_tensors
 from plant.ground.errors import Interrupted
 from plant.ground.settings import Finetuning, Optimisation, Pretraining
-from plant.model import fitting, parallel
+from plant.model import fitting
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import Group, Task, fit
 from plant.model.parallel import processes
+from plant.pretraining import pretrain as stage_1
 from plant.pretraining.lists import TopTokens
-from plant.pretraining.pretrain import pretrain
 
 DOCUMENTS, BATCH = 13, 3  # the last batch has one document: not every process has a share
 STOP = (2, 1)  # epoch and batch in which the last process is asked to end
+STAGE_1 = {
+    "stage 1": {},
+    "stage 1 sum": {"reduction": "sum"},
+    "stage 1 ndcg": {"objective": "approx_ndcg", "keep_epochs": True},
+}
+STAGE_2 = {"stage 2": {}, "stage 2 shortlist": {"loss": "approx_ndcg"}}
 
 
 class Toy(nn.Module):
@@ -106,21 +113,26 @@ def stages(folder):
     data, histories, tensors = corpus(), {}, {}
     common = {"epochs": 2, "patience": None, "batch_size": 3, "accumulation": 2, "learning_rate": 0.01,
               "head_learning_rate": 0.01}  # fmt: skip
-    for reduction in ("mean", "sum"):
-        recipe = Pretraining(**common, reduction=reduction, negatives=2, reweight=True)
-        name = f"stage 1 {reduction}"
-        histories[name] = pretrain(model, data, top, recipe, seed=0, checkpoint=folder / name, digest="d")
+    random = np.random.default_rng(2)
+    rows = np.stack([random.permutation([*range(6), -1, -1])[:4] for _ in range(25)]).astype(np.int32)
+    shortlist = Shortlist(rows, np.arange(6), 4)
+    for name, recipe in STAGE_1.items():
+        settings = Pretraining(**common, negatives=2, reweight=True, **recipe)
+        histories[name] = stage_1.pretrain(model, data, top, settings, seed=0, checkpoint=folder / name, digest="d")
         tensors |= {f"{name}/{key}": value.clone() for key, value in model.state_dict().items()}
-    recipe = Finetuning(**common, hard_negatives=2)
-    histories["stage 2"] = finetune(model, data, recipe, seed=0, checkpoint=folder / "stage 2", digest="d")
-    return histories, tensors | {f"stage 2/{key}": value for key, value in model.state_dict().items()}
+    for name, recipe in STAGE_2.items():
+        settings, listed = Finetuning(**common, hard_negatives=2, **recipe), None if name == "stage 2" else shortlist
+        histories[name] = finetune(
+            model, data, settings, seed=0, checkpoint=folder / name, digest="d", shortlist=listed
+        )
+        tensors |= {f"{name}/{key}": value.clone() for key, value in model.state_dict().items()}
+    return histories, tensors
 
 
 def main():
     folder, together = Path(sys.argv[1]), processes()
-    parallel.LARGE = 5  # numbers: weights travel alone, biases together
     if together.rank:
-        fitting.save_checkpoint = None  # a process that may not write fails if it tries
+        fitting.save_checkpoint = stage_1.save_weights = None  # a process that may not write fails if it tries
     tensors, facts = {}, {"count": together.count}
     for name, dropout in (("plain", 0.0), ("dropout", 0.5)):
         facts[name], weights = train(folder / name, dropout=dropout)

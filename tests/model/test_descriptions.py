@@ -1,7 +1,5 @@
 """Label embeddings from descriptions: states by hand, scale, labels without one."""
 
-import argparse
-
 import numpy as np
 import polars as pl
 import pytest
@@ -116,21 +114,18 @@ def test_prepare_puts_the_rows_of_trained_labels_into_e(corpus, tiny, backbone_f
     if cached:
         features = corpus / "features.safetensors"
         save_tensors(features, {"features": torch.zeros(9, 16, dtype=torch.float16)})
-    args = argparse.Namespace(
-        settings={"backbone": settings.model_dump(mode="json"), "compute": {"device": "cpu", "threads": 1}},
-        corpus=corpus, tokens=corpus / "tokens.safetensors", backbone=folder, features=features, seed=0,
-        embeddings=corpus / "e.safetensors",
-    )  # fmt: skip
-    data, started, facts = prepare(args, initialisation="descriptions")
-    random = prepare(args)[1]
+    sections = {"backbone": settings.model_dump(mode="json"), "compute": {"device": "cpu", "threads": 1}}
+    inputs = {"corpus": corpus, "tokens": corpus / "tokens.safetensors", "backbone": folder, "features": features}
+    described = {"initialisation": "descriptions", "seed": 0, **inputs}
+    data, started, facts = prepare(sections, **described, embeddings=corpus / "e.safetensors")
+    random = prepare(sections, **inputs, seed=0)[1]
     assert data.trained.tolist() == [0, 1, 2, 4]
     assert facts["labels_from_descriptions"] == 2
     rows = read_arrays(corpus / "e.safetensors")["embeddings"]
     np.testing.assert_array_equal(started.attention.embeddings.detach()[[0, 2]].numpy(), rows[[0, 2]])
     assert torch.equal(started.attention.embeddings[[1, 3]], random.attention.embeddings[[1, 3]])
-    args.embeddings = None
     with pytest.raises(InputError, match="a file of label embeddings"):
-        prepare(args, initialisation="descriptions")
+        prepare(sections, **described)
 
 
 def test_the_backbone_reads_descriptions_without_its_adapter(tiny, backbone_folder):

@@ -1,13 +1,14 @@
-"""The folded head against the paper's literal form, and torch's own multi-head attention."""
+"""The folded head against the paper's literal form, torch's own multi-head attention, and evidence of counts."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from plant.ground.errors import InputError
-from plant.model.classifier import LabelClassifier
+from plant.model.batches import Corpus, pad_documents
+from plant.model.classifier import Known, LabelClassifier
 from plant.model.label_attention import LabelAttention, pooling_matrix
-from plant.model.literal import literal_logits
 
 
 def classifier(hidden=24, heads=4, pool=7, labels=9, **options):
@@ -20,15 +21,17 @@ def classifier(hidden=24, heads=4, pool=7, labels=9, **options):
     return made
 
 
-def batch(hidden=24, lengths=(11, 6, 1)):
+LENGTHS = (11, 6, 1)
+
+
+def batch():
     torch.manual_seed(1)
-    width = max(lengths)
-    mask = torch.arange(width)[None, :] < torch.tensor(lengths)[:, None]
-    return torch.randn(len(lengths), width, hidden, dtype=torch.float64), mask
+    mask = torch.arange(11)[None, :] < torch.tensor(LENGTHS)[:, None]
+    return torch.randn(3, 11, 24, dtype=torch.float64), mask
 
 
 @pytest.mark.parametrize("pool", [1, 7, 8, 24, 40], ids=lambda p: f"p={p}")
-def test_folded_logits_and_gradients_equal_the_literal_form(pool):
+def test_folded_logits_and_gradients_equal_the_literal_form(pool, literal_logits):
     model = classifier(pool=pool)
     hidden, mask = batch()
     one, two = hidden.clone().requires_grad_(), hidden.clone().requires_grad_()
@@ -49,20 +52,13 @@ def test_selected_labels_have_the_logits_of_all_labels():
     torch.testing.assert_close(model.logits(hidden, mask, labels), model.logits(hidden, mask).gather(1, labels))
 
 
-def test_appended_padding_leaves_logits_unchanged():
-    model = classifier()
+@pytest.mark.parametrize("masked", [True, False])
+def test_appended_padding_leaves_logits_unchanged_unless_the_mask_is_off(masked):
+    model = classifier(mask_padding=masked)
     hidden, mask = batch()
     junk = torch.randn(3, 5, 24, dtype=torch.float64)
     padded = model.logits(torch.cat([hidden, junk], 1), torch.cat([mask, torch.zeros(3, 5, dtype=torch.bool)], 1))
-    torch.testing.assert_close(padded, model.logits(hidden, mask), rtol=1e-12, atol=1e-12)
-
-
-def test_without_the_mask_logits_depend_on_padding():
-    model = classifier(mask_padding=False)
-    hidden, mask = batch()
-    junk = torch.randn(3, 5, 24, dtype=torch.float64)
-    padded = model.logits(torch.cat([hidden, junk], 1), torch.cat([mask, torch.zeros(3, 5, dtype=torch.bool)], 1))
-    assert (padded - model.logits(hidden, mask)).abs().max() > 1e-3
+    assert ((padded - model.logits(hidden, mask)).abs().max() < 1e-12) == masked
 
 
 def test_attention_equals_torch_multi_head_attention():
@@ -111,3 +107,61 @@ def test_pooling_matrix_is_adaptive_average_pooling(h, p):
 def test_heads_that_do_not_divide_the_hidden_size_are_refused():
     with pytest.raises(InputError, match="divides the hidden size 24"):
         LabelAttention(3, 24, 5)
+
+
+def test_a_strong_bias_on_one_token_is_attention_on_that_token():
+    model = classifier()
+    hidden, mask = batch()
+    bias = torch.zeros(3, 9, 11, dtype=torch.float64)
+    bias[:, :, 0] = 1e3
+    s = model.attention.token_probabilities(hidden, torch.arange(9).expand(3, -1), mask, bias)
+    torch.testing.assert_close(s[:, :, 0], torch.ones_like(s[:, :, 0]))
+    assert (s[1, :, 6:] == 0).all()
+
+
+@pytest.mark.parametrize("few", [0, 2**40], ids=["by hand", "torch attention"])
+def test_batches_carry_what_is_known_and_evidence_has_one_weight(monkeypatch, literal_logits, few):
+    monkeypatch.setattr("plant.model.classifier.FEW", few)
+    model, (hidden, mask) = classifier(), batch()
+    evidence = torch.randn(3, 9, dtype=torch.float64)
+    dense = 3 * torch.rand(3, 9, 11, dtype=torch.float64) * mask[:, None]
+
+    def known(documents, device):
+        assert device == torch.device("cpu")
+        rows = [int(document) for document in documents]
+
+        def bias(row, labels):
+            part = dense[rows[row], :, : LENGTHS[rows[row]]]
+            return part if labels is None else part[labels]
+
+        return Known(bias, evidence[rows])
+
+    features = hidden[mask].numpy()
+    offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
+    corpus = Corpus(np.zeros(18, np.int32), offsets, np.zeros(4, np.int64), np.zeros(0, np.int64), {}, features, known)
+    model.head.weigh_evidence()
+    assert model.head.evidence.dtype == torch.float64
+    plain = literal_logits(model, hidden, mask, dense)
+    for beta in (0.0, -1.5):
+        nn.init.constant_(model.head.evidence, beta)
+        padded = pad_documents(corpus, [2, 0], torch.device("cpu"))
+        found = model.logits(padded.features.double(), padded.mask, known=padded.known)
+        expected = plain + np.log1p(np.exp(beta)) * evidence
+        torch.testing.assert_close(found, expected[[2, 0]], rtol=1e-6, atol=1e-6)  # features come as fp32
+        labels = torch.tensor([[3, 3, 7], [0, 8, 1]])
+        some = model.logits(padded.features.double(), padded.mask, labels, known=padded.known)
+        torch.testing.assert_close(some, found.gather(1, labels), rtol=1e-11, atol=1e-11)
+    (slope,) = torch.autograd.grad(found.sum(), [model.head.evidence])
+    assert slope.item() == pytest.approx(float(evidence[[2, 0]].sum()) / (1 + np.exp(1.5)))
+
+
+def test_the_weight_of_the_evidence_is_saved_with_the_head():
+    model, other = classifier(), classifier()
+    assert "evidence" not in model.head.state_dict()
+    model.head.weigh_evidence()
+    nn.init.constant_(model.head.evidence, 0.7)
+    with pytest.raises(RuntimeError, match="evidence"):
+        other.head.load_state_dict(model.head.state_dict())
+    other.head.weigh_evidence()
+    other.head.load_state_dict(model.head.state_dict())
+    assert other.head.evidence.item() == pytest.approx(0.7)

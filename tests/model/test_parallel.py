@@ -70,7 +70,7 @@ def test_several_processes_compute_what_one_computes(ended):
 
 def test_both_stages_compute_in_two_processes_what_they_compute_in_one(ended):
     one, several = ended(1)[0], ended(2)[0]
-    assert set(one[0]["stages"]) == {"stage 1 mean", "stage 1 sum", "stage 2"}
+    assert len(one[0]["stages"]) == 5  # with sampled labels, every reduction, shortlists and epochs that are kept
     for name, history in one[0]["stages"].items():
         assert len(history) == 2
         for before, after in zip(history, several[0]["stages"][name], strict=True):

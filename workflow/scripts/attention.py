@@ -14,7 +14,10 @@ from plant.pretraining.lists import load_top_tokens
 def main(args: Namespace) -> dict[str, object]:
     settings = Evaluation.model_validate(args.settings["evaluation"])
     recipe = Finetuning.model_validate(args.settings["finetuning"])
-    data, classifier, facts = prepare(args)
+    data, classifier, facts = prepare(
+        args.settings, seed=args.seed, corpus=args.corpus, tokens=args.tokens, backbone=args.backbone,
+        features=args.features,
+    )  # fmt: skip
     data = keep_evidence(data, classifier, recipe, static=args.static, residual=args.residual, whole=False)
     load_weights(classifier, args.weights, head=True)
     write_attention(

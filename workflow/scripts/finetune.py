@@ -15,7 +15,11 @@ from plant.model.parallel import processes
 
 def main(args: Namespace) -> dict[str, object]:
     settings = Finetuning.model_validate(args.settings["finetuning"])
-    data, classifier, facts = prepare(args, initialisation="random" if args.planted else settings.initialisation)
+    data, classifier, facts = prepare(
+        args.settings, seed=args.seed, corpus=args.corpus, tokens=args.tokens, backbone=args.backbone,
+        features=args.features, embeddings=args.embeddings,
+        initialisation="random" if args.planted else settings.initialisation,
+    )  # fmt: skip
     if args.planted:
         load_weights(classifier, args.planted[0].parent, head=False)
     shortlist = load_shortlist(args.shortlist, data, settings)

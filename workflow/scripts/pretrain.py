@@ -14,7 +14,11 @@ from plant.pretraining.pretrain import pretrain, publish_epochs
 
 def main(args: Namespace) -> dict[str, object]:
     settings = Pretraining.model_validate(args.settings["pretraining"])
-    data, classifier, facts = prepare(args, initialisation=settings.initialisation)
+    data, classifier, facts = prepare(
+        args.settings, seed=args.seed, corpus=args.corpus, tokens=args.tokens, backbone=args.backbone,
+        features=args.features, embeddings=args.embeddings,
+        initialisation=settings.initialisation,
+    )  # fmt: skip
     top = load_top_tokens(args.relevance, data, k=settings.k)
     more = [args.embeddings] if args.embeddings else []
     digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance, *more])

@@ -1,15 +1,16 @@
-"""Ways to keep the evidence of counts in Stage 2: a static part of the attention (choice C26), a residual (C27).
+"""Two ways to keep the evidence of counts in Stage 2: a static part of the attention (C26), a residual (C27).
 
-Both are what counts over the training split say of a document. They come to the classifier with each batch
-(`plant.model.classifier.Known`), in training, validation and prediction alike.
+Both are what counts over the train split say of a document. They come to the classifier with each batch
+(`plant.model.classifier.Known`), in training, validation and prediction.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from plant.ground.errors import InputError
@@ -17,91 +18,12 @@ from plant.ground.files import read_arrays
 from plant.ground.settings import Finetuning
 from plant.kernels.attention import ScoreBias
 from plant.model.assemble import TrainingData
-from plant.model.batches import Corpus
 from plant.model.classifier import Known, LabelClassifier
 from plant.pretraining.lists import TopTokens, load_top_tokens
 
 Static = Callable[[np.ndarray | None, np.ndarray], np.ndarray]
 """(label ids (m) or None for all, input ids of a document (n)) -> lambda r_lj f32 (m, n), 0 where the token is not in
 T_l."""
-
-
-@dataclass(frozen=True)
-class ByToken:
-    """T_l of all labels, ordered by token: what a document meets is found at the cost of the pairs that it meets.
-
-    A copy of the relevance, 8 bytes a pair; for label sets that are scored whole.
-
-    Attributes:
-        starts: i64 (V + 1), where a token's labels begin.
-        label: i32.
-        value: f32, lambda times the relevance, above 0.
-        n_labels: |L|.
-    """
-
-    starts: np.ndarray
-    label: np.ndarray
-    value: np.ndarray
-    n_labels: int
-
-    @classmethod
-    def of(cls, top: TopTokens, strength: float) -> "ByToken":
-        """Turn the lists of labels over. Pairs of relevance 0 are left out.
-
-        Args:
-            top: T_l of every label.
-            strength: lambda, above 0.
-        """
-        entry = _ranges(top.starts, top.sizes)
-        label = np.repeat(np.arange(len(top.sizes), dtype=np.int32), top.sizes)
-        relevance = top.relevance[entry]
-        informative = relevance > 0
-        entry, label, relevance = entry[informative], label[informative], relevance[informative]
-        token = top.token_id[entry]
-        order = np.argsort(token, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(token, minlength=top.vocabulary))])
-        return cls(starts, label[order], np.float32(strength) * relevance[order], len(top.sizes))
-
-    def __call__(self, labels: np.ndarray | None, input_ids: np.ndarray) -> np.ndarray:
-        """See `Static`. A label may be asked for several times."""
-        tokens, where = np.unique(input_ids, return_inverse=True)
-        sizes = self.starts[tokens + 1] - self.starts[tokens]
-        entry, column = _ranges(self.starts[tokens], sizes), np.repeat(np.arange(len(tokens)), sizes)
-        found = np.zeros((self.n_labels, len(tokens)), dtype=np.float32)
-        found[self.label[entry], column] = self.value[entry]
-        return np.take(found if labels is None else found[labels], where, axis=1)
-
-
-@dataclass(frozen=True)
-class KeptEvidence:
-    """What counts say of any documents of a corpus; called for every batch (`Corpus.known`).
-
-    Attributes:
-        corpus: whose documents are asked for.
-        static: what is added to the scores of every head, or None without a static part.
-        log_odds: fp16 (N, |L| of the full list) memory map, or None without a residual.
-        trained: ids, in the full list, of the labels of the classifier.
-    """
-
-    corpus: Corpus
-    static: Static | None
-    log_odds: np.ndarray | None
-    trained: np.ndarray
-
-    def __call__(self, batch: np.ndarray, device: torch.device) -> Known:
-        """Of some documents."""
-        evidence = None
-        if self.log_odds is not None:
-            rows = self.log_odds[batch][:, self.trained].astype(np.float32)
-            evidence = torch.from_numpy(rows).to(device)
-        return Known(None if self.static is None else self._bias(self.static, batch, device), evidence)
-
-    def _bias(self, static: Static, batch: np.ndarray, device: torch.device) -> ScoreBias:
-        def bias(row: int, labels: Tensor | None) -> Tensor:
-            asked = None if labels is None else labels.cpu().numpy()
-            return torch.from_numpy(static(asked, self.corpus.tokens(int(batch[row])))).to(device)
-
-        return bias
 
 
 def keep_evidence(
@@ -128,15 +50,68 @@ def keep_evidence(
     """
     if not settings.static_attention and settings.residual is None:
         return data
-    added, log_odds, strength = None, None, settings.static_attention
+    static_part, log_odds, strength = None, None, settings.static_attention
     if strength:
         top = load_top_tokens(_needed(static, "static_attention", "--static"), data, k=None)
-        added = ByToken.of(top, strength) if whole else _of_lists(top, strength)
+        static_part = by_token(top, strength) if whole else by_label(top, strength)
     if settings.residual is not None:
         log_odds = load_log_odds(_needed(residual, "residual", "--residual"), data)
         classifier.head.weigh_evidence()
-    known = KeptEvidence(data.corpus, added, log_odds, data.trained)
+
+    def known(batch: np.ndarray, device: torch.device) -> Known:
+        """What counts say of some documents; called for every batch (`Corpus.known`)."""
+        bias, evidence = None, None
+        if static_part is not None:
+            bias = _bias(static_part, [data.corpus.tokens(int(document)) for document in batch], device)
+        if log_odds is not None:
+            evidence = torch.from_numpy(log_odds[batch][:, data.trained].astype(np.float32)).to(device)
+        return Known(bias, evidence)
+
     return replace(data, corpus=replace(data.corpus, known=known))
+
+
+def _bias(static: Static, documents: Sequence[np.ndarray], device: torch.device) -> ScoreBias:
+    def bias(row: int, labels: Tensor | None) -> Tensor:
+        asked = None if labels is None else labels.cpu().numpy()
+        return torch.from_numpy(static(asked, documents[row])).to(device)
+
+    return bias
+
+
+def by_token(top: TopTokens, strength: float) -> Static:
+    """For label sets that are scored whole: T_l of all labels as a matrix with its columns at hand.
+
+    A document then costs the pairs of label and token that it meets, not all pairs. The matrix is a copy of the
+    relevance, 8 bytes a pair; pairs of relevance 0 are left out.
+
+    Args:
+        top: T_l of every label.
+        strength: lambda, above 0.
+    """
+    begins = np.repeat(top.starts - (np.cumsum(top.sizes) - top.sizes), top.sizes)
+    entry = begins + np.arange(len(begins))  # of the pairs, label by label
+    label = np.repeat(np.arange(len(top.sizes)), top.sizes)
+    informative = top.relevance[entry] > 0
+    entry, label = entry[informative], label[informative]
+    values = np.float32(strength) * top.relevance[entry]
+    matrix = sparse.csc_array((values, (label, top.token_id[entry])), shape=(len(top.sizes), top.vocabulary))
+
+    def static(labels: np.ndarray | None, input_ids: np.ndarray) -> np.ndarray:
+        tokens, where = np.unique(input_ids, return_inverse=True)
+        met = matrix[:, tokens].toarray()  # (|L|, distinct tokens)
+        return np.take(met if labels is None else met[labels], where, axis=1)
+
+    return static
+
+
+def by_label(top: TopTokens, strength: float) -> Static:
+    """For a few labels of a large set: the lists of the labels that are asked for."""
+
+    def static(labels: np.ndarray | None, input_ids: np.ndarray) -> np.ndarray:
+        asked = np.arange(len(top.sizes)) if labels is None else labels
+        return np.float32(strength) * np.maximum(top.relevance_of(asked, input_ids), 0)
+
+    return static
 
 
 def load_log_odds(source: Path, data: TrainingData) -> np.ndarray:
@@ -161,19 +136,3 @@ def _needed(source: Path | None, key: str, option: str) -> Path:
             f"finetunings: {key}", expected="a file of the relevance room", got="none", fix=f"Pass {option}."
         )
     return source
-
-
-def _of_lists(top: TopTokens, strength: float) -> Static:
-    """From the lists of the labels that are asked for: for a few labels of a large set."""
-
-    def static(labels: np.ndarray | None, input_ids: np.ndarray) -> np.ndarray:
-        asked = np.arange(len(top.sizes)) if labels is None else labels
-        return np.float32(strength) * np.maximum(top.relevance_of(asked, input_ids), 0)
-
-    return static
-
-
-def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """starts[0], starts[0] + 1, ... (sizes[0] numbers), starts[1], ...: one after the other."""
-    begins = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-    return begins + np.arange(len(begins))

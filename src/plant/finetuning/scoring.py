@@ -1,9 +1,7 @@
 """Logits of whole sets of documents without gradient, and the validation measure of Stage 2.
 
-Several processes score their shares of the batches and add them up: all get the same numbers.
+Several processes score their shares of the batches and sum the scores: all get the same numbers.
 """
-
-from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -11,29 +9,21 @@ import torch
 from plant.finetuning.candidates import Lists, Shortlist
 from plant.metrics.f1 import Threshold, best_threshold, best_threshold_of_entries, top_labels
 from plant.model.batches import Corpus, multi_hot, ordered_batches, pad_documents
-from plant.model.classifier import LabelClassifier, LabelVectors
+from plant.model.classifier import LabelClassifier
 from plant.model.parallel import processes
 
-DENSE_SCORES = 2**28  # scores of validation documents that are kept whole (1 GiB); beyond, each document's best
+DENSE_SCORES = 2**28  # scores of validation documents that are all kept (1 GiB); beyond, the best of each document
 BEST = 100  # labels that are kept of a document then, as in the evaluation (`evaluation.top`)
 PART = 2**26  # scores that are dense at the same time where only the best are kept
 
 
-@torch.no_grad()
 def predict_logits(
     classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, *, batch_size: int
 ) -> np.ndarray:
     """Logits (len(documents), |L|) in fp32, in the order of `documents`."""
-    device = classifier.attention.embeddings.device
-    out = np.zeros((len(documents), classifier.n_labels), dtype=np.float32)
-    classifier.eval()
-    vectors = _vectors(classifier)
-    for batch, rows in _share(corpus, documents, batch_size):
-        out[rows] = classifier.predict(pad_documents(corpus, batch, device), vectors=vectors).float().cpu().numpy()
-    return processes().sum(out)
+    return _logits(classifier, corpus, documents, batch_size)
 
 
-@torch.no_grad()
 def predict_candidates(
     classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, shortlist: Shortlist, *, batch_size: int
 ) -> tuple[Lists, np.ndarray]:
@@ -43,17 +33,30 @@ def predict_candidates(
         Lists (len(documents), c) and fp32 (len(documents), c), -inf where a row has ended; in the order of
         `documents`.
     """
-    device = classifier.attention.embeddings.device
     lists = shortlist.of(documents)
-    out = np.zeros(lists.labels.shape, dtype=np.float32)
+    logits = _logits(classifier, corpus, documents, batch_size, lists.labels)
+    return lists, np.where(lists.inside, logits, np.float32(-np.inf))
+
+
+@torch.no_grad()
+def _logits(
+    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, batch_size: int, asked: np.ndarray | None = None
+) -> np.ndarray:
+    """Logits of the labels asked for (len(documents), m), or of all labels; each process scores its share."""
+    device = classifier.attention.embeddings.device
+    shape = (len(documents), classifier.n_labels) if asked is None else asked.shape
+    out = np.zeros(shape, dtype=np.float32)
     classifier.eval()
-    vectors = _vectors(classifier)
-    for batch, rows in _share(corpus, documents, batch_size):
-        padded = pad_documents(corpus, batch, device)
-        hidden, labels = classifier.hidden_states(padded), torch.from_numpy(lists.labels[rows]).to(device)
-        logits = classifier.logits(hidden, padded.mask, labels, vectors=vectors, known=padded.known)
+    # the labels' vectors serve all batches; PyTorch's attention on a GPU does not use them
+    vectors = classifier.label_vectors() if device.type == "cpu" else None
+    row_of = {int(document): row for row, document in enumerate(documents)}
+    batches = ordered_batches(corpus, documents, batch_size)
+    for batch in (batches[position] for position in processes().mine(len(batches))):
+        rows = np.array([row_of[int(document)] for document in batch])
+        labels = None if asked is None else torch.from_numpy(asked[rows]).to(device)
+        logits = classifier.predict(pad_documents(corpus, batch, device), labels, vectors=vectors)
         out[rows] = logits.float().cpu().numpy()
-    return lists, np.where(lists.inside, processes().sum(out), np.float32(-np.inf))
+    return processes().sum(out)
 
 
 def validation_f1(
@@ -95,17 +98,3 @@ def _best_scores(
         scores.append(np.take_along_axis(logits, labels[-1], axis=1))
     rows = np.repeat(np.arange(len(documents)), best)
     return rows, np.concatenate(labels).ravel(), np.concatenate(scores).ravel()
-
-
-def _vectors(classifier: LabelClassifier) -> LabelVectors | None:
-    """What labels bring to every document, once for many batches; None where the classifier does not use it."""
-    return classifier.label_vectors() if classifier.attention.embeddings.device.type == "cpu" else None
-
-
-def _share(corpus: Corpus, documents: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """This process's batches: document ids, and their rows among `documents`."""
-    row_of = {int(document): row for row, document in enumerate(documents)}
-    batches = ordered_batches(corpus, documents, batch_size)
-    for position in processes().mine(len(batches)):
-        batch = batches[position]
-        yield batch, np.array([row_of[int(document)] for document in batch])

@@ -1,8 +1,8 @@
-"""From the files of other rooms to a corpus and a classifier that train, and from weights to files and back."""
+"""Reads the files of other rooms into a corpus and a classifier; saves and loads weights."""
 
-import argparse
 import hashlib
 import json
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ ATTENTION, HEAD, BACKBONE = "label_attention.safetensors", "head.safetensors", "
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A corpus in the label space that can be trained (choice C14).
+    """A corpus whose labels are those that can be trained (choice C14).
 
     Attributes:
         corpus: documents; its label ids count the trained labels only.
@@ -68,11 +68,9 @@ def load_training_data(corpus: Path, tokens: Path, features: Path | None = None)
     states = None if features is None else read_features(features)
     if states is not None and len(states) != texts.offsets[-1]:
         raise InputError(
-            str(features),
-            expected=f"features of {texts.offsets[-1]} tokens",
-            got=str(len(states)),
+            str(features), expected=f"features of {texts.offsets[-1]} tokens", got=str(len(states)),
             fix="Delete the features and run again.",
-        )
+        )  # fmt: skip
     data = Corpus(texts.input_ids, texts.offsets, indptr, new_id[labels.indices[kept]], splits, states)
     return TrainingData(data, trained, labels.names)
 
@@ -94,13 +92,9 @@ def build_classifier(
     backbone = None if features is not None else load_backbone(settings, folder, device=device)
     hidden = features.shape[1] if features is not None else backbone.hidden_size  # type: ignore[union-attr]
     classifier = LabelClassifier(
-        backbone,
-        n_labels=len(data.trained),
-        hidden_size=hidden,
-        heads=settings.attention_heads,
-        pool_size=settings.pool_size,
-        mask_padding=settings.mask_padding,
-    )
+        backbone, n_labels=len(data.trained), heads=settings.attention_heads, pool_size=settings.pool_size,
+        hidden_size=hidden, mask_padding=settings.mask_padding,
+    )  # fmt: skip
     if backbone is not None:
         backbone.place(device)
     classifier.attention.to(device)
@@ -121,13 +115,26 @@ def parse_network(section: Mapping[str, Any]) -> NetworkBackbone:
 
 
 def prepare(
-    args: argparse.Namespace, *, initialisation: str = "random"
+    settings: Mapping[str, Any],
+    *,
+    seed: int,
+    corpus: str | Path,
+    tokens: Path,
+    backbone: str | Path,
+    features: Path | None = None,
+    embeddings: Path | None = None,
+    initialisation: str = "random",
 ) -> tuple[TrainingData, LabelClassifier, dict[str, Any]]:
-    """What every script that runs a model begins with: threads, device, data, classifier.
+    """Set up threads and device, read the data, build the classifier: every script that runs a model begins with it.
 
     Args:
-        args: of the script: settings (with the sections backbone and compute), corpus, tokens, backbone,
-            features (or None), seed, and embeddings (or None) where E may start from descriptions.
+        settings: sections of the config, with `backbone` and `compute`.
+        seed: of the run.
+        corpus: folder of the corpus room.
+        tokens: tokens.safetensors of the backbone.
+        backbone: hub id or local folder of the backbone.
+        features: file of cached hidden states, or None.
+        embeddings: file of `write_label_embeddings`, where E starts from descriptions.
         initialisation: of E, before weights are loaded: `random` (choice C10) or `descriptions` (choice C22).
 
     Returns:
@@ -136,28 +143,27 @@ def prepare(
     Raises:
         InputError: E starts from descriptions and there is no file of label embeddings.
     """
-    device = set_up(args.settings["compute"])
-    settings = parse_network(args.settings["backbone"])
-    data = load_training_data(Path(args.corpus), args.tokens.parent, args.features)
-    classifier = build_classifier(settings, args.backbone, data, seed=args.seed, device=device)
+    device = set_up(settings["compute"])
+    data = load_training_data(Path(corpus), tokens.parent, features)
+    classifier = build_classifier(parse_network(settings["backbone"]), backbone, data, seed=seed, device=device)
     trainable = sum(p.numel() for p in classifier.parameters() if p.requires_grad)
     facts = {"device": str(device), "labels": len(data.trained), "trainable_parameters": trainable}
     if initialisation == "descriptions":
-        if args.embeddings is None:
+        if embeddings is None:
             raise InputError(
                 "initialisation: descriptions", expected="a file of label embeddings", got="none",
                 fix="Pass --embeddings.",
             )  # fmt: skip
-        facts["labels_from_descriptions"] = start_from_descriptions(classifier.attention, args.embeddings, data.trained)
+        facts["labels_from_descriptions"] = start_from_descriptions(classifier.attention, embeddings, data.trained)
     return data, classifier, facts
 
 
-def made_backbone(args: argparse.Namespace) -> list[Path]:
-    """The folder of a random backbone, which a job reads beside its other inputs; nothing for one from elsewhere.
+def made_backbone(args: Namespace) -> list[Path]:
+    """The folder of a random backbone, which is one more input of a job; none for a published backbone.
 
     Args:
-        args: of the script: settings (with the section backbone) and backbone. A hub id and its revision stand in the
-            settings; its weights are not hashed.
+        args: of the script: settings (with the section backbone) and backbone. The weights of a published backbone
+            are not hashed: the settings name its hub id and revision.
     """
     return [Path(args.backbone)] if args.settings["backbone"]["kind"] == "random" else []
 
@@ -165,12 +171,8 @@ def made_backbone(args: argparse.Namespace) -> list[Path]:
 def save_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> None:
     """Write the label attention, the trained part of the backbone and, after Stage 2, the head."""
     save_tensors(folder / ATTENTION, classifier.attention.state_dict())
-    trained = (
-        {}
-        if classifier.backbone is None
-        else {name: p for name, p in classifier.backbone.named_parameters() if p.requires_grad}
-    )
-    save_tensors(folder / BACKBONE, trained)
+    backbone = [] if classifier.backbone is None else classifier.backbone.named_parameters()
+    save_tensors(folder / BACKBONE, {name: p for name, p in backbone if p.requires_grad})
     if head:
         save_tensors(folder / HEAD, classifier.head.state_dict())
 
@@ -193,21 +195,15 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
         if module is None:
             continue
         try:
-            unexpected = module.load_state_dict(load_tensors(folder / name), strict=strict).unexpected_keys
+            unknown = module.load_state_dict(load_tensors(folder / name), strict=strict).unexpected_keys
+            wrong = f"unknown names {unknown[:3]}" if unknown else ""
         except RuntimeError as error:
+            wrong = str(error).splitlines()[-1].strip()
+        if wrong:
             raise InputError(
-                str(folder / name),
-                expected="weights that fit the configured model",
-                got=str(error).splitlines()[-1].strip(),
+                str(folder / name), expected="weights that fit the configured model", got=wrong,
                 fix="Delete the run's folder and run again.",
-            ) from error
-        if unexpected:
-            raise InputError(
-                str(folder / name),
-                expected="weights of this backbone",
-                got=f"unknown names {unexpected[:3]}",
-                fix="Delete the run's folder and run again.",
-            )
+            )  # fmt: skip
 
 
 def run_digest(settings: Mapping[str, Any], inputs: Sequence[Path]) -> str:

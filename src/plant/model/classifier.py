@@ -1,6 +1,7 @@
 """The label classifier: backbone states in, one logit a label out."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -8,12 +9,12 @@ from torch import Tensor, nn
 from plant.kernels.attention import ScoreBias, affine, label_logits, rounded
 from plant.model.label_attention import Head, LabelAttention
 
-FEW = 2**20  # multiply-adds of one head's scores of one document; below, PyTorch's attention is the faster one
+FEW = 2**20  # multiply-adds for the scores of one head and document; below, PyTorch's attention is faster
 
 
 @dataclass(frozen=True)
 class Known:
-    """What counts over the training split say of a batch, beside its hidden states.
+    """What counts over the train split say of a batch (`plant.finetuning.kept_evidence`).
 
     Attributes:
         bias: what is added to the scores of label attention (choice C26), or None.
@@ -44,19 +45,12 @@ class Documents:
     known: Known = NOTHING
 
 
-@dataclass(frozen=True)
-class LabelVectors:
-    """What the labels bring to every document; constant as long as the weights are.
+class LabelVectors(NamedTuple):
+    """What a logit takes from its label, whatever the document; constant as long as the weights are."""
 
-    Attributes:
-        queries: W_Q E + b_Q (|L|, h).
-        folded: W_O^T c_l as rows (|L|, h), see `Head`.
-        bias: what is added to a label's logit (|L|).
-    """
-
-    queries: Tensor
-    folded: Tensor
-    bias: Tensor
+    queries: Tensor  # W_Q E + b_Q (|L|, h)
+    folded: Tensor  # W_O^T c_l as rows (|L|, h), see `Head`
+    bias: Tensor  # added to a label's logit (|L|)
 
 
 class LabelClassifier(nn.Module):
@@ -115,7 +109,7 @@ class LabelClassifier(nn.Module):
         vectors: LabelVectors | None = None,
         known: Known = NOTHING,
     ) -> Tensor:
-        """Logits of the labels asked for, by the faster of two exact ways.
+        """Logits of the labels asked for: by `attended_logits`, or on a CPU by its fast equal `logits_by_hand`.
 
         Args:
             hidden: H (B, n, h).
@@ -140,7 +134,7 @@ class LabelClassifier(nn.Module):
     def attended_logits(
         self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None, *, bias: ScoreBias | None = None
     ) -> Tensor:
-        """`logits` by PyTorch's attention: the way on a GPU. A bias is made dense for the whole batch, (B, m, n)."""
+        """`logits` by PyTorch's attention. A bias is made dense for the whole batch, (B, m, n)."""
         allowed = mask if self.mask_padding else None
         added = None if bias is None else self.dense_bias(hidden, labels, bias)
         return self.head(self.attention.attend(hidden, labels, allowed, added), self.attention.output, labels)
@@ -163,7 +157,7 @@ class LabelClassifier(nn.Module):
         vectors: LabelVectors | None = None,
         bias: ScoreBias | None = None,
     ) -> Tensor:
-        """`logits` by `plant.kernels.attention`: the way on a CPU. Differentiable once."""
+        """`logits` by `plant.kernels.attention`, for a CPU. Differentiable once."""
         vectors = vectors or self.label_vectors()
         tokens, lengths = self._visible(hidden, mask)
         key, value = self.attention.key, self.attention.value
@@ -185,15 +179,17 @@ class LabelClassifier(nn.Module):
         )
 
     @torch.no_grad()
-    def predict(self, documents: Documents, *, vectors: LabelVectors | None = None) -> Tensor:
-        """Logits of all labels, without gradient."""
+    def predict(
+        self, documents: Documents, labels: Tensor | None = None, *, vectors: LabelVectors | None = None
+    ) -> Tensor:
+        """`logits` of documents, without gradient."""
         hidden = self.hidden_states(documents)
-        return self.logits(hidden, documents.mask, vectors=vectors, known=documents.known)
+        return self.logits(hidden, documents.mask, labels, vectors=vectors, known=documents.known)
 
     def _visible(self, hidden: Tensor, mask: Tensor) -> tuple[Tensor, list[int]]:
         """The tokens that label attention sees, document after document (N', h), and how many each document has.
 
-        The first one, again, makes their number a round one.
+        N' is `rounded`: the first token is repeated at the end.
         """
         seen = mask if self.mask_padding else torch.ones_like(mask)
         positions = seen.flatten().nonzero()[:, 0]

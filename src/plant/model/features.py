@@ -1,4 +1,4 @@
-"""Hidden states of a frozen backbone, computed once and read as a memory map (the CPU's way)."""
+"""Hidden states of a frozen backbone, computed once and read as a memory map."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import torch
 from tqdm import tqdm
 
 from plant.ground.errors import InputError
-from plant.ground.files import atomic_path, require_file
+from plant.ground.files import atomic_path, read_arrays
 from plant.model.backbone import Backbone
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
 
@@ -56,20 +56,14 @@ def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: tor
 
 
 def read_features(source: Path) -> np.ndarray:
-    """The features as a read-only memory map, fp16 (sum of lengths, h)."""
-    path = require_file(source)
-    with path.open("rb") as handle:
-        length = int.from_bytes(handle.read(8), "little")
-        entry = json.loads(handle.read(length)).get("features")
-    if entry is None or entry["dtype"] != "F16":
+    """The features as a memory map, fp16 (sum of lengths, h)."""
+    features = read_arrays(source).get("features")
+    if features is None or features.dtype != np.float16:
         raise InputError(
-            str(path),
-            expected="one fp16 array named `features`",
-            got="another safetensors file",
+            str(source), expected="one fp16 array named `features`", got="another safetensors file",
             fix="Delete it and run again.",
-        )
-    shape = tuple(entry["shape"])
-    return np.memmap(path, dtype=np.float16, mode="r", offset=8 + length + entry["data_offsets"][0], shape=shape)
+        )  # fmt: skip
+    return features
 
 
 def _write_header(path: Path, rows: int, columns: int) -> int:

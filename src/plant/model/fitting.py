@@ -1,11 +1,11 @@
 """The training loop that both stages share (appendix A): AdamW, cosine, accumulation, clipping, early stopping.
 
-A run is a function of its seed: the order of batches depends on (seed, epoch), the learning rate on the number
-of the update, and dropout on a generator state that checkpoints carry. So a resumed run is the uninterrupted one.
+A run is a function of its seed. The order of the batches depends on (seed, epoch), the learning rate on the number
+of the update, and dropout on a generator state that checkpoints carry. So a resumed run has the bits of a whole one.
 
-Several processes (`plant.model.parallel`) share every batch: each has the documents `mine(len(batch))` of it, sums of
-losses, weights and gradients run over all, and all hold the same weights at every moment. So N processes compute what
-one computes, up to the order of additions and each one's own dropout.
+Several processes (`plant.model.parallel`) share every batch. Each takes its documents, `mine(len(batch))`. Losses,
+weights and gradients are summed over the processes, which always hold the same weights. So N processes compute what
+one computes, up to the order of additions and the dropout of each process.
 """
 
 import logging
@@ -13,7 +13,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,8 +31,7 @@ from plant.ground.settings import Optimisation
 from plant.model.parallel import processes
 
 log = logging.getLogger("plant")
-_ADVICE = "Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept."
-CHECKPOINT_SECONDS = 900  # a state at least this often, at the next update
+CHECKPOINT_SECONDS = 900  # a checkpoint is written at least this often, at the next update
 
 
 class TrainingDiverged(InputError):
@@ -57,11 +56,11 @@ class Task:
         name: for the log.
         groups: parameters and their learning rates; together all that is trained.
         batches: epoch (from 1) -> batches of document ids.
-        loss: batch, epoch -> (sum of the losses of this process's share of the batch, their number); a scalar with
-            gradient, and a weight that is 0.0 where the share is empty. The batch's loss is the sum of sums over
-            the sum of weights.
-        validate: () -> measures, the same on all processes; `monitor` is one of them, higher is better.
-        monitor: the measure that chooses the epoch.
+        loss: batch, epoch -> (sum of the losses of this process's share of the batch, their weight). The sum is a
+            scalar with gradient; the weight is 0.0 where the share is empty. The loss of a batch is the sum of all
+            sums over the sum of all weights.
+        validate: () -> measures, of which `monitor` is one. Those of process 0 count.
+        monitor: the measure that chooses the epoch: higher is better.
     """
 
     name: str
@@ -73,15 +72,15 @@ class Task:
 
 
 @dataclass
-class Run:
-    """State that a checkpoint carries beside the tensors."""
+class State:
+    """Where a run stands: what a checkpoint carries beside the tensors."""
 
     epoch: int = 1
     step: int = 0
     updates: int = 0
     loss_sum: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
-    best: float = -math.inf
+    best: float | None = None
     best_epoch: int = 0
 
 
@@ -95,10 +94,10 @@ def fit(
     digest: str,
     fp16_scaler: bool = False,
 ) -> list[dict[str, float]]:
-    """Train, keep the epoch with the best monitored value, and leave its weights in `model`.
+    """Train, and leave the weights of the epoch with the best monitored value in `model`.
 
-    The state is written after each epoch, every quarter of an hour within one, and when the process is asked to
-    end (SIGTERM: preemption, a time limit; Ctrl-C); a later call with the same `digest` goes on from there and ends
+    A checkpoint is written after each epoch, every quarter of an hour within one, and when the process is asked to
+    end (SIGTERM: preemption, a time limit; Ctrl-C). A later call with the same `digest` goes on from there and ends
     with the bits of an uninterrupted run (on one device type, with as many processes). Process 0 writes; all read.
 
     Args:
@@ -126,7 +125,7 @@ def fit(
         while not fitting.finished:
             fitting.epoch(asked)
     fitting.keep_best()
-    return fitting.run.history
+    return fitting.state.history
 
 
 class _Fitting:
@@ -141,7 +140,7 @@ class _Fitting:
         self.checkpoint, self.digest = checkpoint, digest if count == 1 else f"{digest} x {count}"
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.best = self._copy()
-        self.run = Run()
+        self.state = State()
         entries = [{"params": g.parameters, "lr": g.learning_rate, "rate": g.learning_rate} for g in task.groups]
         self.optimiser = torch.optim.AdamW(entries, weight_decay=settings.weight_decay)
         self.gpus = sorted({p.device for p in model.parameters() if p.device.type == "cuda"}, key=str)
@@ -153,70 +152,68 @@ class _Fitting:
     @property
     def finished(self) -> bool:
         """All epochs have run, or patience is out."""
-        past, patience = self.run.epoch - 1, self.settings.patience
-        waited = patience is not None and past > 0 and past - self.run.best_epoch >= patience
+        past, patience = self.state.epoch - 1, self.settings.patience
+        waited = patience is not None and past > 0 and past - self.state.best_epoch >= patience
         return past >= self.settings.epochs or waited
 
     def epoch(self, asked: threading.Event) -> None:
         """Train the current epoch (or what is left of it), measure, and save."""
-        run, task = self.run, self.task
+        state, task = self.state, self.task
+        # groups whose epoch has not come, or whose rate is 0, are frozen
         for group in task.groups:
             for parameter in group.parameters:
-                parameter.requires_grad_(run.epoch >= group.from_epoch and group.learning_rate > 0)
+                parameter.requires_grad_(state.epoch >= group.from_epoch and group.learning_rate > 0)
         self.model.train()
         self._steps(asked)
         self.model.eval()
-        row = {"epoch": run.epoch, "loss": run.loss_sum / run.step, **self.together.of_first(task.validate())}
-        wrong = [f"{name} = {value}" for name, value in row.items() if not math.isfinite(value)]
-        if wrong:
-            raise TrainingDiverged(
-                f"{task.name}, epoch {run.epoch}", expected="finite measures", got=", ".join(wrong), fix=_ADVICE
-            )
-        run.history.append(row)
-        if row[task.monitor] > run.best:
-            run.best, run.best_epoch, self.best = row[task.monitor], run.epoch, self._copy()
+        row = {"epoch": state.epoch, "loss": state.loss_sum / state.step, **self.together.of_first(task.validate())}
+        self._check_finite(f"epoch {state.epoch}", "measures", row)
+        state.history.append(row)
+        if state.best is None or row[task.monitor] > state.best:
+            state.best, state.best_epoch, self.best = row[task.monitor], state.epoch, self._copy()
         shown = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name != "epoch")
-        log.info("%s epoch %d/%d  %s", task.name, run.epoch, self.settings.epochs, shown)
-        run.epoch, run.step, run.loss_sum = run.epoch + 1, 0, 0.0
+        log.info("%s epoch %d/%d  %s", task.name, state.epoch, self.settings.epochs, shown)
+        state.epoch, state.step, state.loss_sum = state.epoch + 1, 0, 0.0
         self.save()
 
     def _steps(self, asked: threading.Event) -> None:
-        run, task, accumulation = self.run, self.task, self.settings.accumulation
-        batches = task.batches(run.epoch)
-        for batch in self._progress(batches):
-            number = run.step + 1
-            # the last, shorter group of an epoch is averaged over its own length
-            whole = len(batches) - len(batches) % accumulation
-            size = accumulation if number <= whole else len(batches) % accumulation
-            loss, weight = task.loss(batch, run.epoch)
+        """Go through the batches that are left of the epoch; update after every `accumulation` of them."""
+        state, task, accumulation = self.state, self.task, self.settings.accumulation
+        batches = task.batches(state.epoch)
+        whole = len(batches) - len(batches) % accumulation
+        bar = tqdm(
+            batches[state.step :], f"{task.name} {state.epoch}/{self.settings.epochs}", len(batches), False,
+            initial=state.step, delay=10, mininterval=10, disable=not self.together.first,
+        )  # fmt: skip
+        for batch in bar:
+            # the loss of the batch: sums and weights over all processes
+            number = state.step + 1
+            loss, weight = task.loss(batch, state.epoch)
             total, weights = self.together.sum(np.array([loss.item(), weight])).tolist()
             weights = weights or 1.0  # a batch without a single item has no loss
             value = total / weights
-            if not math.isfinite(value):
-                raise TrainingDiverged(
-                    f"{task.name}, epoch {run.epoch}, step {number}",
-                    expected="a finite loss",
-                    got=str(value),
-                    fix=_ADVICE,
-                )
+            self._check_finite(f"epoch {state.epoch}, step {number}", "loss", {"loss": value})
+            # gradients of this process's share; the last, shorter group is averaged over its own length
+            size = accumulation if number <= whole else len(batches) % accumulation
             scaled = self.scaler.scale(loss / weights / size)
             if scaled.requires_grad:  # an empty share has no gradient
                 scaled.backward()
-            run.step, run.loss_sum = number, run.loss_sum + value
+            state.step, state.loss_sum = number, state.loss_sum + value
             if number % accumulation == 0 or number == len(batches):
                 self._update()
                 self._save_if_due(asked)
 
-    def _progress(self, batches: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
-        """What is left of the epoch, with a bar in the log of a long one."""
-        run, hidden = self.run, not self.together.first
-        title = f"{self.task.name} {run.epoch}/{self.settings.epochs}"
-        left = batches[run.step :]
-        return tqdm(left, title, len(batches), False, initial=run.step, delay=10, mininterval=10, disable=hidden)
+    def _check_finite(self, where: str, what: str, values: dict[str, float]) -> None:
+        wrong = [f"{name} = {value}" for name, value in values.items() if not math.isfinite(value)]
+        if wrong:
+            raise TrainingDiverged(
+                f"{self.task.name}, {where}", expected=f"finite {what}", got=", ".join(wrong),
+                fix="Lower the learning rates or use precision bf16 or fp32; the last checkpoint is kept.",
+            )  # fmt: skip
 
     def _update(self) -> None:
         for entry in self.optimiser.param_groups:
-            entry["lr"] = entry["rate"] * cosine(self.run.updates, self.updates)
+            entry["lr"] = entry["rate"] * cosine(self.state.updates, self.updates)
         self.together.add_gradients(self.trained.values())  # still scaled: what overflows does so on all processes
         if any(parameter.grad is not None for parameter in self.trained.values()):
             self.scaler.unscale_(self.optimiser)
@@ -224,7 +221,7 @@ class _Fitting:
             self.scaler.step(self.optimiser)
             self.scaler.update()
         self.optimiser.zero_grad(set_to_none=True)
-        self.run.updates += 1
+        self.state.updates += 1
 
     def _save_if_due(self, asked: threading.Event) -> None:
         here = [asked.is_set(), self.together.first and time.monotonic() - self.saved > CHECKPOINT_SECONDS]
@@ -232,25 +229,32 @@ class _Fitting:
         if stop or due:
             self.save()
         if stop:
-            raise Interrupted(f"{self.task.name}, epoch {self.run.epoch}, step {self.run.step}")
+            raise Interrupted(f"{self.task.name}, epoch {self.state.epoch}, step {self.state.step}")
 
     def keep_best(self) -> None:
         """Put the weights of the best epoch into the model."""
+        state, monitor = self.state, self.task.monitor
         with torch.no_grad():
             for name, parameter in self.trained.items():
                 parameter.copy_(self.best[name])
-        log.info(
-            "%s: epoch %d is the best, %s %.4f", self.task.name, self.run.best_epoch, self.task.monitor, self.run.best
-        )
+        log.info("%s: epoch %d is the best, %s %.4f", self.task.name, state.best_epoch, monitor, state.best)
 
     def _copy(self) -> dict[str, Tensor]:
         return {name: p.detach().clone() for name, p in self.trained.items()}
 
     def save(self) -> None:
         """Write everything that `resume` needs; returns on all processes when it is written."""
-        generators = self._generators()
+        tensors: dict[str, Tensor] = self._generators()
         if self.together.first:
-            self._write(generators)
+            tensors |= {f"model/{name}": p for name, p in self.trained.items()}
+            tensors |= {f"best/{name}": value for name, value in self.best.items()}
+            for index, slots in self.optimiser.state_dict()["state"].items():
+                tensors |= {f"optimiser/{index}/{key}": value for key, value in slots.items()}
+            columns = (
+                list(self.state.history[0]) if self.state.history else []
+            )  # JSON is written with its keys in order
+            state = {**vars(self.state), "columns": columns, "digest": self.digest, "scaler": self.scaler.state_dict()}
+            save_checkpoint(self.checkpoint, state=state, tensors=tensors)
         self.together.wait()
         self.saved = time.monotonic()
 
@@ -265,23 +269,6 @@ class _Fitting:
             rows[name] = torch.from_numpy(self.together.sum(table))
         return rows
 
-    def _write(self, generators: dict[str, Tensor]) -> None:
-        tensors: dict[str, Tensor] = {f"model/{name}": p for name, p in self.trained.items()}
-        tensors |= {f"best/{name}": value for name, value in self.best.items()}
-        for index, state in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser/{index}/{key}": value for key, value in state.items()}
-        tensors |= generators
-        best = None if math.isinf(self.run.best) else self.run.best  # JSON knows no infinity
-        columns = list(self.run.history[0]) if self.run.history else []  # JSON is written with its keys in order
-        state = {
-            **vars(self.run),
-            "columns": columns,
-            "best": best,
-            "digest": self.digest,
-            "scaler": self.scaler.state_dict(),
-        }
-        save_checkpoint(self.checkpoint, state=state, tensors=tensors)
-
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one of this digest."""
         found = load_checkpoint(self.checkpoint, digest=self.digest)
@@ -293,13 +280,15 @@ class _Fitting:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             file = STATE if f"model/{next(iter(self.trained), '')}" in tensors else state["tensors"]
             raise damaged(self.checkpoint / file, error) from error
-        log.info("%s: resumed in epoch %d after step %d", self.task.name, self.run.epoch, self.run.step)
+        log.info("%s: resumed in epoch %d after step %d", self.task.name, self.state.epoch, self.state.step)
 
     def _restore(self, state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        # weights, and those of the best epoch
         with torch.no_grad():
             for name, parameter in self.trained.items():
                 parameter.copy_(tensors[f"model/{name}"])
                 self.best[name].copy_(tensors[f"best/{name}"])
+        # optimiser and loss scale
         slots: dict[int, dict[str, Tensor]] = {}
         for name, value in tensors.items():
             if name.startswith("optimiser/"):
@@ -308,13 +297,14 @@ class _Fitting:
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": slots, "param_groups": groups})
         self.scaler.load_state_dict(state["scaler"])
+        # random generators of this process
         rank = self.together.rank
         torch.set_rng_state(tensors["rng/cpu"][rank].clone())  # a generator reads a view from its storage's start
         for i, device in enumerate(self.gpus):
             torch.cuda.set_rng_state(tensors[f"rng/cuda/{i}"][rank].clone(), device)
-        self.run = Run(**{name: state[name] for name in vars(self.run)})
-        self.run.best = -math.inf if self.run.best is None else self.run.best
-        self.run.history = [{name: row[name] for name in state["columns"]} for row in self.run.history]
+        # where the run stands
+        self.state = State(**{name: state[name] for name in vars(self.state)})
+        self.state.history = [{name: row[name] for name in state["columns"]} for row in self.state.history]
 
 
 @contextmanager

@@ -134,8 +134,8 @@ class Head(nn.Module):
 
         logit_l = A'_l . (W_O^T c_l) + c_l . b_O + B_a,l . w + beta,
 
-    where A'_l is the attention output before W_O. The boosted and pooled matrices never exist. The literal
-    form is `plant.model.literal`; tests hold the two together, forward and backward.
+    where A'_l is the attention output before W_O. The boosted and pooled matrices never exist. Tests
+    compare it with the literal form, forward and backward.
     """
 
     pooling: Tensor

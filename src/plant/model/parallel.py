@@ -1,7 +1,10 @@
 """Several processes of one training job: which share of a batch is mine, and sums over all processes.
 
 `accelerate launch` starts the same script N times and tells each through the environment which one it is (RANK,
-WORLD_SIZE, LOCAL_RANK). Nothing was launched: one process, and everything here is the identity.
+WORLD_SIZE, LOCAL_RANK). Without a launch there is one process, and everything here is the identity.
+
+Sums of arrays run on the CPU (gloo), sums of gradients where the gradients are (nccl on GPUs). Accelerate's own
+`reduce` does not serve: where there is a GPU it starts nccl alone, and it copies every tensor (docs/log.md).
 """
 
 import os
@@ -15,8 +18,7 @@ from torch import distributed, nn
 
 from plant.ground.errors import InputError
 
-PATIENCE = timedelta(hours=2)  # shares of a long validation may end far apart; a process that died ends all at once
-LARGE = 2**22  # numbers; a gradient of that size is worth a message of its own, and no second copy in memory
+PATIENCE = timedelta(hours=2)  # shares of a long validation may end far apart
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,8 @@ class Processes:
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Put the sum of gradients over processes into `grad`, with the same bits on all of them.
 
-        Small gradients of one device and type travel as one flat tensor, large ones in place. A parameter without a
-        gradient here counts as zeros, as another process may have one; a parameter without a gradient anywhere gets
-        none, as in one process.
+        A parameter without a gradient here counts as zeros, as another process may have one. A parameter without a
+        gradient anywhere gets none, as in one process.
 
         Args:
             parameters: that are trained, in the same order on all processes; those frozen now are left alone.
@@ -83,23 +84,11 @@ class Processes:
             return
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         found = self.sum(np.array([parameter.grad is not None for parameter in trained], dtype=np.int64))
-        small: dict[tuple[torch.device, torch.dtype], list[nn.Parameter]] = {}
         for parameter, times in zip(trained, found, strict=True):
-            if not times:
-                continue
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            if parameter.numel() < LARGE:
-                small.setdefault((parameter.device, parameter.dtype), []).append(parameter)
-            else:
-                parameter.grad = parameter.grad.contiguous()
-                distributed.all_reduce(parameter.grad)
-        for group in small.values():
-            gradients = [parameter.grad for parameter in group if parameter.grad is not None]
-            flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-            distributed.all_reduce(flat)
-            for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
-                gradient.copy_(part.view_as(gradient))
+            if times:
+                gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.contiguous()
+                distributed.all_reduce(gradient)
+                parameter.grad = gradient
 
 
 def processes() -> Processes:
@@ -136,7 +125,6 @@ def own_device(name: str) -> torch.device:
     if name != "cuda" or processes().count == 1:
         return torch.device(name)
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(
-        device
-    )  # before the first CUDA call: random numbers, autocast and nccl ask for the current one
+    # before the first CUDA call: random numbers, autocast and nccl ask for the current device
+    torch.cuda.set_device(device)
     return device
