@@ -19,6 +19,8 @@ import polars as pl
 import psutil
 import pytest
 
+from plant.ground.job import describe
+
 STEM = b"qzvxjw"  # begins every canary (conftest)
 HOLDERS = (
     r"corpus/small/(train|val|test)\.parquet",
@@ -142,9 +144,9 @@ SCRIPT = Path(__file__).parents[2] / "workflow" / "scripts" / "corpus.py"
 
 def build(folder: Path, dataset: dict) -> subprocess.CompletedProcess:
     """The script of the rule `corpus`."""
-    (folder / "settings.json").write_text(json.dumps({"dataset": dataset}), encoding="utf-8")
-    command = [sys.executable, SCRIPT, "--settings", "settings.json", "--out", "out", "--provenance", "out/p.json"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    made = {"sidecar": "out/provenance.json"}
+    job = describe({"raw": []}, made, rule="corpus", params={"settings": {"dataset": dataset}})
+    return subprocess.run([sys.executable, SCRIPT, json.dumps(job)], cwd=folder, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -277,11 +279,10 @@ def test_an_error_that_nobody_foresaw_does_not_quote_the_notes(finished, tmp_pat
         "import sys; from pathlib import Path; from plant.ground.job import job; import polars\n"
         "def main(args):\n"
         "    raise RuntimeError(polars.read_parquet(args.notes)['text'][0])\n"
-        "job(main, inputs=('notes',))"
+        "job(main)"
     )
-    (tmp_path / "settings.json").write_text("{}", encoding="utf-8")
     notes = finished / "results/corpus/small/train.parquet"
-    command = [sys.executable, "-c", code, "--settings", tmp_path / "settings.json", "--notes", notes]
+    command = [sys.executable, "-c", code, json.dumps(describe({"notes": str(notes)}, {}, rule="any"))]
     for shown, environment in ((False, {}), (True, {"PLANT_SHOW_ERRORS": "1"})):
         ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
         assert ended.returncode == 1

@@ -53,7 +53,9 @@ def test_every_printed_command_has_the_targets_and_the_configs_that_a_reader_see
     targets, configs = meant(words)
     assert sorted(parsed.targets) == sorted(targets)
     assert [str(path) for path in parsed.configfile or []] == configs
-    assert all((ROOT / path).is_file() for path in configs if path != "config/mine.yaml" and not path.startswith("results/"))
+    assert all(
+        (ROOT / path).is_file() for path in configs if path != "config/mine.yaml" and not path.startswith("results/")
+    )
 
 
 @pytest.fixture(scope="module")
