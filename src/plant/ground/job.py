@@ -61,8 +61,8 @@ def job(
 
     `main` gets one namespace. It holds the rule's named inputs and outputs as paths (a list where the rule has
     several), its wildcards and params, the name of the `rule`, `settings` (sections of the config), `seed` (or None),
-    `threads`, and `out`, the folder of the sidecar. The sidecar is the output that ends with `provenance.json`. The param `screen` says what
-    of the log the user sees at the end: "warnings" or "everything"; without it, nothing.
+    `threads`, and `out`, the folder of the sidecar. The sidecar is the output that ends with `provenance.json`. The
+    param `screen` says what of the log the user sees at the end: "warnings" or "everything"; without it, nothing.
 
     Args:
         main: does the work; what it returns is added to the provenance (`device` names the device).
