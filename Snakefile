@@ -25,7 +25,7 @@ if "datasets" not in config:
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/results.smk"
+include: "workflow/rules/inputs.smk"
 
 
 localrules:
@@ -39,30 +39,30 @@ localrules:
 rule all:
     default_target: True
     input:
-        [paper_outputs(name) for name in asked()],
+        [PATHS.outputs(name) for name in ASKED],
         grid_outputs(),
-        [study_outputs(name) for name in SETTINGS.studies],
+        [PATHS.study(name) for name in SETTINGS.studies],
 
 
 rule tables:
     input:
-        [paper_tables(name) for name in reported()],
+        [PATHS.tables(name) for name in REPORTED],
 
 
 rule figures:
     input:
-        [paper_figures(name) for name in reported()],
+        [PATHS.figures(name) for name in REPORTED],
 
 
 rule report:
     input:
-        [paper_report(name) for name in reported()],
+        [PATHS.report(name) for name in REPORTED],
 
 
 rule open_replication:
     """The experiments on open, real text."""
     input:
-        [paper_outputs(name) for name in reported() if is_open(name)],
+        [PATHS.outputs(name) for name in REPORTED if is_open(SETTINGS.experiments[name].dataset)],
 
 
 include: "workflow/rules/corpus.smk"

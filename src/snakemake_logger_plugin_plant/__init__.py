@@ -4,7 +4,10 @@ Snakemake finds this package by its name, and profiles/default asks for it. A dr
 Snakemake's own log under .snakemake/log keeps every detail.
 """
 
-from logging import LogRecord
+import json
+from dataclasses import dataclass, field
+from logging import ERROR, LogRecord
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from snakemake.logging import show_logs
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 QUIET = {
     LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.JOB_STARTED, LogEvent.GROUP_INFO, LogEvent.PROGRESS,
@@ -22,6 +26,13 @@ ROUTINE = (
     "Rules claiming more threads", "Select jobs", "Singularity containers", "Using shell", "host:", "None",
 )  # fmt: skip
 """How the messages of every run begin, which tell nothing of this one."""
+
+
+@dataclass
+class LogHandlerSettings(LogHandlerSettingsBase):
+    jobs: str = field(
+        default="", metadata={"help": "Write the jobs of a dry run to this file, a line of JSON each; show nothing."}
+    )
 
 
 class LogHandler(LogHandlerBase):
@@ -45,6 +56,8 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         try:
+            if isinstance(self.settings, LogHandlerSettings) and self.settings.jobs:
+                return self.keep(record, Path(self.settings.jobs))
             event = None if self.common_settings.dryrun else getattr(record, "event", None)
             match event:
                 case LogEvent.RUN_INFO:
@@ -61,6 +74,17 @@ class LogHandler(LogHandlerBase):
                     self.tell(self.format(record))
         except Exception:  # noqa: BLE001  # as every handler of `logging`: the run goes on, and the fault is shown
             self.handleError(record)
+
+    def keep(self, record: LogRecord, file: Path) -> None:
+        """Add a job of a dry run to the file. Errors go where Snakemake's own errors go."""
+        if record.levelno >= ERROR:
+            self.tell(self.format(record))
+        if getattr(record, "event", None) is LogEvent.JOB_INFO:
+            job = record.__dict__
+            known = {"rule": job["rule_name"], "wildcards": dict(job["wildcards"]), "input": list(job["input"]),
+                     "output": list(job["output"])}  # fmt: skip
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(known) + "\n")
 
     def start(self, total: int) -> None:
         self.total = total

@@ -4,8 +4,7 @@ import pytest
 
 from plant.ground.errors import InputError
 from plant.ground.settings import load
-from plant.paper.plan.jobs import system_of
-from plant.paper.systems import find_roles, list_systems
+from plant.paper.systems import find_roles, list_systems, system_of
 
 CONFIG = {
     "datasets": {"small": {"source": "mimic3", "path": "x"}},

@@ -1,4 +1,4 @@
-"""How scripts run: arguments, provenance, one clear error, and privacy that is inherited."""
+"""How scripts run: what a rule hands over, provenance, one clear error, and privacy that is inherited."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plant.ground.job import job
+from plant.ground.job import describe, job
 
 SCRIPT = """
 import os
@@ -27,24 +27,30 @@ def main(args):
     if args.settings.get("fail"):
         raise InputError("the place", expected="this", got="that", fix="Do something.")
     args.out.mkdir(exist_ok=True)
-    (args.out / "file").write_text(" ".join(map(str, args.many)))
+    (args.out / "file").write_text(" ".join(map(str, args.many or [])))
+    assert args.left is None
     return {"device": "cpu", "labels": 3}
 
-job(main, inputs=("source", "left?", "many*"), outputs=("out",))
+job(main, optional=("left",))
 """
 
 
-def run(folder: Path, settings: dict, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
-    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+def run(folder: Path, settings: dict, *, many: tuple[Path, ...] = (), log: Path | None = None, **more: object):
+    """The script on a job as data, as Snakemake and a command line hand it over."""
     (folder / "source").touch()
-    command = [sys.executable, "-c", SCRIPT, "--settings", folder / "settings.json", "--source", folder / "source",
-               "--out", folder / "out", "--provenance", folder / "provenance.json", *arguments]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    seed = {"seed": str(more.pop("seed"))} if "seed" in more else {}
+    handed = describe(
+        {"source": str(folder / "source"), "many": many},
+        {"out": str(folder / "out"), "sidecar": str(folder / "provenance.json")},
+        rule="job", wildcards=seed, params={"settings": settings, **more.pop("params", {})}, log=log and str(log),
+    )  # fmt: skip
+    command = [sys.executable, "-c", SCRIPT, json.dumps(handed)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **more})
 
 
 def test_a_job_writes_its_output_and_its_provenance(tmp_path):
     (tmp_path / "a").touch()
-    assert run(tmp_path, {"x": 1}, "--seed", "4", "--many", tmp_path / "a").returncode == 0
+    assert run(tmp_path, {"x": 1}, seed=4, many=(tmp_path / "a",)).returncode == 0
     sidecar = json.loads((tmp_path / "provenance.json").read_text(encoding="utf-8"))
     assert (sidecar["seed"], sidecar["settings"], sidecar["labels"]) == (4, {"x": 1}, 3)
     assert len(sidecar["inputs"]) == 2
@@ -103,25 +109,26 @@ def test_ctrl_c_ends_a_job_in_one_line_without_a_traceback(tmp_path):
 
 def test_a_private_section_hides_unexpected_messages_and_closes_the_log(tmp_path):
     for private in (True, False):
-        settings, log = {"raise": True, "private": private}, tmp_path / f"{private}.log"
-        (tmp_path / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-        (tmp_path / "source").touch()
-        command = [sys.executable, "-c", SCRIPT, "--settings", tmp_path / "settings.json",
-                   "--source", tmp_path / "source", "--out", tmp_path / "out"]  # fmt: skip
-        with log.open("w") as stream:
-            assert subprocess.run(command, stdout=stream, stderr=stream).returncode == 1
+        log = tmp_path / f"{private}.log"
+        ended = run(tmp_path, {"raise": True, "private": private}, log=log)
+        assert (ended.returncode, ended.stderr) == (1, "")
         assert ("words of a note" in log.read_text(encoding="utf-8")) != private
         assert (log.stat().st_mode & 0o077 == 0) == private
 
 
+@pytest.mark.parametrize(("screen", "shown"), [({}, 0), ({"screen": "everything"}, 1)])
+def test_the_user_sees_of_a_log_what_the_rule_says(tmp_path, screen, shown):
+    ended = run(tmp_path, {}, log=tmp_path / "log", params=screen)
+    assert (ended.stderr.count("job started"), (tmp_path / "log").read_text().count("job started")) == (shown, 1)
+
+
 def test_an_input_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, caplog):
     """Root may read everything, so the answer of the system is put in its place."""
-    (tmp_path / "settings.json").write_text("{}", encoding="utf-8")
     (tmp_path / "notes").touch()
-    monkeypatch.setattr(sys, "argv", ["job", "--settings", str(tmp_path / "settings.json"),
-                                      "--notes", str(tmp_path / "notes")])  # fmt: skip
+    handed = describe({"notes": str(tmp_path / "notes")}, {}, rule="job")
+    monkeypatch.setattr(sys, "argv", ["job", json.dumps(handed)])
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(SystemExit) as ended:
-        job(lambda args: None, inputs=("notes",))
+        job(lambda args: None)
     assert ended.value.code == 2
     assert f"{tmp_path / 'notes'}: expected to read it, got 'Permission denied'" in caplog.text

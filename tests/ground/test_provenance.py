@@ -3,16 +3,22 @@
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 
 from plant.ground import provenance
 from plant.ground.errors import InputError
-from plant.ground.provenance import digest, sha256, write_provenance
+from plant.ground.provenance import code_of, digest, sha256, write_provenance
 from plant.ground.resources import Meter
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "workflow" / "scripts").glob("*.py"))
+FINETUNE, BASELINE = (SCRIPTS[0].with_name(f"{name}.py") for name in ("finetune", "baseline"))
+SILENT = provenance.NO_PART_OF_A_RESULT
 
 
 @pytest.fixture
@@ -142,33 +148,62 @@ def test_the_digest_of_a_folder_sees_names_and_contents_and_no_sidecar(tmp_path:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package of one room and one module; digests of it are not remembered."""
-    (tmp_path / "room").mkdir()
-    (tmp_path / "room" / "walls.py").write_text('"""Doc."""\n\nX = 1\n')
-    (tmp_path / "door.py").write_text("Y = 2\n")
-    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
-    monkeypatch.setattr(provenance, "digest", digest.__wrapped__)
-    return tmp_path
+    """A copy of the package that may be changed."""
+    shutil.copytree(provenance.PACKAGE, tmp_path / "plant", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "plant")
+    return tmp_path / "plant"
 
 
-def test_a_digest_moves_with_the_code_of_its_rooms_only(package: Path) -> None:
-    before = {rooms: provenance.digest(*rooms) for rooms in [("room",), ("door.py",), ("room", "door.py")]}
-    assert all(re.fullmatch(r"[0-9a-f]{64}", value) for value in before.values())
-    assert len(set(before.values())) == 3
-    (package / "room" / "walls.py").write_text('"""Doc."""\n\nX = 2\n')
-    assert provenance.digest("room") != before["room",]
-    assert provenance.digest("door.py") == before["door.py",]
-    assert provenance.digest("door.py", "room") == provenance.digest("room", "door.py") != before["room", "door.py"]
+def upstream(script: Path, graph: grimp.ImportGraph) -> set[str]:
+    """Modules that a script imports, by other means: modulefinder's view of the script, grimp's of the package."""
+    direct = {
+        name
+        for line in re.findall(r"^\s*from (plant[\w.]*) import (.+)$", script.read_text("utf-8"), re.MULTILINE)
+        for name in (line[0], *(f"{line[0]}.{word.strip()}" for word in line[1].split(",")))
+        if name in graph.modules and not any(f"{name}.".startswith(f"{silent}.") for silent in SILENT)
+    }
+    found: set[str] = set()
+    while direct - found:  # a module, its packages, which run before it, and what these import
+        found |= direct
+        packages = {name.rpartition(".")[0] for name in direct} - {""}
+        direct = set().union(packages, *(graph.find_modules_directly_imported_by(name) for name in direct))
+        direct = {name for name in direct if not any(f"{name}.".startswith(f"{silent}.") for silent in SILENT)}
+    return found
 
 
-def test_a_digest_ignores_comments_docstrings_and_layout_and_sees_a_new_file(package: Path) -> None:
-    before = provenance.digest("room")
-    (package / "room" / "walls.py").write_text('"""Other words."""\n# why\nX = (\n    1\n)\n"""About X."""\n')
-    assert provenance.digest("room") == before
-    (package / "room" / "roof.py").write_text("")
-    assert provenance.digest("room") != before
+def test_a_changed_line_moves_the_digests_of_the_scripts_that_import_its_module_and_no_other(package: Path) -> None:
+    graph = grimp.build_graph("plant", cache_dir=None)
+    expected = {script: upstream(script, graph) for script in SCRIPTS}
+    assert "plant.metrics.f1" in expected[FINETUNE]
+    assert "plant.evidence.stage3" not in expected[BASELINE]
+    for script in SCRIPTS:
+        modules = [file.relative_to(package.parent) for file in code_of(script) if file.suffix == ".py"]
+        assert {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in modules} == expected[script]
+    before = {script: digest(script) for script in (FINETUNE, BASELINE)}
+    for name in sorted(graph.modules - {"plant"}):
+        place = package.joinpath(*name.split(".")[1:])
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        text = file.read_text("utf-8")
+        file.write_text(f"{text}\nCHANGED = 1\n", encoding="utf-8")
+        moved = {script for script in before if digest(script) != before[script]}
+        file.write_text(text, encoding="utf-8")
+        assert moved == {script for script in before if name in expected[script]}, name
 
 
-def test_an_unknown_room_is_named_with_the_nearest(package: Path) -> None:
-    with pytest.raises(InputError, match=r"got 'rom'\. Did you mean 'room'\?"):
-        provenance.digest("rom")
+def test_a_digest_ignores_comments_docstrings_and_layout_and_sees_data(package: Path) -> None:
+    script, module = SCRIPTS[0].with_name("audit.py"), package / "paper/audit/findings.py"
+    before, text = digest(script), module.read_text("utf-8")
+    module.write_text(f'"""Other words."""\n# why\n{text[text.index("from __future__") :]}', "utf-8")
+    assert digest(script) == before
+    module.write_text(text, "utf-8")
+    (package / "paper/audit/audit.yaml").write_text("{}", "utf-8")
+    assert digest(script) != before
+
+
+def test_a_module_that_no_import_names_is_part_of_a_digest_where_it_is_named(package: Path) -> None:
+    script = SCRIPTS[0].with_name("baseline.py")
+    names = ("plant.baselines.linear", "plant.baselines.mentions")
+    before = {name: digest(script, name) for name in names}
+    with (package / "baselines/linear.py").open("a", encoding="utf-8") as module:
+        module.write("CHANGED = 1\n")
+    assert [digest(script, name) == before[name] for name in names] == [False, True]

@@ -21,7 +21,7 @@ from plant.paper.grid import cost as cost_grid
 from plant.paper.grid.cost import find_plantings, grid_cost_table, write_costs
 from plant.paper.grid.cost_records import SCHEMA, read_grid_costs
 from plant.paper.inputs import Inputs
-from plant.paper.plan.jobs import system_of
+from plant.paper.systems import system_of
 
 SECONDS = {"mig": 5.0, "pretraining": 20.0, "finetuning": 40.0, "evaluation": 2.0}
 

@@ -24,8 +24,7 @@ from plant.paper.figures.reading import attention_figure
 from plant.paper.figures.style import MANY, look, marks, save, spread
 from plant.paper.figures.training import STAGE2_COLUMNS, curves_figure, stage_figure
 from plant.paper.inputs import read_attention, read_histories, read_labels
-from plant.paper.plan.jobs import list_networks
-from plant.paper.systems import System, find_roles, list_systems
+from plant.paper.systems import System, find_roles, list_networks, list_systems
 
 
 def texts(figure) -> str:

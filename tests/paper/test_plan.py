@@ -19,14 +19,12 @@ from plant.ground.files import write_json
 from plant.ground.settings import Settings, load
 from plant.paper.plan import page as plan_page
 from plant.paper.plan import work
-from plant.paper.plan.jobs import Job, list_jobs
+from plant.paper.plan.jobs import NOT_COUNTED, Job, find_jobs
 from plant.paper.plan.page import write_plan
-from plant.paper.plan.rows import build_plan, jobs_by_rule
+from plant.paper.plan.rows import Plan, build_plan, jobs_by_rule
 from plant.paper.plan.sizes import find_sizes
 
 ROOT = Path(__file__).parents[2]
-BEYOND = {"all", "audit", "write_paper_table", "write_paper_figure", "write_cost", "write_plan"}
-"""Rules of `all` that the plan only mentions: the paper's own items, seconds each."""
 SIZES = {"train": 47_719, "val": 1_631, "test": 3_372, "labels": 8_929, "tokens": 2_100}
 MISTRAL = {
     "kind": "pretrained", "path": "mistralai/Mistral-7B-Instruct-v0.3", "quantization": "nf4", "precision": "bf16",
@@ -79,34 +77,58 @@ def make_settings(**changes: Any) -> Settings:
     return load(config | changes)
 
 
+def jobs_of(settings: Settings) -> dict[str, frozenset[Job]]:
+    """Training and prediction of each experiment's variants, by hand."""
+    found = {}
+    for name, experiment in settings.experiments.items():
+        runs = [(settings.variants[variant], seed) for variant in experiment.variants for seed in experiment.seeds]
+        place = (experiment.dataset, experiment.backbone)
+        found[name] = frozenset(
+            Job(rule, *place, variant.pretraining if rule == "pretrain" else variant.network, seed)
+            for variant, seed in runs
+            for rule in ("pretrain", "finetune", "predict")
+            if rule != "pretrain" or variant.pretraining != "none"
+        )
+    return found | {"all": frozenset().union(*found.values())}
+
+
+def plan_of(settings: Settings) -> Plan:
+    return build_plan(settings, jobs_of(settings))
+
+
+def write(settings: Settings, folder: Path) -> None:
+    write_plan(settings, jobs_of(settings), folder)
+
+
 def dry_run(folder: Path, config: Path) -> Counter[str]:
-    """Rule -> jobs that Snakemake would run; rules that make synthetic files under one name."""
+    """Rule -> jobs that Snakemake says it would run."""
     command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
                "--configfile", config, "--cores", "1", "--dry-run"]  # fmt: skip
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert run.returncode == 0, run.stdout + run.stderr
     table = re.search(r"Job stats:\njob +count\n[- ]+\n(.*?)\ntotal", run.stdout + run.stderr, re.DOTALL)
     assert table is not None
-    counts = {line.split()[0]: int(line.split()[1]) for line in table[1].splitlines()}
-    return Counter({rule.replace("synthetic_mimic3", "synthetic"): count for rule, count in counts.items()})
+    return Counter({line.split()[0]: int(line.split()[1]) for line in table[1].splitlines()})
 
 
-@pytest.mark.parametrize(
-    "config",
-    ["everything", *(pytest.param(f"config/{name}.yaml", marks=pytest.mark.slow) for name in ("config", "open"))],
-)
-def test_planned_jobs_are_those_of_a_dry_run(tmp_path, config):
-    path = tmp_path / "config.yaml"
-    text = yaml.safe_dump(make_config()) if config == "everything" else (ROOT / config).read_text(encoding="utf-8")
-    path.write_text(text, encoding="utf-8")
-    found = dry_run(tmp_path, path)
-    planned = jobs_by_rule(build_plan(load(yaml.safe_load(text))).asked)
-    assert {rule: count for rule, count in found.items() if rule not in BEYOND} == dict(planned)
-
-
-def test_shared_runs_are_counted_once():
+@pytest.fixture(scope="module")
+def everything() -> Plan:
+    """The plan of `make_config`."""
     settings = load(make_config())
-    first, second = list_jobs(settings, "first"), list_jobs(settings, "second")
+    return build_plan(settings, find_jobs(settings, ROOT / "Snakefile"))
+
+
+def test_planned_jobs_are_those_of_a_dry_run(tmp_path, everything):
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump(make_config()), encoding="utf-8")
+    found = dry_run(tmp_path, config)
+    assert {rule: count for rule, count in found.items() if rule not in {"all", *NOT_COUNTED}} == dict(
+        jobs_by_rule(everything.asked)
+    )
+
+
+def test_shared_runs_are_counted_once(everything):
+    first, second = everything.jobs["first"], everything.jobs["second"]
     stage1 = {job for job in first | second if job.rule == "pretrain"}
     assert stage1 == {
         Job("pretrain", "notes", "tiny", recipe, seed) for recipe in ("plant", "random") for seed in range(4)
@@ -114,30 +136,29 @@ def test_shared_runs_are_counted_once():
     # plant = same; early and bare are their own; seed 3 is the second experiment's
     assert sum(job.rule == "finetune" for job in first) == 9
     assert sum(job.rule == "finetune" for job in first | second) == 9 + 1 + 4
-    alone = build_plan(settings)
-    assert sum(row.jobs for row in alone.of("first")) == len(first)
-    assert sum(row.jobs for row in alone.rows) == len(
-        set().union(*(list_jobs(settings, name) for name in settings.experiments))
-    )
+    assert sum(row.jobs for row in everything.of("first")) == len(first)
+    assert sum(row.jobs for row in everything.rows) == len(frozenset().union(*everything.jobs.values()))
 
 
-def test_what_runs_on_request_only_is_no_part_of_all():
-    plan = build_plan(load(make_config()))
-    assert {row.dataset for row in plan.asked if row.rule == "pretrain"} == {"notes", "part"}
-    assert {row.dataset for row in plan.rows if row.on_request and row.rule == "pretrain"} == {"other"}
+def test_what_runs_on_request_only_is_no_part_of_all(everything):
+    assert {row.dataset for row in everything.asked if row.rule == "pretrain"} == {"notes", "part"}
+    assert {row.dataset for row in everything.rows if row.on_request and row.rule == "pretrain"} == {"other"}
 
 
-def test_credentialed_text_has_no_attention_jobs():
+def test_a_plan_needs_no_data_and_credentialed_text_has_no_attention_jobs(everything):
     hidden = make_config()
-    hidden["datasets"] = {name: {**dataset, "credentialed": True} for name, dataset in hidden["datasets"].items()}
-    counts = jobs_by_rule(build_plan(load(hidden)).rows)
-    assert counts["attention"] == 0
-    assert jobs_by_rule(build_plan(load(make_config())).rows)["attention"] > 0
+    hidden["datasets"]["notes"] = {"source": "mimic3", "path": "nowhere"}
+    settings = load(hidden)
+    jobs = find_jobs(settings, ROOT / "Snakefile")
+    assert {job.dataset for job in jobs["first"] if job.rule == "corpus"} == {"notes"}
+    shown = {job.dataset for job in frozenset().union(*jobs.values()) if job.rule == "attention"}
+    assert shown == {"other"}
+    assert {row.dataset for row in everything.rows if row.rule == "attention"} == {"notes", "part", "other"}
 
 
 def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine():
     def hours(**changes: Any) -> float:
-        return sum(row.total_gpu_hours for row in build_plan(make_settings(**changes)).rows if row.rule == "finetune")
+        return sum(row.total_gpu_hours for row in plan_of(make_settings(**changes)).rows if row.rule == "finetune")
 
     once = hours()
     twice = {**SIZES, "train": 2 * SIZES["train"], "val": 2 * SIZES["val"]}
@@ -150,7 +171,7 @@ def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine():
 
 def test_tokens_are_cut_at_max_tokens():
     datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "tokens": 9_000}}}
-    rows = build_plan(make_settings(datasets=datasets, backbones={"mistral_7b": {**MISTRAL, "max_tokens": 4096}})).rows
+    rows = plan_of(make_settings(datasets=datasets, backbones={"mistral_7b": {**MISTRAL, "max_tokens": 4096}})).rows
     assert {row.tokens for row in rows if row.rule == "pretrain"} == {4096}
 
 
@@ -179,15 +200,15 @@ def test_the_grid_ablates_the_labels_of_stage_1_and_goes_beyond_its_ten_epochs()
 
 def test_parameters_of_the_config_take_the_place_of_the_derived_ones():
     backbones = {"mistral_7b": {**MISTRAL, "parameters": 2 * 6.979321856}}
-    row = next(row for row in build_plan(make_settings(backbones=backbones)).rows if row.rule == "pretrain")
-    plain = next(row for row in build_plan(make_settings()).rows if row.rule == "pretrain")
+    row = next(row for row in plan_of(make_settings(backbones=backbones)).rows if row.rule == "pretrain")
+    plain = next(row for row in plan_of(make_settings()).rows if row.rule == "pretrain")
     assert row.work is not None and plain.work is not None
     assert 1.8 < row.work.products / plain.work.products < 2
 
 
 def test_a_model_that_does_not_fit_is_said_not_to_fit(tmp_path):
     large = {**MISTRAL, "path": "deepseek-ai/DeepSeek-V3", "devices": 2, "parallel": "layers"}
-    write_plan(make_settings(backbones={"mistral_7b": large}), tmp_path)
+    write(make_settings(backbones={"mistral_7b": large}), tmp_path)
     frame = pl.read_csv(tmp_path / "plan.csv").filter(pl.col("rule") == "finetune")
     assert frame["fits"].to_list() == [False]
     assert frame["memory_gb_a_device"].item() > 668.2 * 0.516 / 2  # billions of 4-bit weights on two devices
@@ -199,10 +220,10 @@ def test_unknown_size_and_unknown_shape_are_said_and_not_counted(tmp_path):
         "datasets": {"mimic3_full": {"source": "mimic3", "path": "data"}},
         "backbones": {"mistral_7b": {**MISTRAL, "path": "somebody/something"}},
     }
-    write_plan(make_settings(**config), tmp_path)
+    write(make_settings(**config), tmp_path)
     assert pl.read_csv(tmp_path / "plan.csv").filter(rule="finetune")["gpu_hours"].to_list() == [None]
     assert "Size not known" in (tmp_path / "plan.md").read_text(encoding="utf-8")
-    write_plan(make_settings(backbones=config["backbones"]), tmp_path)
+    write(make_settings(backbones=config["backbones"]), tmp_path)
     assert "Shape not known" in (tmp_path / "plan.md").read_text(encoding="utf-8")
 
 
@@ -239,10 +260,9 @@ def test_a_split_that_is_held_out_has_its_share_of_train():
     assert sizes.val == SIZES["train"] // 8
 
 
-def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path):
-    settings = load(make_config())
+def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path, everything):
     for name in ("a", "b"):
-        write_plan(settings, tmp_path / name)
+        write_plan(everything.settings, everything.jobs, tmp_path / name)
     text = (tmp_path / "a" / "plan.md").read_text(encoding="utf-8")
     assert text == (tmp_path / "b" / "plan.md").read_text(encoding="utf-8")
     frame = pl.read_csv(tmp_path / "a" / "plan.csv")
@@ -262,7 +282,7 @@ def test_a_cell_whose_head_cannot_move_is_named_and_a_tuned_rate_takes_it_off(tm
     run = {"mimic3_full/mistral_7b/plant+focal": {"head_learning_rate": 0.002, "learning_rate": 0.00002}}
     found = {}
     for name, tuned in (("a", {}), ("b", run)):
-        write_plan(make_settings(**short, tuned=tuned), tmp_path / name)
+        write(make_settings(**short, tuned=tuned), tmp_path / name)
         (found[name],) = pl.read_csv(tmp_path / name / "plan.csv").filter(rule="finetune").to_dicts()
     assert (found["a"]["updates"], found["a"]["head_is_stuck"]) == (25, True)
     assert found["a"]["head_moves_at_most"] == pytest.approx(2.5e-4)
@@ -280,10 +300,10 @@ def test_the_cheapest_comparison_is_named_and_how_often_the_longest_training_is_
     alone = {**pair, "dataset": "part", "variants": ["plant"]}
     experiments = {"whole": {**pair, "dataset": "mimic3_full"}, "part": {**pair, "dataset": "part"}, "alone": alone}
     settings = make_settings(datasets=both, variants=names, experiments=experiments)
-    write_plan(settings, tmp_path)
+    write(settings, tmp_path)
     page = (tmp_path / "plan.md").read_text(encoding="utf-8")
     assert re.search(r"with a random start: `experiment_part` .*; without such a head: `experiment_whole`", page)
-    longest = max(row.gpu_hours for row in build_plan(settings).rows if row.gpu_hours)
+    longest = max(row.gpu_hours for row in plan_of(settings).rows if row.gpu_hours)
     starts = 0  # a day each, until the work is done
     while longest > 0:
         starts, longest = starts + 1, longest - 24

@@ -25,7 +25,7 @@ from plant.model.encoders import transformer as model_backbone
 from plant.model.encoders.loading import load_model
 from plant.model.fitting import cosine
 from plant.model.label_attention import EMBEDDING_STD
-from plant.paper.plan import networks, work
+from plant.paper.plan import work
 from plant.paper.plan.networks import ARCHITECTURES, Network, count, find_network
 from plant.paper.plan.sizes import Sizes
 from plant.paper.plan.work import (
@@ -119,10 +119,6 @@ def test_weights_and_lora_of_a_random_backbone_are_those_that_training_makes(arc
     assert setup.lora == 0
     adapted = replace(setup, backbone=setup.backbone.model_copy(update={"adapter": "lora"}))
     assert adapted.lora == parameters(tiny_model(adapted), trained=True)
-
-
-def test_default_lora_targets_are_those_of_training():
-    assert {kind: model_backbone.LORA_TARGETS[kind] for kind in networks.LORA_TARGETS} == networks.LORA_TARGETS
 
 
 @pytest.mark.parametrize(("adapter", "again", "lowest"), [

@@ -89,6 +89,17 @@ def with_notes(folder: Path) -> dict:
     return found
 
 
+@pytest.fixture
+def on_request() -> Callable[..., None]:
+    """(config, *datasets): an experiment of each that `all` does not run, as a config may hold no unused dataset."""
+    words = {"backbone": "words", "variants": [], "baselines": ["tfidf_linear"], "reference": "tfidf_linear"}
+
+    def add(config: dict, *datasets: str) -> None:
+        config["experiments"] |= {name: {"dataset": name, "on_request": True, **words} for name in datasets}
+
+    return add
+
+
 def start(folder: Path, config: dict, *arguments: str, cores: str = "2", **options) -> subprocess.Popen:
     """Snakemake in `folder` on `config`, in a session of its own."""
     path = folder / "config.yaml"
@@ -123,7 +134,7 @@ def start_snakemake() -> Callable[..., subprocess.Popen]:
 def finished(tmp_path_factory, notes) -> Path:
     """A folder in which the whole pipeline has run; what Snakemake said is in snakemake.out. Not to be written to."""
     folder = tmp_path_factory.mktemp("run")
-    ended = run(folder, with_notes(notes), "--show-failed-logs", "--printshellcmds")
+    ended = run(folder, with_notes(notes), "--show-failed-logs", "--printshellcmds", "--skip-script-cleanup")
     assert ended.returncode == 0, ended.stdout[-3000:]
     (folder / "snakemake.out").write_text(ended.stdout, encoding="utf-8")
     return folder
@@ -131,11 +142,30 @@ def finished(tmp_path_factory, notes) -> Path:
 
 @pytest.fixture(scope="session")
 def commands(finished) -> dict[str, str]:
-    """Log of a job, without ending -> its command, from any folder that is like that of the run."""
+    """Log of a job, without ending -> its shell command, from any folder that is like that of the run."""
     said = (finished / "snakemake.out").read_text(encoding="utf-8")
-    found = re.findall(r"Shell command: (?:exec )?python \S+?(workflow/scripts/.*?) > logs/(\S+)\.log 2>&1", said)
-    assert len(found) == 28, said[:2000]
-    return {log: f"{sys.executable} {ROOT}/{command}" for command, log in found}
+    found = re.findall(r"Shell command: exec python \S*?(workflow/scripts/.*) > logs/(\S+)\.log 2>&1", said)
+    launched = {log: f"{sys.executable} {ROOT}/{command}" for command, log in found}
+    scripts = {}
+    for script in (finished / ".snakemake/scripts").glob("*.py"):  # as Snakemake began them
+        (log,) = set(re.findall(r"logs/([^\s'\\]+)\.log", script.read_text(encoding="utf-8")))
+        scripts[log] = f"{sys.executable} {script}"
+    assert (len(launched), len(scripts)) == (3, 25), said[:2000]
+    return launched | scripts
+
+
+@pytest.fixture(scope="session")
+def replay(commands) -> Callable[..., subprocess.CompletedProcess]:
+    """(job, folder) -> the job once more, without Snakemake; stderr holds its log too."""
+
+    def run(job: str, folder: Path) -> subprocess.CompletedProcess:
+        log = folder / f"logs/{job}.log"
+        log.unlink(missing_ok=True)
+        ended = subprocess.run(commands[job], shell=True, cwd=folder, capture_output=True, text=True)
+        said = log.read_text(encoding="utf-8") if log.is_file() else ""
+        return subprocess.CompletedProcess(ended.args, ended.returncode, ended.stdout, ended.stderr + said)
+
+    return run
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ import polars as pl
 import psutil
 import pytest
 
+from plant.ground.job import describe
+
 STEM = b"qzvxjw"  # begins every canary (conftest)
 HOLDERS = (
     r"corpus/small/(train|val|test)\.parquet",
@@ -98,7 +100,7 @@ def test_logs_of_credentialed_notes_are_their_owners_alone(finished):
     assert {stat.S_IMODE(path.stat().st_mode) for path in logs} == {0o600}
 
 
-def test_a_copy_that_lost_its_modes_is_still_worked_on_in_private(again, config, snakemake):
+def test_a_copy_that_lost_its_modes_is_still_worked_on_in_private(again, config, snakemake, on_request):
     """As `cp -r --no-preserve=mode` leaves it. A part of a credentialed dataset is credentialed too."""
     made = ["finetuning/small/tiny/plant+focal/seed0/head.safetensors", "corpus/part/train.parquet",
             "evaluation/small/words/tfidf_linear/seed0/test.scores.parquet", "statistics/small/intervals.parquet",
@@ -106,6 +108,7 @@ def test_a_copy_that_lost_its_modes_is_still_worked_on_in_private(again, config,
     for path in [again, *again.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     config["datasets"]["part"] = {"source": "subset", "of": "small", "train_size": 20}
+    on_request(config, "part")
     targets = [f"results/{name}" for name in made]
     ended = snakemake(again, config, *targets, "--forcerun", *targets, "--rerun-triggers", "mtime")
     assert ended.returncode == 0, ended.stdout[-3000:]
@@ -141,9 +144,9 @@ SCRIPT = Path(__file__).parents[2] / "workflow" / "scripts" / "corpus.py"
 
 def build(folder: Path, dataset: dict) -> subprocess.CompletedProcess:
     """The script of the rule `corpus`."""
-    (folder / "settings.json").write_text(json.dumps({"dataset": dataset}), encoding="utf-8")
-    command = [sys.executable, SCRIPT, "--settings", "settings.json", "--out", "out", "--provenance", "out/p.json"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    made = {"sidecar": "out/provenance.json"}
+    job = describe({"raw": []}, made, rule="corpus", params={"settings": {"dataset": dataset}})
+    return subprocess.run([sys.executable, SCRIPT, json.dumps(job)], cwd=folder, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -175,7 +178,7 @@ def test_notes_that_are_named_as_something_else_are_not_quoted(notes, rows, tmp_
         ({**mimic, "split": {"ids": lists}}, "expected one document id a line"),
         ({**mimic, "labels": {"keep": "notes.csv"}}, "none of which occurs"),
         ({**mimic, "labels": {"keep": "nowhere.txt"}}, "nowhere.txt: expected a file, got nothing there"),
-        ({"source": "table", "path": "notes.csv", "credentialed": True}, "expected a column 'id'"),
+        ({"source": "table", "path": "notes.csv", "credentialed": True}, "expected every column once"),
     ):
         ended = build(tmp_path, dataset)
         assert ended.returncode == 2
@@ -276,11 +279,10 @@ def test_an_error_that_nobody_foresaw_does_not_quote_the_notes(finished, tmp_pat
         "import sys; from pathlib import Path; from plant.ground.job import job; import polars\n"
         "def main(args):\n"
         "    raise RuntimeError(polars.read_parquet(args.notes)['text'][0])\n"
-        "job(main, inputs=('notes',))"
+        "job(main)"
     )
-    (tmp_path / "settings.json").write_text("{}", encoding="utf-8")
     notes = finished / "results/corpus/small/train.parquet"
-    command = [sys.executable, "-c", code, "--settings", tmp_path / "settings.json", "--notes", notes]
+    command = [sys.executable, "-c", code, json.dumps(describe({"notes": str(notes)}, {}, rule="any"))]
     for shown, environment in ((False, {}), (True, {"PLANT_SHOW_ERRORS": "1"})):
         ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
         assert ended.returncode == 1
@@ -288,12 +290,13 @@ def test_an_error_that_nobody_foresaw_does_not_quote_the_notes(finished, tmp_pat
         assert (STEM.decode() in ended.stderr) == shown
 
 
-def test_failing_jobs_leave_no_words_of_notes(again, notes, rows, config, snakemake):
+def test_failing_jobs_leave_no_words_of_notes(again, notes, rows, config, snakemake, on_request):
     shutil.copytree(notes, again / "raw")
     (again / "raw/NOTEEVENTS.csv.gz").write_bytes(gzip.compress(SPOILT["cut in a text"](rows)))
     (again / "labels.txt").write_text("999.99\n", encoding="utf-8")
     config["datasets"]["cut"] = {"source": "mimic3", "path": "raw"}
     config["datasets"]["unknown"] = {**config["datasets"]["small"], "labels": {"keep": "labels.txt"}}
+    on_request(config, "cut", "unknown")
     targets = [f"results/corpus/{name}/train.parquet" for name in ("cut", "unknown")]
     ended = snakemake(again, config, *targets, "--keep-going", "--show-failed-logs")
     assert ended.returncode != 0
@@ -323,7 +326,7 @@ def test_a_killed_training_job_leaves_no_words_of_notes_and_nothing_that_others_
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode != 0
-    assert "Error in rule finetune" in said
+    assert "FAILED: finetune (" in said
     assert STEM.decode() not in said.lower()
     assert [name for name in holders(again) if not any(re.fullmatch(f"results/{one}", name) for one in HOLDERS)] == []
 

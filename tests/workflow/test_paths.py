@@ -25,24 +25,23 @@ def test_no_command_of_any_rule_lets_a_path_end_a_command(tmp_path, snakemake, c
     run = snakemake(tmp_path, config, "--dry-run", "--printshellcmds")
     assert run.returncode == 0, run.stdout[-3000:]
     commands = re.findall(r"Shell command: (?!None)(.*)", run.stdout)
-    assert len(commands) == 28
+    assert len(commands) == 3
     for command in commands:
         found = words(command)
         assert not {";", "touch", "X"} & set(found), command
         assert any(word.startswith(f"{ODD}/") for word in found), command
 
 
-def test_every_path_in_a_shell_command_is_quoted():
-    """In the rules that the run above lacks, too. Commands and options are quoted where they are made."""
-    made = {"params.script", "params.options", "params.planted", "params.raw", "params.tokenizer"}
-    places = {
-        place
+def test_every_place_of_a_shell_command_is_quoted_but_the_command_itself():
+    """In the rules that the run above lacks, too. The command is quoted where it is made."""
+    shells = [
+        line
         for file in (ROOT / "workflow/rules").glob("*.smk")
-        for line in file.read_text(encoding="utf-8").splitlines()
-        if line.strip().startswith('"') and ("{params.script}" in line or " --" in line or "{log" in line)
-        for place in re.findall(r"\{((?:input|output|params|log)(?:\.\w+)?)\}", line)
-    }
-    assert places == made
+        for part in file.read_text(encoding="utf-8").split("    shell:\n")[1:]
+        for line in part.split("\n\n")[0].splitlines()
+    ]
+    assert len(shells) == 2
+    assert {place for line in shells for place in re.findall(r"\{([^}:]+)\}", line)} == {"params.script"}
 
 
 def test_a_clone_and_results_with_odd_names_run_from_elsewhere(tmp_path, config):

@@ -14,12 +14,13 @@ RAW = "results/corpus/small/raw"
 
 
 @pytest.fixture
-def config(config) -> dict:
+def config(config, on_request) -> dict:
     """A stand-in, so that a target is one short job; and a table that lacks its columns."""
     config["datasets"] = {
         "small": {"source": "mimic3", "credentialed": False, "generate": {"admissions": 20, "codes": 5, "words": 50}},
         "wrong": {"source": "table", "path": "wrong.csv"},
     }
+    on_request(config, "wrong")
     return config
 
 

@@ -148,23 +148,27 @@ JOBS = {
 QUICK = 5
 
 
+def sidecar_of(command: str) -> str:
+    """The sidecar that a job writes: outputs stand behind inputs, in a script of Snakemake and in a command."""
+    _, script, *more = command.split(" ", 2)
+    text = more[0] if more else Path(script).read_text(encoding="utf-8")
+    return re.findall(r"results/[^\s'\"\\]*provenance\.json", text)[-1]
+
+
 @pytest.mark.parametrize("job", [*list(JOBS)[:QUICK], *(pytest.param(job, marks=slow) for job in list(JOBS)[QUICK:])])
-def test_a_job_on_a_full_disk_says_so_and_goes_on_when_there_is_room(finished, again, commands, disk, job):
-    command, whole = commands[job], contents(finished / "results")
+def test_a_job_on_a_full_disk_says_so_and_goes_on_when_there_is_room(finished, again, commands, replay, disk, job):
+    whole = contents(finished / "results")
     shutil.rmtree(again / "results")
     small = disk(again / "results", "16m")
     shutil.copytree(finished / "results", again / "results", dirs_exist_ok=True)
-    sidecar = again / re.search(r"--provenance (\S+)", command)[1]
+    sidecar = again / sidecar_of(commands[job])
     outputs = json.loads(sidecar.read_text(encoding="utf-8"))["outputs"]
     for path in (*map(again.joinpath, outputs), sidecar):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     small.fill(JOBS[job])
 
-    def run() -> subprocess.CompletedProcess:
-        return subprocess.run(command.split(), cwd=again, capture_output=True, text=True)
-
     def check_refused(reason: str) -> None:
-        ended = run()
+        ended = replay(job, again)
         assert ended.returncode == 2, ended.stderr
         (line,) = (line for line in ended.stderr.splitlines() if "error: " in line)
         assert any(f"error: {Path(path)}" in line for output in outputs for path in (output, Path(output).parent))
@@ -184,7 +188,7 @@ def test_a_job_on_a_full_disk_says_so_and_goes_on_when_there_is_room(finished, a
         small.change("size=32m,ro")
         check_refused(READ_ONLY)
     small.change("size=32m,rw")
-    ended = run()
+    ended = replay(job, again)
     assert ended.returncode == 0, ended.stderr
     assert ("resumed in epoch 2" in ended.stderr) == ("finetuning" in job)
     left = contents(small.folder)
@@ -252,7 +256,7 @@ def without_shared_memory(command: str, folder: Path) -> subprocess.CompletedPro
 
 @pytest.mark.parametrize("job", ["pretraining/small/tiny/plant/seed0", "evaluation/small/words/tfidf_linear"])
 def test_training_needs_no_shared_memory(finished, again, commands, job):
-    folder = Path(re.search(r"--out (\S+)", commands[job])[1])
+    folder = Path(sidecar_of(commands[job])).parent
     kept = contents(finished / folder)
     shutil.rmtree(again / folder)
     ended = without_shared_memory(commands[job], again)
@@ -289,16 +293,16 @@ VANISHED = {
 
 
 @pytest.mark.parametrize("job", VANISHED)
-def test_an_input_that_vanished_before_it_was_read_is_named_and_the_next_try_works(again, commands, job):
+def test_an_input_that_vanished_before_it_was_read_is_named_and_the_next_try_works(again, replay, job):
     gone, kept = again / "results" / VANISHED[job], again / "elsewhere"
     before = contents(again / "results")
     gone.rename(kept)
-    ended = subprocess.run(commands[job].split(), cwd=again, capture_output=True, text=True)
+    ended = replay(job, again)
     assert ended.returncode == 2
     assert re.search(rf"error: results/{VANISHED[job]}\S*: expected a file, got nothing there", ended.stderr)
     assert "Traceback" not in ended.stderr
     kept.rename(gone)
-    subprocess.run(commands[job].split(), cwd=again, capture_output=True, check=True)
+    assert replay(job, again).returncode == 0
     assert contents(again / "results") == before
 
 
@@ -310,7 +314,7 @@ def test_a_deleted_intermediate_is_made_again_where_it_is_asked_for(finished, ag
     assert "Nothing to be done" in planned.stdout
     ended = snakemake(again, config, target)
     assert ended.returncode == 0, ended.stdout
-    assert set(re.findall(r"^(?:local)?rule (\w+):", ended.stdout, re.MULTILINE)) == {"tokens"}
+    assert re.findall(r"^\[\d+/1\] (\w+) ", ended.stdout, re.MULTILINE) == ["tokens"]
     assert (again / target).read_bytes() == (finished / target).read_bytes()
 
 

@@ -200,7 +200,9 @@ def test_what_changed_after_it_was_read_is_said(finished):
     assert "3 are not what they were" in said
 
 
-def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_before_any_job(tmp_path, snakemake, config):
+def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_before_any_job(
+    tmp_path, snakemake, config, on_request
+):
     second = {
         "source": "table",
         "files": {"train": "mine/train.csv", "test": "fetched/test.csv"},
@@ -212,14 +214,15 @@ def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_befor
         "unused": {"source": "mimic3", "path": "elsewhere"},
     }
     config["downloads"] = {"public": {"url": "https://example.org/a.zip", "path": "fetched"}}
+    on_request(config, "unused")
     config["experiments"]["second"] = {**config["experiments"]["small"], "dataset": "second"}
     for arguments in ([], ["--dry-run", "ablation_random_init"]):
         run = snakemake(tmp_path, config, *arguments)
         assert run.returncode != 0
-        assert re.findall(r"^  (datasets\S+): (\S+)$", run.stdout, re.MULTILINE) == [
-            ("datasets.small.path", "nowhere"),
-            ("datasets.second.mentions", "marks.csv"),
+        assert sorted(re.findall(r"^  (datasets\S+): (\S+)$", run.stdout, re.MULTILINE)) == [
             ("datasets.second.files.train", "mine/train.csv"),
+            ("datasets.second.mentions", "marks.csv"),
+            ("datasets.small.path", "nowhere"),
         ]
         assert run.stdout.count("error: ") == 1 and "Traceback" not in run.stdout
         assert not (tmp_path / "logs").exists()

@@ -15,8 +15,8 @@ localrules:
 rule audit:
     """Relations that the paper's numbers must satisfy, and what fails, as a page and a table."""
     input:
-        values=Path(workflow.basedir) / "src" / "plant" / "paper" / "values.yaml",
-        explanations=Path(workflow.basedir) / "src" / "plant" / "paper" / "audit.yaml",
+        values=Path(workflow.basedir) / "src/plant/paper/values/values.yaml",
+        explanations=Path(workflow.basedir) / "src/plant/paper/audit/audit.yaml",
     output:
         page="<results>/paper/audit.md",
         table="<results>/paper/audit.csv",
@@ -28,9 +28,7 @@ rule audit:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("audit"),
         settings=section(),
-        rooms=digest("paper"),
-    shell:
-        "{params.script} --settings {params.settings:q} --values {input.values:q} --explanations {input.explanations:q}"
-        " --page {output.page:q} --table {output.table:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+        code=code("audit"),
+    script:
+        "../scripts/audit.py"

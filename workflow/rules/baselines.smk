@@ -36,17 +36,9 @@ for entry in baselines().values():
         resources:
             mem_mb=attempts(8000),
         params:
-            script=script("baseline"),
+            settings=partial(baseline_settings, entry),
             name=entry.name,
-            settings=baseline_settings(entry),
-            corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
-            options=lambda wildcards, input: " ".join(
-                f"--{kind} {shlex.join(map(str, [files] if isinstance(files, str) else files))}"
-                for kind, files in input.items()
-            ),
-            out=subpath(output[0], parent=True),
-            rooms=digest("baselines", "metrics", "kernels", "relevance", "corpus/descriptions.py", "corpus/mentions.py"),
-        shell:
-            "{params.script} --name {params.name} --settings {params.settings:q} --seed 0 --threads {threads}"
-            " --corpus {params.corpus:q} {params.options} --out {params.out:q}"
-            " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
+            seed=0,
+            code=code("baseline", entry),
+        script:
+            "../scripts/baseline.py"

@@ -15,7 +15,7 @@ OUTPUTS
 rule fetch:
     """A public file from its home, checked. What is there already (put there by hand, say) is left alone."""
     output:
-        update("{place}"),
+        target=update("{place}"),
     log:
         "logs/downloads/{place}.log",
     wildcard_constraints:
@@ -24,15 +24,14 @@ rule fetch:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("fetch"),
         settings=lambda wildcards: section(download=DOWNLOADS[wildcards.place]),
-    shell:
-        "{params.script} --settings {params.settings:q} --target {output:q} > {log:q} 2>&1"
+    script:
+        "../scripts/fetch.py"
 
 
 use rule fetch as fetch_archive with:
     output:
-        update(directory("{place}")),
+        target=update(directory("{place}")),
     wildcard_constraints:
         place=one_of(ARCHIVES),
 
@@ -51,18 +50,18 @@ rule synthetic:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("synthetic"),
         settings=lambda wildcards: section(wildcards.dataset, dataset=SETTINGS.datasets[wildcards.dataset]),
-        rooms=digest("corpus"),
-    shell:
-        "{params.script} --settings {params.settings:q} --raw {output.raw:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        code=code("synthetic"),
+    script:
+        "../scripts/synthetic.py"
 
 
 rule corpus:
     """Read, clean, split and check one dataset."""
     input:
-        raw=stand_in,
+        raw=branch(
+            lambda wildcards: wildcards.dataset in STAND_INS, then="<results>/corpus/{dataset}/raw", otherwise=[]
+        ),
         downloads=downloads,
     output:
         multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
@@ -77,21 +76,24 @@ rule corpus:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("corpus"),
         settings=corpus_settings,
-        raw=lambda wildcards, input: f"--raw {shlex.quote(input.raw)}" if input.raw else "",
-        out=subpath(output[0], parent=True),
-        rooms=digest("corpus"),
-    shell:
-        "{params.script} --settings {params.settings:q} {params.raw} --out {params.out:q}"
-        " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
-        " && awk '$2 == \"warning:\"' {log:q} >&2"
+        screen="warnings",
+        code=code("corpus"),
+    script:
+        "../scripts/corpus.py"
 
 
 rule subset:
     """A corpus that is part of another one: other labels, other lists, a smaller training split."""
     input:
-        documents=whole_files,
+        documents=lambda wildcards: multiext(
+            f"{R}/corpus/{SETTINGS.whole(wildcards.dataset)}/",
+            "train.parquet",
+            "val.parquet",
+            "test.parquet",
+            "labels.parquet",
+            "statistics.json",
+        ),
         downloads=downloads,
     output:
         multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
@@ -106,14 +108,10 @@ rule subset:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("subset"),
         settings=corpus_settings,
-        corpus=whole_folder,
-        out=subpath(output[0], parent=True),
-        rooms=digest("corpus"),
-    shell:
-        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
-        " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
+        code=code("subset"),
+    script:
+        "../scripts/subset.py"
 
 
 rule marked:
@@ -131,13 +129,10 @@ rule marked:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("marked"),
         settings=corpus_settings,
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
-        rooms=digest("corpus"),
-    shell:
-        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --documents {input.documents:q}"
-        " --mentions {output.mentions:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+        code=code("marked"),
+    script:
+        "../scripts/marked.py"
 
 
 rule tokenizer:
@@ -154,21 +149,17 @@ rule tokenizer:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("tokenizer"),
-        settings=lambda wildcards: section(
-            wildcards.dataset, vocabulary=SETTINGS.backbones[wildcards.backbone].vocabulary
-        ),
-        rooms=digest("corpus"),
-    shell:
-        "{params.script} --settings {params.settings:q} --train {input.train:q} --tokenizer {output.tokenizer:q}"
-        " --provenance {output.provenance:q} > {log:q} 2>&1"
+        settings=settings_of(vocabulary=lambda wildcards: SETTINGS.backbones[wildcards.backbone].vocabulary),
+        code=code("tokenizer"),
+    script:
+        "../scripts/tokenizer.py"
 
 
 rule tokens:
     """Every document as input ids with character spans; special tokens are not stored."""
     input:
         documents=multiext("<results>/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet"),
-        tokenizer=tokenizer_source,
+        tokenizer=made_tokenizer,
     output:
         tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
@@ -181,12 +172,7 @@ rule tokens:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("tokens"),
-        settings=lambda wildcards: section(wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone]),
-        tokenizer=lambda wildcards, input: f"--tokenizer {shlex.quote(input.tokenizer)}" if input.tokenizer else "",
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
-        out=subpath(output.tokens, parent=True),
-        rooms=digest("corpus"),
-    shell:
-        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} {params.tokenizer}"
-        " --documents {input.documents:q} --out {params.out:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+        settings=settings_of("backbone"),
+        code=code("tokens"),
+    script:
+        "../scripts/tokens.py"

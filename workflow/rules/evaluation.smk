@@ -14,10 +14,13 @@ OUTPUTS
 rule predict:
     """Scores of validation and test documents by a trained model."""
     input:
-        unpack(corpus_files),
-        unpack(backbone_files),
-        unpack(candidates),
-        unpack(kept_evidence),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        shortlist=shortlist,
+        static=static,
+        residual=residual,
         weights=multiext(
             "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
             "label_attention.safetensors",
@@ -39,43 +42,21 @@ rule predict:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
-        script=script("predict"),
-        settings=lambda wildcards: section(
-            wildcards.dataset,
-            backbone=SETTINGS.backbones[wildcards.backbone],
-            finetuning=stage2_of(wildcards),
-            evaluation=SETTINGS.evaluation,
-            compute=SETTINGS.compute,
-        ),
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        settings=settings_of("backbone", "evaluation", "compute", finetuning=stage2_of),
         backbone=backbone_source,
-        options=lambda wildcards, input: options(wildcards, input, "features", "shortlist", "static", "residual"),
-        weights=lambda wildcards, input: Path(input.weights[0]).parent,
-        out=subpath(output[0], parent=True),
-        rooms=digest(
-            "model",
-            "finetuning/scoring.py",
-            "finetuning/candidates.py",
-            "finetuning/kept_evidence.py",
-            "pretraining/lists.py",
-            "evaluation/predict.py",
-            "metrics/scores.py",
-            "metrics/top.py",
-            "metrics/f1.py",
-        ),
-    shell:
-        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
-        " --tokens {input.tokens:q} --backbone {params.backbone:q} {params.options} --weights {params.weights:q}"
-        " --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
+        code=code("predict"),
+    script:
+        "../scripts/predict.py"
 
 
 rule evidence:
     """Stage 3: what the network and the words say, weighed on validation, with the reasons for each score."""
     input:
-        unpack(evidence_files),
+        channels=lambda wildcards: in_folders([channels(wildcards).values()], [*SCORES, "provenance.json"]),
         corpus=multiext(
             "<results>/corpus/{dataset}/", "labels.safetensors", "labels.parquet", "val.parquet", "test.parquet"
         ),
+        tokens=words_of_reasons,
     output:
         multiext(
             "<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+{evidence}/seed{seed}/",
@@ -94,22 +75,15 @@ rule evidence:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("evidence"),
-        settings=lambda wildcards: section(
-            wildcards.dataset,
-            evidence=SETTINGS.evidences[wildcards.evidence],
-            evaluation=SETTINGS.evaluation,
-            channels=channel_folders(wildcards),
-            shown=reasons_shown(wildcards),
+        settings=settings_of(
+            "evaluation",
+            evidence=lambda wildcards: SETTINGS.evidences[wildcards.evidence],
+            channels=channels,
+            shown=lambda wildcards: SETTINGS.documents_shown(wildcards.dataset),
         ),
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
-        options=lambda wildcards, input: options(wildcards, input, "tokens"),
-        out=subpath(output[0], parent=True),
-        rooms=digest("evidence", "baselines", "metrics", "corpus/folds.py"),
-    shell:
-        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
-        " --documents {input.corpus:q} {params.options} --out {params.out:q}"
-        " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
+        code=code("evidence", *known_channels().values()),
+    script:
+        "../scripts/evidence.py"
 
 
 rule metrics:
@@ -135,21 +109,21 @@ rule metrics:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("metrics"),
-        settings=lambda wildcards: section(wildcards.dataset, evaluation=SETTINGS.evaluation),
-        out=subpath(output[0], parent=True),
-        rooms=digest("evaluation", "metrics", "kernels"),
-    shell:
-        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
-        " --out {params.out:q} --provenance {params.out:q}/metrics.provenance.json > {log:q} 2>&1"
+        settings=settings_of("evaluation"),
+        code=code("metrics"),
+    script:
+        "../scripts/metrics.py"
 
 
 rule attention:
     """What a few labels look at in a few test documents (not for credentialed text, unless asked for)."""
     input:
-        unpack(corpus_files),
-        unpack(backbone_files),
-        unpack(kept_evidence),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        static=static,
+        residual=residual,
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
         relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
         weights=multiext(
@@ -171,21 +145,8 @@ rule attention:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
-        script=script("attention"),
-        settings=lambda wildcards: section(
-            wildcards.dataset,
-            backbone=SETTINGS.backbones[wildcards.backbone],
-            finetuning=stage2_of(wildcards),
-            evaluation=SETTINGS.evaluation,
-            compute=SETTINGS.compute,
-        ),
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        settings=settings_of("backbone", "evaluation", "compute", finetuning=stage2_of),
         backbone=backbone_source,
-        options=lambda wildcards, input: options(wildcards, input, "features", "static", "residual"),
-        weights=lambda wildcards, input: Path(input.weights[0]).parent,
-        rooms=digest("model", "finetuning/kept_evidence.py", "evaluation/attention.py"),
-    shell:
-        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
-        " --tokens {input.tokens:q} --vocabulary {input.vocabulary:q} --relevance {input.relevance:q}"
-        " --backbone {params.backbone:q} {params.options} --weights {params.weights:q}"
-        " --attention {output.attention:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+        code=code("attention"),
+    script:
+        "../scripts/attention.py"

@@ -13,12 +13,15 @@ OUTPUTS
 rule finetune:
     """Stage 2 of one seed, from planted or from random attention."""
     input:
-        unpack(corpus_files),
-        unpack(backbone_files),
-        unpack(candidates),
-        unpack(kept_evidence),
-        unpack(start_without_stage_1),
-        planted=planted_files,
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        shortlist=shortlist,
+        static=static,
+        residual=residual,
+        embeddings=start_without_stage_1,
+        planted=planted,
     output:
         multiext(
             "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
@@ -40,21 +43,8 @@ rule finetune:
         mem_mb=attempts(16000),
     params:
         script=launch("finetune"),
-        settings=lambda wildcards: section(
-            wildcards.dataset,
-            backbone=SETTINGS.backbones[wildcards.backbone],
-            finetuning=stage2_of(wildcards),
-            compute=SETTINGS.compute,
-        ),
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
-        backbone=backbone_source,
-        options=lambda wildcards, input: options(
-            wildcards, input, "features", "shortlist", "embeddings", "static", "residual"
-        ),
-        planted=planted_option,
-        out=subpath(output[0], parent=True),
-        rooms=digest("model", "finetuning", "pretraining/approx_ndcg.py", "pretraining/ndcg.py", "pretraining/lists.py"),
+        settings=stage2_settings,
+        job=handed_over("finetune", stage2_settings, planted=planted_weights),
+        code=code("finetune"),
     shell:
-        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
-        " --labels {input.labels:q} --tokens {input.tokens:q} --backbone {params.backbone:q} {params.options}"
-        " {params.planted} --out {params.out:q} --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
+        "{params.script} {params.job:q} > {log:q} 2>&1"

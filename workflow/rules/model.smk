@@ -24,18 +24,17 @@ rule random_backbone:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("random_backbone"),
-        settings=lambda wildcards: section(wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone]),
-        rooms=digest("model"),
-    shell:
-        "{params.script} --settings {params.settings:q} --tokenizer {input.tokenizer:q} --backbone {output.backbone:q}"
-        " --provenance {output.provenance:q} > {log:q} 2>&1"
+        settings=settings_of("backbone"),
+        code=code("random_backbone"),
+    script:
+        "../scripts/random_backbone.py"
 
 
 rule features:
     """Hidden states of a frozen backbone for every token, once."""
     input:
-        unpack(corpus_files),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
     output:
         features="<results>/model/{dataset}/{backbone}/features.safetensors",
         provenance="<results>/model/{dataset}/{backbone}/features.provenance.json",
@@ -50,26 +49,21 @@ rule features:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
-        script=script("features"),
-        settings=lambda wildcards: section(
-            wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute
-        ),
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        settings=settings_of("backbone", "compute"),
         backbone=backbone_source,
-        rooms=digest("model"),
-    shell:
-        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --tokens {input.tokens:q}"
-        " --backbone {params.backbone:q} --features {output.features:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        code=code("features"),
+    script:
+        "../scripts/features.py"
 
 
 rule label_embeddings:
     """Mean hidden state of each label's description, for recipes that start from them (choice C22)."""
     input:
-        unpack(corpus_files),
-        unpack(random_backbone_files),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
         names="<results>/corpus/{dataset}/labels.parquet",
-        tokenizer=tokenizer_source,
+        tokenizer=made_tokenizer,
     output:
         embeddings="<results>/model/{dataset}/{backbone}/label_embeddings.safetensors",
         provenance="<results>/model/{dataset}/{backbone}/label_embeddings.provenance.json",
@@ -83,14 +77,8 @@ rule label_embeddings:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
-        script=script("label_embeddings"),
-        settings=lambda wildcards: section(
-            wildcards.dataset, backbone=SETTINGS.backbones[wildcards.backbone], compute=SETTINGS.compute
-        ),
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
+        settings=settings_of("backbone", "compute"),
         backbone=backbone_source,
-        rooms=digest("model", "corpus/encoders.py"),
-    shell:
-        "{params.script} --settings {params.settings:q} --corpus {params.corpus:q} --labels {input.labels:q}"
-        " --backbone {params.backbone:q} --embeddings {output.embeddings:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        code=code("label_embeddings"),
+    script:
+        "../scripts/label_embeddings.py"

@@ -14,9 +14,9 @@ OUTPUTS
 rule write_tables:
     """The ablation table in the paper's form, and beside it intervals, seeds, corpus and cost."""
     input:
-        paper_files,
+        lambda wildcards: PATHS.input_files(wildcards.experiment),
     output:
-        [f"<results>/paper/{{experiment}}/tables/{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS],
+        PATHS.tables("{experiment}"),
         provenance="<results>/paper/{experiment}/tables.provenance.json",
     log:
         "logs/paper/{experiment}/tables.log",
@@ -25,42 +25,27 @@ rule write_tables:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("tables"),
-        settings=paper_settings,
+        settings=experiment_settings,
         out=subpath(output[0], parent=True),
-        rooms=digest("paper"),
-    shell:
-        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        code=code("paper", *baselines().values()),
+    script:
+        "../scripts/paper.py"
 
 
-rule write_figures:
-    """Every figure as PDF and PNG."""
-    input:
-        paper_files,
+use rule write_tables as write_figures with:
     output:
-        [f"<results>/paper/{{experiment}}/figures/{name}.{kind}" for name in FIGURES for kind in FIGURE_FORMATS],
+        PATHS.figures("{experiment}"),
         provenance="<results>/paper/{experiment}/figures.provenance.json",
     log:
         "logs/paper/{experiment}/figures.log",
     benchmark:
         "benchmarks/paper/{experiment}/figures.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    params:
-        script=script("figures"),
-        settings=paper_settings,
-        out=subpath(output[0], parent=True),
-        rooms=digest("paper"),
-    shell:
-        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
 
 
 rule write_report:
     """One HTML file that needs nothing else."""
     input:
-        paper_files,
+        lambda wildcards: PATHS.input_files(wildcards.experiment),
         figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
     output:
         report="<results>/paper/{experiment}/report.html",
@@ -72,41 +57,11 @@ rule write_report:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("report"),
-        settings=paper_settings,
-        figures=lambda wildcards, input: Path(input.figures[0]).parent,
+        settings=experiment_settings,
         choices=HERE / "docs" / "choices",
-        rooms=digest("paper"),
-    shell:
-        "{params.script} --settings {params.settings:q} --figures {params.figures:q} --choices {params.choices:q}"
-        " --report {output.report:q} --provenance {output.provenance:q} > {log:q} 2>&1"
-
-
-rule compare:
-    """A variant against the reference of an experiment, over seeds and documents."""
-    input:
-        scores=lambda wildcards: [f"{folder}/{file}" for folder in pair_folders(wildcards) for file in SCORES],
-        labels=experiment_labels,
-    output:
-        contrasts="<results>/statistics/{experiment}/ablation/{variant}.parquet",
-        provenance="<results>/statistics/{experiment}/ablation/{variant}.provenance.json",
-    log:
-        "logs/statistics/{experiment}/ablation/{variant}.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/ablation/{variant}.tsv"
-    wildcard_constraints:
-        variant=one_of(SETTINGS.variants),
-    conda:
-        "../../envs/plant.yaml"
-    resources:
-        mem_mb=attempts(8000),
-    params:
-        script=script("contrasts"),
-        settings=pair_settings,
-        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
-    shell:
-        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
-        " --out {output.contrasts:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+        code=code("paper", *baselines().values()),
+    script:
+        "../scripts/paper.py"
 
 
 # `ablation_<variant>` in all experiments that hold it, `ablation_<variant>_in_<experiment>` in one: the runs of the
@@ -118,7 +73,7 @@ for target, (variant, experiments) in ablations().items():
             target
         input:
             metrics=[
-                f"{folder}/metrics.json" for experiment in experiments for folder in score_folders(experiment, variant)
+                f"{folder}/metrics.json" for experiment in experiments for folder in PATHS.scores(experiment, variant)
             ],
             contrasts=[
                 f"{R}/statistics/{experiment}/ablation/{variant}.parquet"
@@ -131,10 +86,9 @@ for target, (variant, experiments) in ablations().items():
         conda:
             "../../envs/plant.yaml"
         params:
-            script=script("ablation"),
-            settings=section(),
-        shell:
-            "{params.script} --settings {params.settings:q} --contrasts {input.contrasts:q} 2>&1 | tee {log:q}"
+            screen="everything",
+        script:
+            "../scripts/ablation.py"
 
 
 rule write_paper_table:
@@ -142,7 +96,7 @@ rule write_paper_table:
     input:
         grid_files,
     output:
-        [f"<results>/paper/tables/table_{{number}}.{kind}" for kind in TABLE_FORMATS],
+        PATHS.item("table_{number}"),
         provenance="<results>/paper/tables/table_{number}.provenance.json",
     log:
         "logs/paper/tables/table_{number}.log",
@@ -153,13 +107,11 @@ rule write_paper_table:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("paper_item"),
         settings=lambda wildcards: grid_settings(item=f"table_{wildcards.number}"),
         out=subpath(output[0], ancestor=2),
-        rooms=digest("paper"),
-    shell:
-        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        code=code("paper", *baselines().values()),
+    script:
+        "../scripts/paper.py"
 
 
 rule write_paper_figure:
@@ -167,7 +119,7 @@ rule write_paper_figure:
     input:
         grid_files,
     output:
-        [f"<results>/paper/figures/figure_{{number}}.{kind}" for kind in FIGURE_FORMATS],
+        PATHS.item("figure_{number}"),
         provenance="<results>/paper/figures/figure_{number}.provenance.json",
     log:
         "logs/paper/figures/figure_{number}.log",
@@ -178,13 +130,11 @@ rule write_paper_figure:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("paper_item"),
         settings=lambda wildcards: grid_settings(item=f"figure_{wildcards.number}"),
         out=subpath(output[0], ancestor=2),
-        rooms=digest("paper"),
-    shell:
-        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        code=code("paper", *baselines().values()),
+    script:
+        "../scripts/paper.py"
 
 
 rule write_cost:
@@ -192,8 +142,8 @@ rule write_cost:
     input:
         grid_files,
     output:
-        *grid_item("table_cost"),
-        *grid_item("figure_cost"),
+        *PATHS.item("table_cost"),
+        *PATHS.item("figure_cost"),
         provenance="<results>/paper/cost.provenance.json",
     log:
         "logs/paper/cost.log",
@@ -202,19 +152,17 @@ rule write_cost:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("cost"),
         settings=lambda wildcards: grid_settings(),
         out=subpath(output[0], ancestor=2),
-        rooms=digest("paper"),
-    shell:
-        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        code=code("paper", *baselines().values()),
+    script:
+        "../scripts/paper.py"
 
 
 rule write_plan:
     """Jobs and GPU hours of the whole config, before anything runs."""
     output:
-        grid_item("plan"),
+        PLAN,
         provenance="<results>/paper/plan.provenance.json",
     log:
         "logs/paper/plan.log",
@@ -224,21 +172,20 @@ rule write_plan:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("plan"),
-        settings=section(config=SETTINGS),
-        out=subpath(output[0], parent=True),
-        rooms=digest("paper", "ground/settings"),
-    shell:
-        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        settings=lambda wildcards: section(config=CONFIG),
+        snakefile=HERE / "Snakefile",
+        graph=graph_digest(),
+        code=code("plan"),
+    script:
+        "../scripts/plan.py"
 
 
 rule write_study:
     """A designed experiment: every difference with its interval, what the factors change, one figure, a page."""
     input:
-        lambda wildcards: [f"{R}/statistics/{name}/contrasts.parquet" for name in study_experiments(wildcards.study)],
+        contrasts=lambda wildcards: study_contrasts(wildcards.study).values(),
     output:
-        study_outputs("{study}"),
+        PATHS.study("{study}"),
         provenance="<results>/paper/studies/{study}/provenance.json",
     log:
         "logs/paper/studies/{study}.log",
@@ -247,13 +194,10 @@ rule write_study:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("study"),
-        settings=lambda wildcards: study_settings(wildcards.study),
-        out=subpath(output[0], ancestor=2),
-        rooms=digest("paper", "statistics/factors.py"),
-    shell:
-        "{params.script} --settings {params.settings:q} --contrasts {input:q} --out {params.out:q}"
-        " --provenance {output.provenance:q} > {log:q} 2>&1"
+        settings=study_settings,
+        code=code("study", *baselines().values()),
+    script:
+        "../scripts/study.py"
 
 
 for study in SETTINGS.studies:
@@ -262,18 +206,14 @@ for study in SETTINGS.studies:
         name:
             f"study_{study}"
         input:
-            study_outputs(study),
+            PATHS.study(study),
         localrule: True
 
 
 # `table_6` writes the table from whatever has run, at once, and says what is missing; `reproduce_table_6` runs first what
 # it needs; `all` writes it when everything has run. All write the same file.
 for item in get_args(plant_settings.Item):
-    item_settings = grid_settings(item=item)
-    for target, sources in (
-        (item, []),
-        (f"reproduce_{item}", partial(lambda name, wildcards: item_sources(name), item)),
-    ):
+    for target, sources in ((item, []), (f"reproduce_{item}", partial(item_sources, item))):
 
         rule:
             name:
@@ -286,13 +226,12 @@ for item in get_args(plant_settings.Item):
             conda:
                 "../../envs/plant.yaml"
             params:
-                script=script("paper_item"),
-                settings=item_settings,
+                settings=partial(lambda item, wildcards: grid_settings(item=item), item),
                 out=f"{R}/paper",
-                provenance=item_files(item)[0].rpartition(".")[0] + ".provenance.json",
-            shell:
-                "{params.script} --settings {params.settings:q} --out {params.out:q}"
-                " --provenance {params.provenance:q} 2>&1 | tee {log:q}"
+                screen="everything",
+                provenance=PATHS.item(item)[0].rpartition(".")[0] + ".provenance.json",
+            script:
+                "../scripts/paper.py"
 
 
 rule cost:
@@ -303,19 +242,18 @@ rule cost:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("cost"),
-        settings=grid_settings(),
+        settings=lambda wildcards: grid_settings(),
         out=f"{R}/paper",
+        screen="everything",
         provenance=f"{R}/paper/cost.provenance.json",
-    shell:
-        "{params.script} --settings {params.settings:q} --out {params.out:q} --provenance {params.provenance:q} 2>&1"
-        " | tee {log:q}"
+    script:
+        "../scripts/paper.py"
 
 
 rule plan:
     """Jobs and GPU hours of the whole config."""
     input:
-        grid_item("plan"),
+        PLAN,
     localrule: True
 
 
@@ -325,5 +263,5 @@ for experiment in SETTINGS.experiments:
         name:
             f"experiment_{experiment}"
         input:
-            paper_outputs(experiment),
+            PATHS.outputs(experiment),
         localrule: True

@@ -15,12 +15,13 @@ OUTPUTS
 rule pretrain:
     """Stage 1 of one seed; continues from its last epoch where it was interrupted."""
     input:
-        unpack(corpus_files),
-        unpack(backbone_files),
-        unpack(start_of(lambda wildcards: SETTINGS.pretrainings[wildcards.pretraining])),
-        relevance=lambda wildcards: "{}/relevance/{}/{}/{}.safetensors".format(
-            R, wildcards.dataset, wildcards.backbone, SETTINGS.pretrainings[wildcards.pretraining].measure
-        ),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        embeddings=lambda wildcards: label_embeddings(stage1_of(wildcards), wildcards),
+        relevance=lambda wildcards: "<results>/relevance/{dataset}/{backbone}/"
+        + f"{stage1_of(wildcards).measure}.safetensors",
     output:
         epochs=directory("<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/epochs"),
         weights=multiext(
@@ -42,19 +43,8 @@ rule pretrain:
         mem_mb=attempts(16000),
     params:
         script=launch("pretrain"),
-        settings=lambda wildcards: section(
-            wildcards.dataset,
-            backbone=SETTINGS.backbones[wildcards.backbone],
-            pretraining=SETTINGS.pretrainings[wildcards.pretraining],
-            compute=SETTINGS.compute,
-        ),
-        corpus=lambda wildcards: f"{R}/corpus/{wildcards.dataset}",
-        backbone=backbone_source,
-        options=lambda wildcards, input: options(wildcards, input, "features", "embeddings"),
-        out=subpath(output.epochs, parent=True),
-        rooms=digest("model", "pretraining"),
+        settings=stage1_settings,
+        job=handed_over("pretrain", stage1_settings),
+        code=code("pretrain"),
     shell:
-        "{params.script} --settings {params.settings:q} --seed {wildcards.seed} --corpus {params.corpus:q}"
-        " --labels {input.labels:q} --tokens {input.tokens:q} --relevance {input.relevance:q}"
-        " --backbone {params.backbone:q} {params.options} --out {params.out:q}"
-        " --provenance {params.out:q}/provenance.json > {log:q} 2>&1"
+        "{params.script} {params.job:q} > {log:q} 2>&1"

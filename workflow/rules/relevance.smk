@@ -13,10 +13,12 @@ OUTPUTS
 rule relevance:
     """Contingency of tokens and labels, the measure, and the top k tokens of each label (appendix B.1)."""
     input:
-        unpack(corpus_files),
-        unpack(tokenizer_of_descriptions),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
         names="<results>/corpus/{dataset}/labels.parquet",
+        # descriptions are read with the tokenizer that this pipeline trained (choice C28)
+        tokenizer=lambda wildcards: made_tokenizer(wildcards) if MEASURES[wildcards.measure].described else [],
     output:
         parquet="<results>/relevance/{dataset}/{backbone}/{measure}.parquet",
         arrays="<results>/relevance/{dataset}/{backbone}/{measure}.safetensors",
@@ -30,20 +32,21 @@ rule relevance:
     resources:
         mem_mb=attempts(4000),
     params:
-        script=script("relevance"),
-        settings=relevance_settings,
-        options=lambda wildcards, input: options(wildcards, input, "tokenizer"),
-        rooms=digest("relevance"),
-    shell:
-        "{params.script} --settings {params.settings:q} --measure {wildcards.measure} --labels {input.labels:q}"
-        " --tokens {input.tokens:q} {params.options} --parquet {output.parquet:q} --arrays {output.arrays:q}"
-        " --provenance {output.provenance:q} > {log:q} 2>&1"
+        settings=branch(
+            lambda wildcards: MEASURES[wildcards.measure].described,
+            then=settings_of("relevance", "backbone"),
+            otherwise=settings_of("relevance"),
+        ),
+        code=code("relevance"),
+    script:
+        "../scripts/relevance.py"
 
 
 rule shortlist:
     """The labels of largest relevance summed over a document's tokens: candidates where |L| is beyond a setting."""
     input:
-        unpack(corpus_files),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
         relevance="<results>/relevance/{dataset}/{backbone}/{measure}.safetensors",
     output:
         shortlist="<results>/relevance/{dataset}/{backbone}/{measure}.shortlist{size}.safetensors",
@@ -59,19 +62,17 @@ rule shortlist:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("shortlist"),
-        settings=lambda wildcards: section(wildcards.dataset, size=int(wildcards.size)),
-        rooms=digest("relevance", "metrics/f1.py"),
-    shell:
-        "{params.script} --settings {params.settings:q} --labels {input.labels:q} --tokens {input.tokens:q}"
-        " --relevance {input.relevance:q} --shortlist {output.shortlist:q} --provenance {output.provenance:q}"
-        " > {log:q} 2>&1"
+        settings=settings_of(size=lambda wildcards: int(wildcards.size)),
+        code=code("shortlist"),
+    script:
+        "../scripts/shortlist.py"
 
 
 rule residual:
     """Log-odds of every document and label for the residual on the logit, cross-fitted over folds (choice C27)."""
     input:
-        unpack(corpus_files),
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
         names="<results>/corpus/{dataset}/labels.parquet",
         documents="<results>/corpus/{dataset}/train.parquet",
@@ -90,15 +91,11 @@ rule residual:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("residual"),
-        settings=lambda wildcards: section(
-            wildcards.dataset,
-            relevance=SETTINGS.relevance.model_copy(update={"k": int(wildcards.k)}),
-            folds=int(wildcards.folds),
-            smoothing=SETTINGS.baselines.smoothing,
+        settings=settings_of(
+            relevance=lambda wildcards: SETTINGS.relevance.model_copy(update={"k": int(wildcards.k)}),
+            folds=lambda wildcards: int(wildcards.folds),
+            smoothing=lambda wildcards: SETTINGS.baselines.smoothing,
         ),
-        rooms=digest("relevance", "corpus/folds.py"),
-    shell:
-        "{params.script} --settings {params.settings:q} --measure {wildcards.measure} --labels {input.labels:q}"
-        " --tokens {input.tokens:q} --documents {input.documents:q} --residual {output.residual:q}"
-        " --provenance {output.provenance:q} > {log:q} 2>&1"
+        code=code("residual"),
+    script:
+        "../scripts/residual.py"

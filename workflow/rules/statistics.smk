@@ -11,10 +11,10 @@ OUTPUTS
 rule bootstrap:
     """Paired bootstrap over documents: the paper's interval, and one that is right for label-macro metrics."""
     input:
-        scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
+        scores=lambda wildcards: PATHS.score_files(wildcards.experiment, *SCORES),
         labels=experiment_labels,
     output:
-        intervals="<results>/statistics/{experiment}/intervals.parquet",
+        out="<results>/statistics/{experiment}/intervals.parquet",
         provenance="<results>/statistics/{experiment}/intervals.provenance.json",
     log:
         "logs/statistics/{experiment}/bootstrap.log",
@@ -25,76 +25,44 @@ rule bootstrap:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("bootstrap"),
-        settings=statistics_params,
-        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
-    shell:
-        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
-        " --out {output.intervals:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+        settings=compared(
+            lambda wildcards: PATHS.systems(wildcards.experiment),
+            reference=lambda wildcards: SETTINGS.experiments[wildcards.experiment].reference,
+        ),
+        code=code("compare"),
+    script:
+        "../scripts/compare.py"
 
 
-rule wilcoxon:
-    """Signed-rank tests as appendix F has them."""
-    input:
-        scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
-        labels=experiment_labels,
+# Signed-rank tests as appendix F has them.
+use rule bootstrap as wilcoxon with:
     output:
-        tests="<results>/statistics/{experiment}/wilcoxon.parquet",
+        out="<results>/statistics/{experiment}/wilcoxon.parquet",
         provenance="<results>/statistics/{experiment}/wilcoxon.provenance.json",
     log:
         "logs/statistics/{experiment}/wilcoxon.log",
     benchmark:
         "benchmarks/statistics/{experiment}/wilcoxon.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    resources:
-        mem_mb=attempts(8000),
-    params:
-        script=script("wilcoxon"),
-        settings=statistics_params,
-        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
-    shell:
-        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
-        " --out {output.tests:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
-rule randomization:
-    """Approximate randomisation: the outputs of two systems swapped document by document."""
-    input:
-        scores=lambda wildcards: score_files(wildcards.experiment, *SCORES),
-        labels=experiment_labels,
+# Approximate randomisation: the outputs of two systems swapped document by document.
+use rule bootstrap as randomization with:
     output:
-        tests="<results>/statistics/{experiment}/randomization.parquet",
+        out="<results>/statistics/{experiment}/randomization.parquet",
         provenance="<results>/statistics/{experiment}/randomization.provenance.json",
     log:
         "logs/statistics/{experiment}/randomization.log",
     benchmark:
         "benchmarks/statistics/{experiment}/randomization.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    resources:
-        mem_mb=attempts(8000),
-    params:
-        script=script("randomization"),
-        settings=statistics_params,
-        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
-    shell:
-        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
-        " --out {output.tests:q} --provenance {output.provenance:q} > {log:q} 2>&1"
 
 
 rule contrasts:
     """Differences of the pairs that the studies ask for, over seeds and documents."""
     input:
-        scores=lambda wildcards: [
-            f"{folder}/{file}"
-            for folders in study_systems(wildcards.experiment).values()
-            for folder in folders
-            for file in SCORES
-        ],
+        scores=lambda wildcards: in_folders(study_systems(wildcards).values(), SCORES),
         labels=experiment_labels,
     output:
-        contrasts="<results>/statistics/{experiment}/contrasts.parquet",
+        out="<results>/statistics/{experiment}/contrasts.parquet",
         provenance="<results>/statistics/{experiment}/contrasts.provenance.json",
     log:
         "logs/statistics/{experiment}/contrasts.log",
@@ -105,15 +73,30 @@ rule contrasts:
     resources:
         mem_mb=attempts(8000),
     params:
-        script=script("contrasts"),
-        settings=lambda wildcards: section(
-            SETTINGS.experiments[wildcards.experiment].dataset,
-            evaluation=SETTINGS.evaluation,
-            statistics=SETTINGS.statistics,
-            systems=study_systems(wildcards.experiment),
-            pairs=study_pairs(wildcards.experiment),
-        ),
-        rooms=digest("statistics", "evaluation", "metrics", "kernels"),
-    shell:
-        "{params.script} --settings {params.settings:q} --scores {input.scores:q} --labels {input.labels:q}"
-        " --out {output.contrasts:q} --provenance {output.provenance:q} > {log:q} 2>&1"
+        settings=compared(study_systems, pairs=study_pairs),
+        code=code("contrasts"),
+    script:
+        "../scripts/contrasts.py"
+
+
+rule compare:
+    """A variant against the reference of an experiment, over seeds and documents."""
+    input:
+        scores=lambda wildcards: in_folders(contrasted(wildcards).values(), SCORES),
+        labels=experiment_labels,
+    output:
+        out="<results>/statistics/{experiment}/ablation/{variant}.parquet",
+        provenance="<results>/statistics/{experiment}/ablation/{variant}.provenance.json",
+    log:
+        "logs/statistics/{experiment}/ablation/{variant}.log",
+    benchmark:
+        "benchmarks/statistics/{experiment}/ablation/{variant}.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        settings=compared(contrasted, pairs=lambda wildcards: [list(contrasted(wildcards))]),
+        code=code("contrasts"),
+    script:
+        "../scripts/contrasts.py"

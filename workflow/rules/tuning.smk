@@ -12,7 +12,7 @@ OUTPUTS
 rule write_choice:
     """The rates with the best validation macro-F1, of every arm; warns where the grid may not hold the best."""
     input:
-        points_files,
+        runs=lambda wildcards: in_folders([tuning_runs(wildcards)], ["history.parquet", "provenance.json"]),
     output:
         grid="<results>/tuning/{tuning}/grid.csv",
         chosen="<results>/tuning/{tuning}/chosen.yaml",
@@ -25,13 +25,12 @@ rule write_choice:
     conda:
         "../../envs/plant.yaml"
     params:
-        script=script("tune"),
         settings=tuning_settings,
-        runs=lambda wildcards: points_folder(wildcards.tuning),
-        rooms=digest("evaluation/tuning.py"),
-    shell:
-        "{params.script} --settings {params.settings} --runs {params.runs} --histories {input} --grid {output.grid}"
-        " --chosen {output.chosen} --provenance {output.provenance} 2>&1 | tee {log}"
+        folder=lambda wildcards: PATHS.of("finetuning", SETTINGS.tunings[wildcards.tuning].experiment),
+        screen="everything",
+        code=code("tune"),
+    script:
+        "../scripts/tune.py"
 
 
 rule tune:

@@ -3,12 +3,13 @@
 from argparse import Namespace
 
 from plant.ground.job import job
-from plant.paper.experiment.ablation import show_contrasts
 
 
 def main(args: Namespace) -> None:
-    print(show_contrasts(args.contrasts))
+    from plant.paper.experiment.ablation import show_contrasts
+
+    print(show_contrasts(args.contrasts or []))
 
 
 if __name__ == "__main__":
-    job(main, inputs=("contrasts*",))
+    job(main)

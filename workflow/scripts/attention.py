@@ -1,30 +1,30 @@
 """Attention of a few documents."""
 
 from argparse import Namespace
-from pathlib import Path
 
-from plant.evaluation.attention import write_attention
-from plant.finetuning.kept_evidence import keep_evidence
 from plant.ground.job import job
-from plant.ground.settings import Evaluation, Finetuning
-from plant.model.assemble import load_weights, made_backbone, prepare
-from plant.pretraining.lists import load_top_tokens
 
 
 def main(args: Namespace) -> dict[str, object]:
+    from plant.evaluation.attention import write_attention
+    from plant.finetuning.kept_evidence import keep_evidence
+    from plant.ground.settings import Evaluation, Finetuning
+    from plant.model.assemble import load_weights, prepare
+    from plant.pretraining.lists import load_top_tokens
+
     settings = Evaluation.model_validate(args.settings["evaluation"])
     recipe = Finetuning.model_validate(args.settings["finetuning"])
     data, classifier, facts = prepare(
-        args.settings, seed=args.seed, corpus=args.corpus, tokens=args.tokens, backbone=args.backbone,
+        args.settings, seed=args.seed, corpus=args.labels.parent, tokens=args.tokens, backbone=args.backbone,
         features=args.features,
     )  # fmt: skip
     data = keep_evidence(data, classifier, recipe, static=args.static, residual=args.residual, whole=False)
-    load_weights(classifier, args.weights, head=True)
+    load_weights(classifier, args.weights[0].parent, head=True)
     write_attention(
         classifier,
         data,
         load_top_tokens(args.relevance, data, k=None),
-        corpus=Path(args.corpus),
+        corpus=args.labels.parent,
         vocabulary=args.vocabulary,
         out=args.attention,
         documents=settings.attention_documents,
@@ -33,10 +33,4 @@ def main(args: Namespace) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    job(
-        main,
-        inputs=("tokens", "vocabulary", "relevance", "weights", "features?", "static?", "residual?"),
-        outputs=("attention",),
-        texts=("backbone", "corpus"),
-        reads=made_backbone,
-    )
+    job(main)

@@ -3,22 +3,24 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.baselines.target import Sources, run
-from plant.corpus.reader import load_labels
 from plant.ground.job import job
-from plant.ground.settings import BaselineSettings, Evaluation, Relevance
 
 
 def main(args: Namespace) -> None:
+    from plant.baselines.target import Sources, run
+    from plant.corpus.reader import load_labels
+    from plant.ground.settings import BaselineSettings, Evaluation, Relevance
+
     files = {"tokens": args.tokens and args.tokens.parent, "relevance": args.relevance, "mentions": args.mentions}
+    results = args.out.parents[4]  # results/evaluation/<dataset>/words/<baseline>/seed0
     sources = Sources(
-        load_labels(Path(args.corpus)),
+        load_labels(results / "corpus" / args.dataset),
         BaselineSettings.model_validate(args.settings["baselines"]),
-        files | {path.parents[1].name: path.parent for path in args.scores},
+        files | {path.parents[1].name: path.parent for path in args.scores or []},
         Relevance.model_validate(args.settings["relevance"]),
         category_ends=args.settings["category_ends"],
         seed=args.seed,
-        threads=int(args.threads),
+        threads=args.threads,
     )
     evaluation = Evaluation.model_validate(args.settings["evaluation"])
     run(args.name, sources, evaluation=evaluation, out=args.out)
@@ -26,14 +28,8 @@ def main(args: Namespace) -> None:
 
 def reads(args: Namespace) -> list[Path]:
     """The dense scores of other baselines, where there are some."""
-    return [dense for path in args.scores if (dense := path.with_suffix(".safetensors")).is_file()]
+    return [dense for path in args.scores or [] if (dense := path.with_suffix(".safetensors")).is_file()]
 
 
 if __name__ == "__main__":
-    job(
-        main,
-        inputs=("documents*", "labels*", "tokens?", "relevance?", "mentions?", "scores*"),
-        outputs=("out",),
-        texts=("name", "corpus", "threads"),
-        reads=reads,
-    )
+    job(main, optional=("tokens", "relevance", "mentions", "scores"), reads=reads)

@@ -1,13 +1,14 @@
-"""Differences between pairs of systems over seeds and documents, for the studies that ask for them."""
+"""Differences between pairs of systems over seeds and documents."""
 
 from argparse import Namespace
 
 from plant.ground.job import job
-from plant.ground.settings import Evaluation, Statistics
-from plant.statistics.compare import write_contrasts
 
 
 def main(args: Namespace) -> None:
+    from plant.ground.settings import Evaluation, Statistics
+    from plant.statistics.compare import write_contrasts
+
     write_contrasts(
         args.out,
         args.settings["systems"],
@@ -19,4 +20,4 @@ def main(args: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("scores*", "labels"), outputs=("out",))
+    job(main)

@@ -3,15 +3,16 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.evidence.stage3 import evidence
 from plant.ground.job import job
-from plant.ground.settings import Evaluation, Evidence
 
 
 def main(args: Namespace) -> None:
+    from plant.evidence.stage3 import evidence
+    from plant.ground.settings import Evaluation, Evidence
+
     evidence(
         {channel: Path(folder) for channel, folder in args.settings["channels"].items()},
-        corpus=Path(args.corpus),
+        corpus=args.corpus[0].parent,
         settings=Evidence.model_validate(args.settings["evidence"]),
         evaluation=Evaluation.model_validate(args.settings["evaluation"]),
         out=args.out,
@@ -22,11 +23,11 @@ def main(args: Namespace) -> None:
 
 
 def reads(args: Namespace) -> list[Path]:
-    """Scores and words of the channels: metrics come into these folders at any time."""
-    patterns = ("*.scores.*", "weights.parquet", "features.parquet", "choices.json")
+    """What the channels know of words, beside their scores: metrics come into these folders at any time."""
+    files = ("weights.parquet", "features.parquet", "choices.json")
     folders = map(Path, args.settings["channels"].values())
-    return sorted(path for folder in folders for pattern in patterns for path in folder.glob(pattern))
+    return [folder / file for folder in folders for file in files if (folder / file).is_file()]
 
 
 if __name__ == "__main__":
-    job(main, inputs=("documents*", "tokens?"), outputs=("out",), texts=("corpus",), reads=reads)
+    job(main, reads=reads)

@@ -1,25 +1,25 @@
 """Hidden states of a frozen backbone for every token of a corpus."""
 
 from argparse import Namespace
-from pathlib import Path
-
-import torch
 
 from plant.ground.job import job
-from plant.model.assemble import load_training_data, made_backbone, parse_network
-from plant.model.determinism import set_up
-from plant.model.encoders.transformer import load_backbone
-from plant.model.features import write_features
 
 
 def main(args: Namespace) -> dict[str, str]:
+    import torch
+    from plant.model.backbone import load_backbone
+
+    from plant.model.assemble import load_training_data, parse_network
+    from plant.model.determinism import set_up
+    from plant.model.features import write_features
+
     threads = torch.get_num_threads()  # those of the rule
     device = set_up(args.settings["compute"])
-    data = load_training_data(Path(args.corpus), args.tokens.parent)
+    data = load_training_data(args.labels.parent, args.tokens.parent)
     backbone = load_backbone(parse_network(args.settings["backbone"]), args.backbone, device=device)
     write_features(backbone, data.corpus, args.features, device=device, threads=threads)
     return {"device": str(device)}
 
 
 if __name__ == "__main__":
-    job(main, inputs=("tokens",), outputs=("features",), texts=("backbone", "corpus"), reads=made_backbone)
+    job(main)

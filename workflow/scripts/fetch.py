@@ -2,14 +2,15 @@
 
 from argparse import Namespace
 
-from plant.corpus.fetch import fetch
 from plant.ground.job import job
-from plant.ground.settings import Download
 
 
 def main(args: Namespace) -> None:
+    from plant.corpus.fetch import fetch
+    from plant.ground.settings import Download
+
     fetch(Download.model_validate(args.settings["download"]), args.target)
 
 
 if __name__ == "__main__":
-    job(main, outputs=("target",))
+    job(main)

@@ -2,32 +2,33 @@
 
 from argparse import Namespace
 
-from plant.finetuning.candidates import load_shortlist
-from plant.finetuning.finetune import finetune
-from plant.finetuning.kept_evidence import keep_evidence
-from plant.ground.checkpoints import discard_checkpoint
-from plant.ground.files import write_table
 from plant.ground.job import job
-from plant.ground.settings import Finetuning
-from plant.model.assemble import load_weights, made_backbone, prepare, run_digest, save_weights
-from plant.model.parallel import processes
 
 
 def main(args: Namespace) -> dict[str, object]:
-    settings = Finetuning.model_validate(args.settings["finetuning"])
+    from plant.finetuning.candidates import load_shortlist
+    from plant.finetuning.finetune import finetune
+    from plant.finetuning.kept_evidence import keep_evidence
+    from plant.ground.checkpoints import discard_checkpoint
+    from plant.ground.files import write_table
+    from plant.ground.settings import Finetuning
+    from plant.model.assemble import load_weights, prepare, run_digest, save_weights
+    from plant.model.parallel import processes
+
+    settings, planted = Finetuning.model_validate(args.settings["finetuning"]), args.planted or []
     data, classifier, facts = prepare(
-        args.settings, seed=args.seed, corpus=args.corpus, tokens=args.tokens, backbone=args.backbone,
+        args.settings, seed=args.seed, corpus=args.labels.parent, tokens=args.tokens, backbone=args.backbone,
         features=args.features, embeddings=args.embeddings,
-        initialisation="random" if args.planted else settings.initialisation,
+        initialisation="random" if planted else settings.initialisation,
     )  # fmt: skip
-    if args.planted:
-        load_weights(classifier, args.planted[0].parent, head=False)
+    if planted:
+        load_weights(classifier, planted[0].parent, head=False)
     shortlist = load_shortlist(args.shortlist, data, settings)
     data = keep_evidence(
         data, classifier, settings, static=args.static, residual=args.residual, whole=shortlist is None
     )
     more = [path for path in (args.shortlist, args.embeddings, args.static, args.residual) if path]
-    digest = run_digest(args.settings, [args.labels, args.tokens, *args.planted, *more])
+    digest = run_digest(args.settings, [args.labels, args.tokens, *planted, *more])
     checkpoint = args.out / "checkpoint"
     history = finetune(
         classifier, data.corpus, settings, seed=args.seed, checkpoint=checkpoint, digest=digest, shortlist=shortlist
@@ -40,10 +41,4 @@ def main(args: Namespace) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    job(
-        main,
-        inputs=("labels", "tokens", "planted*", "features?", "embeddings?", "shortlist?", "static?", "residual?"),
-        outputs=("out",),
-        texts=("backbone", "corpus"),
-        reads=made_backbone,
-    )
+    job(main)

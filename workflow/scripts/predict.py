@@ -1,39 +1,34 @@
 """Scores of validation and test documents by a trained model."""
 
 from argparse import Namespace
-from pathlib import Path
 
-from plant.evaluation.predict import predict_split
-from plant.finetuning.candidates import load_shortlist
-from plant.finetuning.kept_evidence import keep_evidence
 from plant.ground.job import job
-from plant.ground.settings import Evaluation, Finetuning
-from plant.model.assemble import load_weights, made_backbone, prepare
 
 
 def main(args: Namespace) -> dict[str, object]:
+    from plant.evaluation.predict import predict_split
+
+    from plant.finetuning.candidates import load_shortlist
+    from plant.finetuning.kept_evidence import keep_evidence
+    from plant.ground.settings import Evaluation, Finetuning
+    from plant.model.assemble import load_weights, prepare
+
     settings = Evaluation.model_validate(args.settings["evaluation"])
     recipe = Finetuning.model_validate(args.settings["finetuning"])
     data, classifier, facts = prepare(
-        args.settings, seed=args.seed, corpus=args.corpus, tokens=args.tokens, backbone=args.backbone,
+        args.settings, seed=args.seed, corpus=args.labels.parent, tokens=args.tokens, backbone=args.backbone,
         features=args.features,
     )  # fmt: skip
     shortlist = load_shortlist(args.shortlist, data, recipe)
     data = keep_evidence(data, classifier, recipe, static=args.static, residual=args.residual, whole=shortlist is None)
-    load_weights(classifier, args.weights, head=True)
+    load_weights(classifier, args.weights[0].parent, head=True)
     for split in ("val", "test"):
         predict_split(
-            classifier, data, split, corpus=Path(args.corpus), out=args.out, settings=settings,
+            classifier, data, split, corpus=args.labels.parent, out=args.out, settings=settings,
             batch_size=recipe.batch_size, shortlist=shortlist,
         )  # fmt: skip
     return facts
 
 
 if __name__ == "__main__":
-    job(
-        main,
-        inputs=("tokens", "weights", "features?", "shortlist?", "static?", "residual?"),
-        outputs=("out",),
-        texts=("backbone", "corpus"),
-        reads=made_backbone,
-    )
+    job(main)

@@ -2,22 +2,22 @@
 
 from argparse import Namespace
 
-from plant.ground.checkpoints import discard_checkpoint
-from plant.ground.files import write_table
 from plant.ground.job import job
-from plant.ground.settings import Pretraining
-from plant.model.assemble import made_backbone, prepare, run_digest, save_weights
-from plant.model.parallel import processes
-from plant.pretraining.lists import load_top_tokens
-from plant.pretraining.pretrain import pretrain, publish_epochs
 
 
 def main(args: Namespace) -> dict[str, object]:
+    from plant.ground.checkpoints import discard_checkpoint
+    from plant.ground.files import write_table
+    from plant.ground.settings import Pretraining
+    from plant.model.assemble import prepare, run_digest, save_weights
+    from plant.model.parallel import processes
+    from plant.pretraining.lists import load_top_tokens
+    from plant.pretraining.pretrain import pretrain, publish_epochs
+
     settings = Pretraining.model_validate(args.settings["pretraining"])
     data, classifier, facts = prepare(
-        args.settings, seed=args.seed, corpus=args.corpus, tokens=args.tokens, backbone=args.backbone,
-        features=args.features, embeddings=args.embeddings,
-        initialisation=settings.initialisation,
+        args.settings, seed=args.seed, corpus=args.labels.parent, tokens=args.tokens, backbone=args.backbone,
+        features=args.features, embeddings=args.embeddings, initialisation=settings.initialisation,
     )  # fmt: skip
     top = load_top_tokens(args.relevance, data, k=settings.k)
     more = [args.embeddings] if args.embeddings else []
@@ -33,10 +33,4 @@ def main(args: Namespace) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    job(
-        main,
-        inputs=("labels", "tokens", "relevance", "features?", "embeddings?"),
-        outputs=("out",),
-        texts=("backbone", "corpus"),
-        reads=made_backbone,
-    )
+    job(main, optional=("features", "embeddings"))

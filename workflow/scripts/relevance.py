@@ -3,11 +3,12 @@
 from argparse import Namespace
 
 from plant.ground.job import job
-from plant.ground.settings import Relevance, parse_backbone
-from plant.relevance.table import write_relevance
 
 
 def main(args: Namespace) -> None:
+    from plant.ground.settings import Relevance, parse_backbone
+    from plant.relevance.table import write_relevance
+
     backbone = args.settings.get("backbone")
     write_relevance(
         args.labels.parent,
@@ -22,4 +23,4 @@ def main(args: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("labels", "tokens", "tokenizer?"), outputs=("parquet", "arrays"), texts=("measure",))
+    job(main)

@@ -3,11 +3,12 @@
 from argparse import Namespace
 
 from plant.ground.job import job
-from plant.ground.settings import Relevance
-from plant.relevance.residual import write_residual
 
 
 def main(args: Namespace) -> dict[str, float]:
+    from plant.ground.settings import Relevance
+    from plant.relevance.residual import write_residual
+
     return write_residual(
         args.labels.parent, args.tokens.parent, args.measure, Relevance.model_validate(args.settings["relevance"]),
         folds=args.settings["folds"], smoothing=args.settings["smoothing"], out=args.residual,
@@ -15,4 +16,4 @@ def main(args: Namespace) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("labels", "tokens", "documents"), outputs=("residual",), texts=("measure",))
+    job(main)

@@ -4,14 +4,15 @@ from argparse import Namespace
 from pathlib import Path
 
 from plant.ground.job import job
-from plant.ground.settings import Settings
-from plant.paper.studies.study import write_study
 
 
 def main(args: Namespace) -> None:
+    from plant.ground.settings import Settings
+    from plant.paper.studies.study import write_study
+
     contrasts = {name: Path(path) for name, path in args.settings["contrasts"].items()}
     write_study(Settings.model_validate(args.settings["config"]), args.settings["study"], contrasts, args.out)
 
 
 if __name__ == "__main__":
-    job(main, inputs=("contrasts*",), outputs=("out",))
+    job(main)

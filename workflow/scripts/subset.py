@@ -3,19 +3,23 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.corpus.sources import files_read
-from plant.corpus.subset import build_subset
 from plant.ground.job import job
-from plant.ground.settings import Subset
 
 
 def main(args: Namespace) -> None:
-    build_subset(Subset.model_validate(args.settings["dataset"]), Path(args.corpus), args.out)
+    from plant.corpus.subset import build_subset
+    from plant.ground.settings import Subset
+
+    build_subset(Subset.model_validate(args.settings["dataset"]), args.documents[0].parent, args.out)
 
 
 def reads(args: Namespace) -> list[Path]:
-    return files_read(Subset.model_validate(args.settings["dataset"]))
+    from plant.corpus.named import files_read
+
+    from plant.ground.settings import parse_dataset
+
+    return files_read(parse_dataset(args.settings["dataset"]))
 
 
 if __name__ == "__main__":
-    job(main, inputs=("documents*",), outputs=("out",), texts=("corpus",), reads=reads)
+    job(main, reads=reads)

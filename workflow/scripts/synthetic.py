@@ -2,14 +2,15 @@
 
 from argparse import Namespace
 
-from plant.corpus.synthetic import write_raw
 from plant.ground.job import job
-from plant.ground.settings import parse_dataset
 
 
 def main(args: Namespace) -> None:
+    from plant.corpus.synthetic import write_raw
+    from plant.ground.settings import parse_dataset
+
     write_raw(parse_dataset(args.settings["dataset"]), args.raw)
 
 
 if __name__ == "__main__":
-    job(main, outputs=("raw",))
+    job(main)

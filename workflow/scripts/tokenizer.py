@@ -2,13 +2,14 @@
 
 from argparse import Namespace
 
-from plant.corpus.tokens import train_tokenizer
 from plant.ground.job import job
 
 
 def main(args: Namespace) -> None:
+    from plant.corpus.tokens import train_tokenizer
+
     train_tokenizer(args.train, vocabulary=args.settings["vocabulary"], out=args.tokenizer)
 
 
 if __name__ == "__main__":
-    job(main, inputs=("train",), outputs=("tokenizer",))
+    job(main)

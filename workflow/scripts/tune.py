@@ -3,22 +3,23 @@
 from argparse import Namespace
 from pathlib import Path
 
-from plant.evaluation.tuning import read_grid, write_choice
 from plant.ground.job import job
-from plant.ground.settings import Tuned, Tuning
 
 
 def main(args: Namespace) -> None:
+    from plant.evaluation.tuning import read_grid, write_choice
+    from plant.ground.settings import Tuned, Tuning
+
     tuning = Tuning.model_validate(args.settings["tuning"])
     points = {
         arm: {network: Tuned.model_validate(point) for network, point in networks.items()}
         for arm, networks in args.settings["points"].items()
     }
-    grid = read_grid(points, Path(args.runs), tuning)
+    grid = read_grid(points, Path(args.folder), tuning)
     write_choice(
         grid, tuning, runs=args.settings["runs"], also=args.settings["also"], table=args.grid, config=args.chosen
     )
 
 
 if __name__ == "__main__":
-    job(main, inputs=("histories*",), outputs=("grid", "chosen"), texts=("runs",))
+    job(main)

@@ -11,14 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
-from plant.ground.errors import InputError, nearest
+from plant.ground.errors import InputError
 from plant.ground.files import absence, write_json
 from plant.ground.resources import cuda_of_this_step
 
 PACKAGE = Path(__file__).parents[1]
 SIDECAR = "provenance.json"
+DATA = (".yaml", ".j2")
+"""Endings of the package's data files."""
+NO_PART_OF_A_RESULT = {
+    f"plant.ground.{name}" for name in ("errors", "job", "provenance", "reference", "resources", "settings", "trace")
+}
+"""Modules that no result depends on: messages, sidecars, and types of settings, whose values are params of a job."""
 VERSIONS_OF = (
     "accelerate",
     "bitsandbytes",
@@ -107,51 +114,81 @@ def sha256(path: Path) -> str:
     return total.hexdigest()
 
 
-@cache
-def digest(*rooms: str) -> str:
-    """SHA-256 of what the named parts of this package do, so that a rule can rerun when its code changes.
+def digest(script: Path, *modules: str) -> str:
+    """SHA-256 of the code that a script runs, so that a rule reruns its jobs when their code changes.
 
-    Comments, docstrings and layout do not count: to reword a sentence retrains nothing. Digests depend on the
-    Python version (they are taken from the syntax tree).
-
-    Args:
-        rooms: folders (`"relevance"`) or modules (`"metrics/f1.py"`, `"evaluation/metrics.py"`) below src/plant.
-
-    Raises:
-        InputError: no such folder or module.
-
-    >>> digest("ground/errors.py") == digest("ground/seeds.py")
-    False
+    The code is that of the script and of every module of this package that it imports, directly or through others,
+    with the data files beside them. `modules` are those that it runs and that no import statement names. Comments,
+    docstrings and layout do not count: a reworded sentence retrains nothing. Digests depend on the Python version
+    (they are taken from its byte code).
     """
-    total = hashlib.sha256()
-    for room in sorted(set(rooms)):
-        for source in _sources(room):
-            total.update(f"{source.relative_to(PACKAGE).as_posix()}\0{_meaning(source.read_text('utf-8'))}\0".encode())
+    total = hashlib.sha256(_read_code(script.read_text("utf-8"))[1].encode())
+    for source in code_of(script, *modules):
+        meaning = _read_code(source.read_text("utf-8"))[1] if source.suffix == ".py" else sha256(source)
+        total.update(f"{source.relative_to(PACKAGE).as_posix()}\0{meaning}\0".encode())
     return total.hexdigest()
 
 
-def _sources(room: str) -> list[Path]:
-    path = PACKAGE / room
-    if path.is_dir():
-        return sorted(path.rglob("*.py"))
-    if path.is_file():
-        return [path]
-    known = [source.relative_to(PACKAGE).as_posix() for source in PACKAGE.rglob("*.py")]
-    known += [child.name for child in PACKAGE.iterdir() if child.is_dir()]
-    raise InputError(
-        "provenance.digest", expected="a folder or module of src/plant", got=repr(room), fix=nearest(room, known)
-    )
+def code_of(script: Path, *modules: str) -> list[Path]:
+    """Files of this package that a script and further modules depend on, without those of `NO_PART_OF_A_RESULT`."""
+    found = {file for module in modules for file in _modules(module, PACKAGE)}
+    waiting = [script, *found]
+    while waiting:
+        names, _ = _read_code(waiting.pop().read_text("utf-8"))
+        new = {file for name in names for file in _modules(name, PACKAGE)} - found
+        found |= new
+        waiting += new
+    data = {file for folder in {path.parent for path in found} for file in folder.iterdir() if file.suffix in DATA}
+    return sorted(found | data)
 
 
-def _meaning(source: str) -> str:
-    """The syntax tree of a module as text, without the strings that stand alone (docstrings)."""
+@cache
+def _modules(name: str, package: Path) -> tuple[Path, ...]:
+    """The files that run when `name` is imported: its packages, and itself, if it is a module and not a function."""
+    parts, files = name.split("."), []
+    for depth in range(1, len(parts) + 1):
+        module = ".".join(parts[:depth])
+        if module in NO_PART_OF_A_RESULT:
+            break
+        place = package.joinpath(*parts[1:depth])
+        files += [file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()]
+    return tuple(files)
 
-    class Bare(ast.NodeTransformer):
-        def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-            bare = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-            return None if bare else self.generic_visit(node)
 
-    return ast.dump(Bare().visit(ast.parse(source)))
+@cache
+def _read_code(source: str) -> tuple[tuple[str, ...], str]:
+    """(names of this package that a source imports, what the source does as text)."""
+    tree = ast.parse(source)
+    names = [name for statement in _statements(tree) for name in _imported(statement) if name.startswith("plant.")]
+    return tuple(names), _meaning(compile(tree, "", "exec", optimize=2, dont_inherit=True))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements of a module, those of its functions and classes too."""
+    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for child in getattr(node, part, ()):
+            yield child
+            yield from _statements(child)
+
+
+def _imported(statement: ast.AST) -> list[str]:
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    if isinstance(statement, ast.ImportFrom):
+        return [f"{statement.module}.{alias.name}" for alias in statement.names]
+    return []
+
+
+def _meaning(code: CodeType) -> str:
+    """Byte code as text, without docstrings, line numbers and file names."""
+    constants = [
+        _meaning(value) if isinstance(value, CodeType)
+        else repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
+        for value in code.co_consts
+    ]  # fmt: skip
+    parts = (code.co_name, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
+             code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_exceptiontable)  # fmt: skip
+    return repr((parts, constants))
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,16 +155,6 @@ def prepare(
             )  # fmt: skip
         facts["labels_from_descriptions"] = start_from_descriptions(classifier.attention, embeddings, data.trained)
     return data, classifier, facts
-
-
-def made_backbone(args: Namespace) -> list[Path]:
-    """The folder of a random backbone, which is one more input of a job; none for a published backbone.
-
-    Args:
-        args: of the script: settings (with the section backbone) and backbone. The weights of a published backbone
-            are not hashed: the settings name its hub id and revision.
-    """
-    return [Path(args.backbone)] if args.settings["backbone"]["kind"] == "random" else []
 
 
 def save_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from plant.baselines.registry import baselines, read_by
-from plant.ground.settings import NO_PRETRAINING, Experiment, Settings
+from plant.ground.settings import NO_PRETRAINING, Experiment, Settings, Variant
 
 Kind = Literal["planted", "control", "unplanted", "no network"]
 KIND_TITLES: dict[Kind, str] = {
@@ -73,6 +73,31 @@ def find_roles(settings: Settings, experiment: Experiment) -> Roles:
         and not any(may_stop_early(settings, experiment, system.name) for system in (planted, control)),
         baselines=tuple(s for s in systems if s.kind == "no network"),
     )
+
+
+def system_of(variant: Variant) -> str:
+    """Folder name of a variant's scores: two variants of the same recipes are one run.
+
+    >>> system_of(Variant(finetuning="bce", evidence="all")), system_of(Variant(finetuning="bce"))
+    ('none+bce+all', 'none+bce')
+    """
+    return variant.network + ("" if variant.evidence is None else f"+{variant.evidence}")
+
+
+def list_networks(settings: Settings, experiment: Experiment) -> dict[str, System]:
+    """The networks of an experiment: the variant that the files stand under -> the system that the network is alone.
+
+    Variants that differ in Stage 3 share one. Where no variant is the network alone, it is titled by its recipes.
+    """
+    systems = {system.name: system for system in list_systems(settings, experiment)}
+    first: dict[str, str] = {}
+    alone: dict[str, System] = {}
+    for name in filter(settings.reads_network, experiment.variants):
+        folder = settings.variants[name].network
+        first.setdefault(folder, name)
+        if settings.variants[name].evidence is None:
+            alone.setdefault(folder, systems[name])
+    return {name: alone.get(folder) or replace(systems[name], title=folder) for folder, name in first.items()}
 
 
 def cut_settings(settings: Settings, name: str) -> Settings:

@@ -11,9 +11,8 @@ from plant.ground.settings import Settings
 from plant.paper.experiment.context_tables import corpus_table, cost_table
 from plant.paper.experiment.result_tables import ablation_table, interval_table, probability_table, seed_table
 from plant.paper.inputs import Inputs, read_combined_weight, read_costs, read_lower_bounds, read_metrics, read_results
-from plant.paper.plan.jobs import list_networks
 from plant.paper.render import Table, write_table
-from plant.paper.systems import System, list_systems
+from plant.paper.systems import System, list_networks, list_systems
 
 
 def write_tables(inputs: Inputs, folder: Path, *, settings: Settings, experiment: str) -> None:

@@ -16,8 +16,7 @@ from plant.paper.figures.reading import attention_figure
 from plant.paper.figures.style import look, save
 from plant.paper.figures.training import STAGE1_COLUMNS, STAGE2_COLUMNS, curves_figure, stage_figure
 from plant.paper.inputs import Inputs, read_attention, read_histories, read_labels, read_metrics, read_results
-from plant.paper.plan.jobs import list_networks
-from plant.paper.systems import find_roles, list_systems
+from plant.paper.systems import find_roles, list_networks, list_systems
 
 
 def write_figures(inputs: Inputs, folder: Path, *, settings: Settings, experiment: str) -> None:

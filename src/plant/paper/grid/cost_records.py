@@ -17,7 +17,6 @@ from plant.ground.files import read_json
 from plant.ground.settings import Settings
 from plant.paper.costs import MEASURES, cost_of
 from plant.paper.inputs import STAGE1, STAGE2, TRAINING, Inputs, read_table
-from plant.paper.plan.jobs import EVIDENCE, WORDS
 
 MIG, PREDICTION, STAGE3 = "MIG", "prediction", "Stage 3"
 STAGES = (
@@ -92,7 +91,7 @@ def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Pla
     """Every sidecar of an experiment that must come, and those of the folders that may hold several."""
     chosen = settings.experiments[experiment]
     dataset, backbone, corpus = chosen.dataset, chosen.backbone, Path(inputs.corpus)
-    backbones = [*([backbone] if chosen.variants else []), *([WORDS] if chosen.baselines else [])]
+    backbones = [*([backbone] if chosen.variants else []), *(["words"] if chosen.baselines else [])]
     yield Place("corpus", dataset, "", "", corpus / SIDECAR)
     for name in backbones:
         yield Place("tokens", dataset, name, "", corpus / name / SIDECAR)
@@ -113,7 +112,7 @@ def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Pla
     for system, folders in inputs.evaluations.items():
         bare = system in baselines()
         for folder in folders:
-            name, where = Path(folder).parent.name, WORDS if bare else backbone
+            name, where = Path(folder).parent.name, "words" if bare else backbone
             stage = "baselines" if bare else PREDICTION if settings.evidence_of(system) is None else STAGE3
             yield Place(stage, dataset, where, name, Path(folder) / SIDECAR)
             if stage == STAGE3 and settings.reads_network(system):
@@ -128,7 +127,7 @@ def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Pla
 def _of_relevance(dataset: str, backbone: str, sidecar: Path) -> Place:
     """`mig.provenance.json` -> MIG; `mig.shortlist200.provenance.json` -> shortlist; others are other measures."""
     name = sidecar.name.removesuffix(f".{SIDECAR}")
-    stage = MIG if name == EVIDENCE else "shortlist" if ".shortlist" in name else "other relevance"
+    stage = MIG if name == "mig" else "shortlist" if ".shortlist" in name else "other relevance"
     return Place(stage, dataset, backbone, name, sidecar)
 
 

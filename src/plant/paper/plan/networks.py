@@ -13,18 +13,11 @@ from typing import Any
 
 from plant.ground.files import read_json
 from plant.ground.settings import Pretrained, Random
+from plant.model.lora_targets import LORA_TARGETS
 from plant.paper.values.transcription import read_yaml
 
 NetworkBackbone = Pretrained | Random
 ARCHITECTURES = Path(__file__).with_name("architectures.yaml")
-LORA_TARGETS: dict[str, tuple[str, ...]] = {
-    "llama": ("q_proj", "k_proj", "v_proj", "o_proj"),
-    "mistral": ("q_proj", "k_proj", "v_proj", "o_proj"),
-    "phi3": ("qkv_proj", "o_proj"),
-    "deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"),
-    "bert": ("query", "key", "value", "attention.output.dense"),
-}
-"""Those that training takes where the config names none (paper, appendix A: query, key, value, output)."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What a config will cost before anything runs: jobs, FLOPs, GPU hours, memory. Derived in docs/cost-model.md.
 
-A pure function of the config (and of a corpus' own statistics, where the config gives no sizes).
+Snakemake says which jobs there are; all else is a pure function of the config (and of a corpus' own statistics, where
+the config gives no sizes).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import polars as pl
 from plant.ground.files import write_text
 from plant.ground.settings import Settings
 from plant.paper.plan import work
-from plant.paper.plan.jobs import GPU_RULES
+from plant.paper.plan.jobs import GPU_RULES, Job
 from plant.paper.plan.rows import TRAINING, Plan, Row, build_plan, jobs_by_rule
 from plant.paper.render import to_csv
 from plant.paper.systems import find_roles
@@ -38,9 +39,9 @@ _PAIRS_NOTE = (
 )
 
 
-def write_plan(settings: Settings, folder: Path) -> None:
+def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: Path) -> None:
     """Write plan.csv (a row a rule, dataset, backbone and recipe) and plan.md (sums, and how they are derived)."""
-    plan = build_plan(settings)
+    plan = build_plan(settings, jobs)
     for kind, text in (("csv", to_csv(to_frame(plan))), ("md", to_page(plan))):
         write_text(Path(folder) / f"plan.{kind}", text)
 

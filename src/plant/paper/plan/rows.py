@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from plant.ground.settings import Finetuning, Pretraining, Settings, Words
-from plant.paper.plan.jobs import GPU_RULES, Job, list_jobs
+from plant.paper.plan.jobs import GPU_RULES, Job
 from plant.paper.plan.networks import NetworkBackbone, find_network
 from plant.paper.plan.sizes import Sizes, find_sizes
 from plant.paper.plan.work import (
@@ -43,7 +43,7 @@ class Row:
     experiments: tuple[str, ...]
     """That need them."""
     on_request: bool
-    """No experiment of the target `all` needs them."""
+    """The target `all` does not need them."""
     sizes: Sizes | None = None
     """None: not known, or of no matter."""
     tokens: float | None = None
@@ -78,12 +78,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows, and for each experiment the jobs that it needs alone."""
+    """Rows, and the jobs that they count."""
 
     settings: Settings
     rows: tuple[Row, ...]
-    jobs: dict[str, set[Job]]
-    """Experiment -> its jobs; shared ones stand in each."""
+    jobs: Mapping[str, frozenset[Job]]
+    """"all" and each experiment -> its jobs; shared ones stand in each."""
 
     @property
     def asked(self) -> tuple[Row, ...]:
@@ -95,22 +95,17 @@ class Plan:
         return tuple(_rows(self.settings, {experiment: self.jobs[experiment]}))
 
 
-def build_plan(settings: Settings) -> Plan:
-    """Rows of all experiments, jobs that several need counted once."""
-    jobs = {name: list_jobs(settings, name) for name in settings.experiments}
+def build_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]]) -> Plan:
+    """Rows of `all` and of all experiments, jobs that several need counted once."""
     return Plan(settings, tuple(_rows(settings, jobs)), jobs)
 
 
-def _rows(settings: Settings, jobs: dict[str, set[Job]]) -> Iterable[Row]:
-    everything = sorted(
-        set().union(*jobs.values()), key=lambda job: (*_kind(job), -1 if job.seed is None else job.seed)
-    )
-    for kind, group in groupby(everything, key=_kind):
+def _rows(settings: Settings, jobs: Mapping[str, frozenset[Job]]) -> Iterable[Row]:
+    for kind, group in groupby(sorted(frozenset().union(*jobs.values()), key=_kind), key=_kind):
         same = list(group)
-        experiments = tuple(name for name in jobs if not jobs[name].isdisjoint(same))
         row = Row(
-            *kind, jobs=len(same), experiments=experiments,
-            on_request=all(settings.experiments[name].on_request for name in experiments),
+            *kind, jobs=len(same), on_request=jobs.get("all", frozenset()).isdisjoint(same),
+            experiments=tuple(name for name in jobs if name != "all" and not jobs[name].isdisjoint(same)),
         )  # fmt: skip
         yield _sized(settings, row) if row.rule in GPU_RULES else row
 

@@ -1,14 +1,16 @@
-"""Signed-rank tests of an experiment's systems."""
+"""Statistics of an experiment's systems: the rule's name is the test."""
 
 from argparse import Namespace
 
 from plant.ground.job import job
-from plant.ground.settings import Evaluation, Statistics
-from plant.statistics.compare import write_wilcoxon
 
 
 def main(args: Namespace) -> None:
-    write_wilcoxon(
+    from plant.ground.settings import Evaluation, Statistics
+    from plant.statistics.compare import write_intervals, write_randomization, write_wilcoxon
+
+    tests = {"bootstrap": write_intervals, "wilcoxon": write_wilcoxon, "randomization": write_randomization}
+    tests[args.rule](
         args.out,
         args.settings["systems"],
         reference=args.settings["reference"],
@@ -19,4 +21,4 @@ def main(args: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    job(main, inputs=("scores*", "labels"), outputs=("out",))
+    job(main)

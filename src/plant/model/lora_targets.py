@@ -1,0 +1,16 @@
+"""What LoRA adapts where the config names nothing. Training and the plan both read it; nothing is imported here."""
+
+# Query, key, value and output projections by model type (appendix A; facts, section A). A wrong list would
+# adapt the output projection only, without a word: the number of adapted modules is asserted.
+LORA_TARGETS = {
+    "llama": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "mistral": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "qwen2": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "qwen3": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "gemma2": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "phi3": ("qkv_proj", "o_proj"),
+    "deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"),
+    "bert": ("query", "key", "value", "attention.output.dense"),
+    "roberta": ("query", "key", "value", "attention.output.dense"),
+    "xlm-roberta": ("query", "key", "value", "attention.output.dense"),
+}

@@ -1,0 +1,161 @@
+"""Where results lie: paths are made of names, never of hashes.
+
+results/<room>/<dataset>/<backbone>/<recipe>/seed<seed>/<file>: the rules and this room derive them from the config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plant.baselines.registry import baselines
+from plant.ground.settings import NO_PRETRAINING, Experiment, Settings
+from plant.paper import FIGURE_FORMATS, FIGURES, STUDY_TABLES, TABLE_FORMATS, TABLES
+from plant.paper.systems import find_roles, system_of
+
+if TYPE_CHECKING:
+    from plant.paper.inputs import Inputs
+
+SCORES = ("val.scores.parquet", "test.scores.parquet")
+METRICS = ("metrics.json", "per_label.parquet")
+TESTS = ("intervals", "wilcoxon", "randomization")
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The paths of a config."""
+
+    settings: Settings
+
+    def experiment(self, name: str) -> Experiment:
+        return self.settings.experiments[name]
+
+    def of(self, room: str, experiment: str) -> str:
+        """The folder of an experiment's dataset and backbone in a room."""
+        chosen = self.experiment(experiment)
+        return f"{self.settings.results}/{room}/{chosen.dataset}/{chosen.backbone}"
+
+    # --- what jobs read -----------------------------------------------------------------------
+
+    def scores(self, experiment: str, system: str, seeds: Sequence[int] | None = None) -> list[str]:
+        """Score folders of a system: one a seed (of the experiment, or of `seeds`), one alone for a baseline."""
+        chosen = self.experiment(experiment)
+        if system in baselines():
+            return [f"{self.settings.results}/evaluation/{chosen.dataset}/words/{system}/seed0"]
+        folder = f"{self.of('evaluation', experiment)}/{system_of(self.settings.variants[system])}"
+        return [f"{folder}/seed{seed}" for seed in seeds or chosen.seeds]
+
+    def systems(self, experiment: str) -> dict[str, list[str]]:
+        """System -> its score folders."""
+        chosen = self.experiment(experiment)
+        return {system: self.scores(experiment, system) for system in (*chosen.variants, *chosen.baselines)}
+
+    def score_files(self, experiment: str, *files: str) -> list[str]:
+        """Files of all systems of an experiment."""
+        return in_folders(self.systems(experiment).values(), files)
+
+    def runs(self, experiment: str, stage: str) -> dict[str, list[str]]:
+        """Training folders of an experiment: recipe (Stage 1) or variant (Stage 2) -> one a seed.
+
+        Variants that differ in Stage 3 alone share a network: it stands under the name of the first of them.
+        """
+        variants = {name: self.settings.variants[name] for name in self.experiment(experiment).variants
+                    if self.settings.reads_network(name)}  # fmt: skip
+        if stage == "pretraining":
+            recipes = sorted({variant.pretraining for variant in variants.values()} - {NO_PRETRAINING})
+            folders = {recipe: recipe for recipe in recipes}
+        else:
+            first = {variant.network: name for name, variant in reversed(variants.items())}
+            folders = {name: variant.network for name, variant in variants.items() if first[variant.network] == name}
+        base, seeds = self.of(stage, experiment), self.experiment(experiment).seeds
+        return {name: [f"{base}/{folder}/seed{seed}" for seed in seeds] for name, folder in folders.items()}
+
+    def attention(self, experiment: str) -> dict[str, str]:
+        """System -> attention of the planted system and its control (first seed); none of a text that is not shown."""
+        chosen = self.experiment(experiment)
+        if not self.settings.documents_shown(chosen.dataset):
+            return {}
+        roles = find_roles(self.settings, chosen)
+        names = [system.name for system in (roles.planted, roles.control) if system is not None]
+        base, seed = self.of("evaluation", experiment), chosen.seeds[0]
+        return {name: f"{base}/{self.settings.variants[name].network}/seed{seed}/attention.parquet" for name in names}
+
+    def inputs(self, experiment: str) -> Inputs:
+        """All that tables, figures and report of an experiment read."""
+        from pydantic import TypeAdapter
+
+        from plant.paper.inputs import Inputs  # with polars, which no rule needs
+
+        corpus = f"{self.settings.results}/corpus/{self.experiment(experiment).dataset}"
+        paths: dict[str, Any] = {
+            "statistics": f"{self.settings.results}/statistics/{experiment}",
+            "corpus": corpus,
+            "evaluations": self.systems(experiment),
+            "pretrainings": self.runs(experiment, "pretraining"),
+            "finetunings": self.runs(experiment, "finetuning"),
+            "attention": self.attention(experiment),
+            "stages": {
+                "corpus": [corpus],
+                "relevance": [self.of("relevance", experiment)],
+                "backbone": [self.of("model", experiment)],
+            },
+        }
+        return TypeAdapter(Inputs).validate_python(paths)
+
+    def all_inputs(self) -> dict[str, Inputs]:
+        """Experiment -> all that it reads."""
+        return {name: self.inputs(name) for name in self.settings.experiments}
+
+    def input_files(self, experiment: str) -> list[str]:
+        """The files behind `inputs`, for the rules that wait for them."""
+        chosen = self.experiment(experiment)
+        runs = [*self.runs(experiment, "pretraining").values(), *self.runs(experiment, "finetuning").values()]
+        weighed = [self.scores(experiment, "combined")] if chosen.report and "combined" in chosen.baselines else []
+        return [
+            *(f"{self.settings.results}/statistics/{experiment}/{test}.parquet" for test in TESTS if chosen.report),
+            f"{self.settings.results}/corpus/{chosen.dataset}/statistics.json",
+            *self.score_files(experiment, *METRICS),
+            *in_folders(weighed, ["choices.json"]),
+            *in_folders(runs, ["history.parquet", "provenance.json"]),
+            *(self.attention(experiment).values() if chosen.report else ()),
+        ]
+
+    # --- what comes out -----------------------------------------------------------------------
+
+    def tables(self, experiment: str) -> list[str]:
+        return _written(f"{self.settings.results}/paper/{experiment}/tables", TABLES, TABLE_FORMATS)
+
+    def figures(self, experiment: str) -> list[str]:
+        return _written(f"{self.settings.results}/paper/{experiment}/figures", FIGURES, FIGURE_FORMATS)
+
+    def report(self, experiment: str) -> str:
+        return f"{self.settings.results}/paper/{experiment}/report.html"
+
+    def outputs(self, experiment: str) -> list[str]:
+        """Everything of an experiment: its tables, figures and report, or the metrics alone."""
+        if not self.experiment(experiment).report:
+            return self.score_files(experiment, *METRICS)
+        return [*self.tables(experiment), *self.figures(experiment), self.report(experiment)]
+
+    def item(self, name: str) -> list[str]:
+        """A table or figure of the paper (`table_6`, `figure_2`), or its cost, in its formats."""
+        kind, _, number = name.partition("_")
+        stem = "cost" if number == "cost" else name
+        formats = TABLE_FORMATS if kind == "table" else FIGURE_FORMATS
+        return _written(f"{self.settings.results}/paper/{kind}s", [stem], formats)
+
+    def study(self, name: str) -> list[str]:
+        """Table of effects, table of factors, figure and page of a study."""
+        folder = f"{self.settings.results}/paper/studies/{name}"
+        tables = _written(f"{folder}/tables", STUDY_TABLES, TABLE_FORMATS)
+        return [*tables, *_written(f"{folder}/figures", ["effects"], FIGURE_FORMATS), f"{folder}/page.md"]
+
+
+def in_folders(folders: Iterable[Iterable[str]], files: Sequence[str]) -> list[str]:
+    """Each of the files in each folder of each group."""
+    return [f"{folder}/{file}" for group in folders for folder in group for file in files]
+
+
+def _written(folder: str, names: Sequence[str], formats: Sequence[str]) -> list[str]:
+    return [f"{folder}/{name}.{kind}" for name in names for kind in formats]
