@@ -66,8 +66,8 @@ class Pretraining(Optimisation):
 
     measure: Name = "mig"
     """Relevance that Stage 1 ranks by: mig is appendix B.1, term_frequency ablation 6; smoothed_mig counts
-    half a document more in every cell; random and shuffled are controls; description takes the words of the label's
-    description (choice C28)."""
+    half a document more in every cell; pmi and chi2 are common; random and shuffled are controls; description takes the
+    words of the label's description (choice C28)."""
     objective: Literal["pairwise", "mse", "approx_ndcg"] = "pairwise"
     """pairwise: Eq. 2; mse: ablation 7; approx_ndcg: what the authors' public code optimises (choice C23)."""
     temperature: Rate = 0.1
