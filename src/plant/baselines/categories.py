@@ -24,8 +24,8 @@ from plant.ground.identity import read_names
 from plant.ground.settings import BaselineSettings, Evaluation, Relevance
 from plant.ground.staging import owner_only
 from plant.metrics.scores import require_memory
-from plant.relevance.choice import Training, chosen
-from plant.relevance.log_odds import LogOdds, Pairs, log_odds
+from plant.relevance.choice import Training
+from plant.relevance.log_odds import LogOdds, log_odds_of_best
 from plant.relevance.table import load_training
 
 
@@ -68,7 +68,10 @@ def category_log_odds(
     of_category = {split: sp.csr_array((some.astype(np.float64) @ member) > 0) for split, some in truth.items()}
     training = _of_categories(load_training(corpus, tokens, "mig", relevance), names, of_category["train"])
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
-    odds = {k: _log_odds(training, relevance, k=k, smoothing=settings.smoothing) for k in settings.log_odds_k}
+    odds = {
+        k: log_odds_of_best(training, "mig", relevance.model_copy(update={"k": k}), smoothing=settings.smoothing)
+        for k in settings.log_odds_k
+    }
     values = {k: ndcg(some.of(present["val"]), of_category["val"]) for k, some in odds.items()}
     k, choices = best_of("k", values)
     trained = labels.counts[0] > 0
@@ -108,19 +111,6 @@ def _of_categories(training: Training, names: tuple[str, ...], truth: sp.csr_arr
     return replace(
         training, names=names, indptr=columns.indptr.astype(np.int64), documents=columns.indices.astype(np.int64)
     )
-
-
-def _log_odds(training: Training, relevance: Relevance, *, k: int, smoothing: float) -> LogOdds:
-    """Of every category, over its k words of highest mutual information."""
-    pieces = list(chosen(training, "mig", relevance.model_copy(update={"k": k})))
-    category = np.concatenate([np.repeat(piece.labels, piece.lengths) for piece in pieces])
-    token = np.concatenate([piece.token for piece in pieces]).astype(np.int64)
-    joint = np.concatenate([piece.n_joint for piece in pieces]).astype(np.int64)
-    pairs = Pairs(
-        category, token, joint, training.candidates.n_token[token].astype(np.int64), np.diff(training.indptr),
-        training.candidates.n_documents,
-    )  # fmt: skip
-    return log_odds(pairs, smoothing=smoothing)
 
 
 def _spread(odds: LogOdds, category: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
