@@ -10,7 +10,6 @@ STAMP := $(VENV)/.installed
 CORES ?= all
 DEMO := results/paper/demo
 GRID := results/miniature/paper
-PEERS := results/benchmarks/peers
 PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -71,16 +70,10 @@ test-slow: setup  ## the tests that take minutes
 test-slurm: setup  ## the pipeline on a private Slurm (skips where Slurm is not installed)
 	@pytest -m slurm -rs tests/slurm $(if $(ONLY),-k "$(ONLY)")
 
-$(PEERS)/.installed: envs/bench.txt | $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(PEERS) \
-	    -r envs/bench.txt && touch $@ || echo "make: no peers from envs/bench.txt; their rows will say so"
-
-bench bench-quick: $(PEERS)/.installed
-
-bench: setup  ## the four hot spots beside their peers: tables and growth figures in results/benchmarks/
+bench: setup  ## what each compiled way buys beside the plain one: a table a hot spot, in results/benchmarks/
 	@python tests/benchmarks/run.py
 
-bench-quick: setup  ## the same, small: that all ways agree
+bench-quick: setup  ## the same, small: that both ways agree
 	@python tests/benchmarks/run.py --quick
 
 STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows what_calibration_is_worth

@@ -1,83 +1,172 @@
-"""Run the benchmarks: `python tests/benchmarks/run.py [--quick] [--out DIR] [names]`, or `--docs`.
+"""What each compiled way buys in a whole job: `python tests/benchmarks/run.py [--quick] [names]`.
 
-Each `bench_<name>.py` of this folder measures its ways side by side and asserts that they agree. The tables go to
-results/benchmarks/tables/, the growth figures to results/benchmarks/figures/; with --quick (small sizes, no time
-limits: a correctness run) to results/benchmarks/quick/. The exit status is 1 if any benchmark failed. With --docs
-nothing is run: the tables of docs/speed/ are filled from the last full run.
+A file `bench_<name>.py` of this folder has JOBS, a dict from a job's name to a `Job`. Both ways of a job run in a
+process of their own, on one thread, and must give the same result. The table goes to the screen and to
+results/benchmarks/<name>.md (with --quick, small sizes, to the screen alone). A kernel stays in src/plant/kernels/ if a
+job gets 1.5 times faster by it, or fits in memory by it.
+
+CPU-seconds count all threads. Inputs are made, and compiled code is loaded, before the clock starts.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import os
+import platform
+import resource
+import subprocess
 import sys
 import time
-import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE))
+import numpy as np
 
-import pages  # noqa: E402
-import tables  # noqa: E402
-from common import find_peers, load, machine  # noqa: E402
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parents[1] / "results" / "benchmarks"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
+MARK = "measured:"
+WAYS = ("fast", "plain")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of work of realistic size, done in two ways.
+
+    Attributes:
+        prepare: name of a function in the same file. Called as prepare(way, **sizes), with way "fast" or "plain", it
+            makes the inputs and returns the work: a function without arguments whose result JSON can hold.
+        sizes: of the whole job.
+        quick: of a small one.
+        of_plain: sizes of the part that is measured where the plain way would take hours.
+        times: how many such parts the whole job is.
+    """
+
+    prepare: str
+    sizes: Mapping[str, Any]
+    quick: Mapping[str, Any]
+    of_plain: Mapping[str, Any] = field(default_factory=dict)
+    times: float = 1.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a piece of work took, and its result; `extra_mb` is the most memory beyond what was held before."""
+
+    value: Any
+    cpu_seconds: float
+    extra_mb: float
+
+
+def measure(work: Callable[[], Any]) -> Measured:
+    """Do the work here and now."""
+    before, start = _memory("VmRSS", reset=True), time.process_time()
+    value = work()
+    seconds = time.process_time() - start
+    return Measured(value, seconds, _memory("VmHWM") - before)
+
+
+def fresh(bench: str, prepare: str, *arguments: str, **sizes: Any) -> Measured:
+    """Prepare and do a piece of work in a process of its own.
+
+    Raises:
+        RuntimeError: the process failed; its last lines are in the message.
+    """
+    order = json.dumps({"bench": bench, "prepare": prepare, "arguments": arguments, "sizes": sizes})
+    done = subprocess.run(
+        [sys.executable, __file__, "--order", order], env=os.environ | dict.fromkeys(THREADS, "1"),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    answers = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
+    if done.returncode != 0 or not answers:
+        last = "\n".join(done.stderr.splitlines()[-12:])
+        raise RuntimeError(f"{bench}.{prepare}{arguments} ended with {done.returncode}:\n{last}")
+    return Measured(**json.loads(answers[-1][len(MARK) :]))
+
+
+def row(bench: str, name: str, job: Job, *, quick: bool) -> str:
+    """One line of the table; the two ways must agree."""
+    sizes = dict(job.quick if quick else job.sizes)
+    part = {} if quick else job.of_plain
+    fast, plain = (fresh(bench, job.prepare, way, **sizes | (part if way == "plain" else {})) for way in WAYS)
+    if not agree(fast.value, plain.value):
+        raise AssertionError(f"{name}: the fast way gives {fast.value}, the plain one {plain.value}")
+    seconds, about = plain.cpu_seconds * (job.times if part else 1.0), "~" if part else ""
+    cells = (
+        name, f"{fast.cpu_seconds:.3g} s, {fast.extra_mb:,.0f} MB", f"{about}{seconds:.3g} s, {plain.extra_mb:,.0f} MB",
+        f"{about}{seconds / fast.cpu_seconds:.3g}",
+    )  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
+
+
+def agree(one: Any, other: Any) -> bool:
+    """Equal texts, or numbers that are close."""
+    if isinstance(one, str):
+        return bool(one == other)
+    return bool(np.allclose(one, other, rtol=1e-4, atol=1e-7, equal_nan=True))
+
+
+def run(names: list[str], *, quick: bool) -> int:
+    """Run benchmarks one after the other; 1 if any failed."""
+    failed = 0
+    for name in names:
+        bench = f"bench_{name}"
+        lines = ["| job | fast | plain | times faster |", "|---|---:|---:|---:|"]
+        print("\n" + "\n".join(lines), flush=True)
+        jobs = importlib.import_module(bench).JOBS
+        for title, job in list(jobs.items())[: 1 if quick else None]:  # small, all jobs of a file are one
+            try:
+                lines.append(row(bench, title, job, quick=quick))
+                print(lines[-1], flush=True)
+            except (RuntimeError, AssertionError) as error:
+                print(f"Failed: {error}", flush=True)
+                failed = 1
+        if not quick:
+            RESULTS.mkdir(parents=True, exist_ok=True)
+            text = "\n".join([*lines, "", f"CPU-seconds on one thread of {machine()}; memory beyond the inputs."])
+            (RESULTS / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    return failed
+
+
+def machine() -> str:
+    """The processor's name."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _memory(key: str, *, reset: bool = False) -> float:
+    """VmRSS or VmHWM of this process in MB; `reset` makes the peak start anew (Linux). Elsewhere the process's peak."""
+    try:
+        if reset:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        scale = 1 if platform.system() == "Darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 1e6
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:")) * 1024 / 1e6
 
 
 def main() -> int:
-    """Run what was asked for, all by default; a failure does not stop the others."""
-    known = {path.stem.removeprefix("bench_"): path for path in sorted(HERE.glob("bench_*.py"))}
+    """Run what was asked for, all by default."""
+    known = [path.stem.removeprefix("bench_") for path in sorted(HERE.glob("bench_*.py"))]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(known)}")
-    parser.add_argument("--quick", action="store_true", help="small sizes: that all ways agree")
-    parser.add_argument("--docs", action="store_true", help="fill docs/speed/ from the last full run; run nothing")
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "benchmarks")
+    parser.add_argument("--quick", action="store_true", help="small sizes: that both ways agree")
+    parser.add_argument("--order", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    unknown = set(asked.names) - set(known)
-    if unknown:
-        parser.error(f"expected names of {', '.join(known)}, got {', '.join(sorted(unknown))}")
-    if asked.docs:
-        print("\n".join(pages.refill(ROOT / "docs" / "speed", asked.out)) or "Nothing changed")
+    if asked.order:
+        order = json.loads(asked.order)
+        prepare = getattr(importlib.import_module(order["bench"]), order["prepare"])
+        print(MARK + json.dumps(asdict(measure(prepare(*order["arguments"], **order["sizes"])))))
         return 0
-    folder = asked.out / "quick" if asked.quick else asked.out
-    return run({name: known[name] for name in asked.names or known}, folder, quick=asked.quick)
-
-
-def run(chosen: dict[str, Path], folder: Path, *, quick: bool) -> int:
-    """Run benchmarks one after the other; 1 if any failed."""
-    find_peers()
-    description, failed = machine(), []
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, path in chosen.items():
-        start, rows = time.perf_counter(), []
-        try:
-            for line in load(path).rows(quick):
-                rows.append(line)  # noqa: PERF402 (what was measured before a failure is kept)
-        except Exception:  # noqa: BLE001 (shown, and the exit status says it)
-            traceback.print_exc()
-            failed.append(name)
-        if not rows:
-            continue
-        found[name] = tables.with_ratios(rows)
-        print(f"\n{name} ({time.perf_counter() - start:.0f} s)\n{tables.text(found[name])}", flush=True)
-        tables.write(name, rows, folder, description)
-        (folder / "machine.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
-    _last_words(found, folder, description, failed, quick=quick)
-    return 1 if failed else 0
-
-
-def _last_words(
-    found: dict[str, list[dict[str, Any]]], folder: Path, description: dict[str, str], failed: Iterable[str], *,
-    quick: bool,
-) -> None:  # fmt: skip
-    if not quick and found:
-        print("\n" + "\n".join(pages.goal_lines(found)))
-    print("\n" + "\n".join(f"{key}: {value}" for key, value in description.items()))
-    print(f"Tables: {folder / 'tables'}")
-    if failed:
-        print(f"Failed: {', '.join(failed)}")
+    if unknown := set(asked.names) - set(known):
+        parser.error(f"expected names of {', '.join(known)}, got {', '.join(sorted(unknown))}")
+    return run(asked.names or known, quick=asked.quick)
 
 
 if __name__ == "__main__":

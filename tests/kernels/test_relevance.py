@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plant.ground.settings import Relevance
-from plant.kernels.relevance import Lists, distinct
+from plant.kernels.relevance import TokenLists, distinct
 from plant.relevance.choice import Training, candidates, compiled_choice, polars_choice
 from plant.relevance.contingency import label_documents
 
@@ -28,7 +28,7 @@ def corpus(seed, *, documents, words, labels, length, least=1):
     values, begins, n_token = distinct(input_ids, offsets, counted)
     return Training(
         tuple(f"l{i}" for i in range(labels)), tuple(f"w{i}" for i in range(words)), input_ids, offsets,
-        counted, Lists(values, begins), candidates(n_token, documents, min_documents=least), indptr, holders,
+        counted, TokenLists(values, begins), candidates(n_token, documents, min_documents=least), indptr, holders,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
 from plant.pretraining.lists import TopTokens
-from plant.pretraining.pretrain import Ranking, pretrain, publish_epochs
+from plant.pretraining.pretrain import TokenRanking, pretrain, publish_epochs
 
 
 class Embedding(nn.Module):
@@ -57,9 +57,9 @@ HITS = [({}, 0.9), ({"objective": "mse"}, 0.6), ({"scores": "probabilities", "si
 @pytest.mark.parametrize(("change", "least"), HITS, ids=str)
 def test_stage_1_ranks_the_planted_token_first(toy, tmp_path, change, least):
     model, settings = make(), Pretraining(**RECIPE, **change)
-    before = Ranking(model, toy, indicators(), settings=settings, seed=0).measure(toy.documents("train"))
+    before = TokenRanking(model, toy, indicators(), settings=settings, seed=0).measure(toy.documents("train"))
     history = pretrain(model, toy, indicators(), settings, seed=0, checkpoint=tmp_path, digest="d")
-    after = Ranking(model, toy, indicators(), settings=settings, seed=0).measure(toy.documents("train"))
+    after = TokenRanking(model, toy, indicators(), settings=settings, seed=0).measure(toy.documents("train"))
     assert after["ndcg"] > before["ndcg"] + 0.08
     assert len(history) == 12
     hits = []
@@ -114,13 +114,13 @@ def per_list(ranking, document, labels):
 def test_loss_is_the_mean_over_lists_or_the_sum_over_a_documents_lists(toy):
     model, batch = make(), np.array([0, 1, 2])
     losses, counts = zip(
-        *(per_list(Ranking(model, toy, indicators(), settings=Pretraining(**RECIPE), seed=0), d, range(6))
+        *(per_list(TokenRanking(model, toy, indicators(), settings=Pretraining(**RECIPE), seed=0), d, range(6))
           for d in batch), strict=True,
     )  # fmt: skip
     total, lists = np.sum(losses), np.sum(counts)
     for reduction, weight in (("mean", lists), ("sum", 3)):
         settings = Pretraining(**RECIPE | {"negatives": None}, reduction=reduction)
-        loss, found = Ranking(model, toy, indicators(), settings=settings, seed=0).loss(batch, 1)
+        loss, found = TokenRanking(model, toy, indicators(), settings=settings, seed=0).loss(batch, 1)
         assert loss.item() == pytest.approx(total, rel=1e-5)
         assert found == weight
 
@@ -130,9 +130,9 @@ def test_reweighted_samples_have_the_expectation_of_eq_2_over_all_labels(toy, re
     """Simulation: epochs are independent draws. The sum is unbiased, and so is the number of lists of the mean."""
     model, batch, draws = make(), np.array([0, 1, 2]), 300
     whole = Pretraining(**RECIPE | {"negatives": None}, reduction=reduction)
-    expected = Ranking(model, toy, indicators(), settings=whole, seed=0).loss(batch, 1)
+    expected = TokenRanking(model, toy, indicators(), settings=whole, seed=0).loss(batch, 1)
     sampled = Pretraining(**RECIPE | {"negatives": 1, "reweight": True}, reduction=reduction)
-    ranking = Ranking(model, toy, indicators(), settings=sampled, seed=0)
+    ranking = TokenRanking(model, toy, indicators(), settings=sampled, seed=0)
     with torch.no_grad():
         found = np.array([(loss.item(), weight) for loss, weight in (ranking.loss(batch, e) for e in range(draws))])
     for values, value in zip(found.T, (expected[0].item(), expected[1]), strict=True):
@@ -145,7 +145,7 @@ def test_labels_with_few_training_documents_stay_out_of_training_and_of_the_meas
     rare = np.flatnonzero(counts < bound)
     assert 0 < len(rare) < 6
     model, settings = make(), Pretraining(**RECIPE | {"negatives": 9}, label_min_documents=bound)
-    ranking = Ranking(model, toy, indicators(), settings=settings, seed=0)
+    ranking = TokenRanking(model, toy, indicators(), settings=settings, seed=0)
     ranking.loss(np.arange(20), 1)[0].backward()
     assert (model.attention.embeddings.grad[rare] == 0).all()
     assert (model.attention.embeddings.grad[np.setdiff1d(np.arange(6), rare)] != 0).any(1).all()
@@ -153,21 +153,21 @@ def test_labels_with_few_training_documents_stay_out_of_training_and_of_the_meas
     keep = ~np.isin(toy.indices, rare)
     indptr = np.concatenate([[0], np.cumsum(keep)])[toy.indptr]
     without = type(toy)(toy.input_ids, toy.offsets, indptr, toy.indices[keep], toy.splits)
-    plain = Ranking(model, without, indicators(), settings=Pretraining(**RECIPE), seed=0)
+    plain = TokenRanking(model, without, indicators(), settings=Pretraining(**RECIPE), seed=0)
     assert ranking.measure(np.arange(30)) == plain.measure(np.arange(30))
-    assert ranking.measure(np.arange(30)) != Ranking(
+    assert ranking.measure(np.arange(30)) != TokenRanking(
         model, toy, indicators(), settings=Pretraining(**RECIPE), seed=0
     ).measure(np.arange(30))
 
 
 def test_a_bound_that_no_label_reaches_is_one_clear_error(toy):
     with pytest.raises(InputError, match=r"label_min_documents: expected at most \d+"):
-        Ranking(make(), toy, indicators(), settings=Pretraining(label_min_documents=999), seed=0)
+        TokenRanking(make(), toy, indicators(), settings=Pretraining(label_min_documents=999), seed=0)
 
 
 def test_reweighting_without_a_sample_is_one_clear_error(toy):
     with pytest.raises(InputError, match=r"reweight: expected .* negatives of 1 or more"):
-        Ranking(make(), toy, indicators(), settings=Pretraining(negatives=0, reweight=True), seed=0)
+        TokenRanking(make(), toy, indicators(), settings=Pretraining(negatives=0, reweight=True), seed=0)
 
 
 LETTERS = [[11, 12], [12, 13, 13], [11, 14], [14, 15, 16], [13, 11], [11, 18]]
@@ -226,7 +226,7 @@ def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(t
     recipe = Pretraining(**RECIPE | {"epochs": 1})
     model = make()
     (row,) = pretrain(model, corpus, top, recipe, seed=0, checkpoint=tmp_path, digest="d")
-    whole = Ranking(model, corpus, top, settings=recipe, seed=0).measure(corpus.documents("train"))
+    whole = TokenRanking(model, corpus, top, settings=recipe, seed=0).measure(corpus.documents("train"))
     assert row["ndcg_train"] == pytest.approx(whole["ndcg"])
 
 
@@ -266,12 +266,12 @@ def test_an_interrupted_run_keeps_the_epochs_before_it(toy, tmp_path, monkeypatc
             raise KeyboardInterrupt
         return loss(self, *args)
 
-    loss = Ranking.loss
-    monkeypatch.setattr(Ranking, "loss", killed)
+    loss = TokenRanking.loss
+    monkeypatch.setattr(TokenRanking, "loss", killed)
     with pytest.raises(KeyboardInterrupt):
         epochs_of(toy, tmp_path / "part")
     assert not (tmp_path / "part" / "epochs").exists()
-    monkeypatch.setattr(Ranking, "loss", loss)
+    monkeypatch.setattr(TokenRanking, "loss", loss)
     _, part = epochs_of(toy, tmp_path / "part")
     assert sorted(part) == sorted(whole)
     for epoch, tensors in whole.items():
@@ -288,7 +288,7 @@ def test_without_keep_epochs_the_folder_is_there_and_empty(toy, tmp_path):
 @pytest.mark.parametrize("change", [{}, {"reduction": "sum"}, {"reweight": True}], ids=str)
 def test_shares_of_two_processes_add_up_to_the_batch(toy, monkeypatch, change):
     model, batch = make(), np.array([3, 8, 1])
-    ranking = Ranking(model, toy, indicators(), settings=Pretraining(**RECIPE, **change), seed=0)
+    ranking = TokenRanking(model, toy, indicators(), settings=Pretraining(**RECIPE, **change), seed=0)
     loss, weight = ranking.loss(batch, 1)
     shares = []
     for rank in (0, 1, 2, 3):  # the last has nothing to do
@@ -300,7 +300,9 @@ def test_shares_of_two_processes_add_up_to_the_batch(toy, monkeypatch, change):
 
 
 def test_attention_mass_and_entropy_stay_in_range(toy):
-    found = Ranking(make(), toy, indicators(), settings=Pretraining(**RECIPE), seed=0).measure(toy.documents("val"))
+    found = TokenRanking(make(), toy, indicators(), settings=Pretraining(**RECIPE), seed=0).measure(
+        toy.documents("val")
+    )
     assert set(found) == {"ndcg", "mass", "entropy"}
     assert all(0 <= value <= 1 for value in found.values())
 
@@ -311,9 +313,9 @@ def test_labels_without_tokens_have_no_list_and_change_nothing(toy, tmp_path):
     sizes = whole.sizes * (np.arange(6) % 2)  # labels 0, 2 and 4 have no tokens
     some = replace(whole, sizes=sizes)
     model, settings = make(), Pretraining(**RECIPE | {"epochs": 2})
-    ranking = Ranking(model, toy, some, settings=settings, seed=0)
+    ranking = TokenRanking(model, toy, some, settings=settings, seed=0)
     without = [d for d in toy.documents("train") if not (toy.labels(d) % 2).any()]
-    other = Ranking(model, toy, whole, settings=settings.model_copy(update={"negatives": 0}), seed=0)
+    other = TokenRanking(model, toy, whole, settings=settings.model_copy(update={"negatives": 0}), seed=0)
     ranking.settings = other.settings
     loss, weight = ranking.loss(np.array(without[:2]), 1)
     assert (loss.item(), weight) == (0.0, 0.0)  # such a batch counts nothing

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import save_file
 
-from plant.kernels.relevance import Lists, distinct
+from plant.kernels.relevance import TokenLists, distinct
 from plant.relevance.choice import Training, candidates
 from plant.relevance.contingency import label_documents
 
@@ -113,7 +113,7 @@ def make_training():
         carried = np.array([label for _, row in documents for label in row], np.int32)
         return Training(
             tuple(f"l{i}" for i in range(n_labels)), tuple(f"w{i}" for i in range(n_tokens)), ids, offsets, counted,
-            Lists(values, begins), candidates(n_token, len(documents), min_documents=least),
+            TokenLists(values, begins), candidates(n_token, len(documents), min_documents=least),
             *label_documents(indptr, carried, n_labels),
         )  # fmt: skip
 

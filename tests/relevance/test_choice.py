@@ -65,7 +65,7 @@ def test_ties_go_to_the_smaller_token_id(choose, documents, measure, expected):
 
 @pytest.mark.parametrize("total", [1_000, 50_000, 1_000_000])
 def test_equal_tables_reached_by_other_sums_stay_ties_at_scale(total):
-    from plant.relevance.measures import Counts, mig
+    from plant.relevance.measures import PairCounts, mig
 
     random = np.random.default_rng(total)
     n_label = total // 3
@@ -74,7 +74,7 @@ def test_equal_tables_reached_by_other_sums_stay_ties_at_scale(total):
     # token 2i occurs in joint + absent documents; token 2i + 1 in exactly the others
     n_token = np.stack([joint + absent, total - joint - absent], axis=1).ravel()
     n_joint = np.stack([joint, n_label - joint], axis=1).ravel()
-    token, relevance = best(np.arange(1000), normalised(mig(Counts(n_joint, n_token, n_label, total))), 1000)
+    token, relevance = best(np.arange(1000), normalised(mig(PairCounts(n_joint, n_token, n_label, total))), 1000)
     rank = np.argsort(token)
     assert (relevance[rank][0::2] == relevance[rank][1::2]).all()
     assert (rank[0::2] < rank[1::2]).all()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.kernels.relevance import Lists
+from plant.kernels.relevance import TokenLists
 from plant.relevance import contingency
 from plant.relevance.contingency import joint_counts, label_documents, spans
 
@@ -24,7 +24,7 @@ def by_label(documents):
 @given(documents=corpora, block=st.integers(1, 200))
 def test_counts_equal_a_naive_loop_for_any_block_size(distinct, documents, block):
     kept = [sorted(set(words)) if distinct else words for words, _ in documents]
-    lists = Lists(np.array([w for words in kept for w in words], np.uint32), np.cumsum([0, *map(len, kept)]))
+    lists = TokenLists(np.array([w for words in kept for w in words], np.uint32), np.cumsum([0, *map(len, kept)]))
     expected = [
         [sum(words.count(w) for words, (_, row) in zip(kept, documents, strict=True) if label in row) for w in range(V)]
         for label in range(L)
@@ -53,7 +53,7 @@ def test_a_block_of_labels_never_overflows_a_32_bit_key(monkeypatch):
     cut = []
     monkeypatch.setattr(contingency, "spans", lambda *args, **bound: cut.extend(spans(*args, **bound)) or iter(cut))
     n_tokens, n_labels = 2**20, 5000  # 5e9 keys
-    lists = Lists(np.array([n_tokens - 1], np.uint32), np.array([0, 1]))
+    lists = TokenLists(np.array([n_tokens - 1], np.uint32), np.array([0, 1]))
     of_all = np.arange(n_labels + 1), np.zeros(n_labels, np.int64)
     assert next(joint_counts(lists, *of_all, n_tokens=n_tokens, block=10**9))[-1] == 1
     assert max(last - first for first, last in cut) * n_tokens <= 2**32

@@ -12,7 +12,7 @@ from sklearn.metrics import mutual_info_score
 
 from plant.ground.errors import InputError
 from plant.relevance.measures import (
-    Counts,
+    PairCounts,
     check_measures,
     chi2,
     is_positive,
@@ -52,48 +52,48 @@ def test_mig_of_a_two_by_two_table_worked_by_hand():
         0.3 * math.log(0.3 / (0.5 * 0.4)) + 0.1 * math.log(0.1 / (0.5 * 0.4))
         + 0.2 * math.log(0.2 / (0.5 * 0.6)) + 0.4 * math.log(0.4 / (0.5 * 0.6))
     )  # fmt: skip
-    assert mig(Counts(3, 5, 4, 10)) == pytest.approx(by_hand, rel=1e-12)
+    assert mig(PairCounts(3, 5, 4, 10)) == pytest.approx(by_hand, rel=1e-12)
 
 
 @given(tables())
 def test_mig_is_scikit_learns_mutual_information_of_the_two_columns(table):
-    assert mig(Counts(*table)) == pytest.approx(mutual_info_score(*columns(*table)), abs=1e-13)
+    assert mig(PairCounts(*table)) == pytest.approx(mutual_info_score(*columns(*table)), abs=1e-13)
 
 
 @given(tables())
 def test_mig_is_the_sum_of_naive_logarithms(naive, table):
-    assert mig(Counts(*table)) == pytest.approx(naive("mig", *table, 0.0), abs=1e-13)
+    assert mig(PairCounts(*table)) == pytest.approx(naive("mig", *table, 0.0), abs=1e-13)
 
 
 @given(tables())
 def test_smoothed_mig_is_the_sum_of_naive_logarithms(naive, table):
-    assert smoothed_mig(Counts(*table)) == pytest.approx(naive("smoothed_mig", *table, 0.0), abs=1e-13)
+    assert smoothed_mig(PairCounts(*table)) == pytest.approx(naive("smoothed_mig", *table, 0.0), abs=1e-13)
 
 
 @given(tables())
 def test_smoothed_mig_of_many_documents_is_mig(table):
-    counts = Counts(*(10**3 * n for n in table))
+    counts = PairCounts(*(10**3 * n for n in table))
     assert smoothed_mig(counts) == pytest.approx(mig(counts), abs=2e-3)
 
 
 @given(st.integers(1, 200), st.data())
 def test_among_tokens_without_the_label_smoothed_mig_does_not_fall_with_their_documents(total, data):
     label = data.draw(st.integers(0, total))
-    values = smoothed_mig(Counts(0, np.arange(total - label + 1), label, total))
+    values = smoothed_mig(PairCounts(0, np.arange(total - label + 1), label, total))
     assert (np.diff(values) >= -1e-15).all()
 
 
 def test_smoothing_takes_from_the_rarer_token():
     # the only document of a label holds both tokens; MIG likes the one that nothing else holds, and so does this, but
     # by less: the half documents take from the rarer token
-    rare, common = Counts(1, 1, 1, 100), Counts(1, 4, 1, 100)
+    rare, common = PairCounts(1, 1, 1, 100), PairCounts(1, 4, 1, 100)
     assert 1 < smoothed_mig(rare) / smoothed_mig(common) < mig(rare) / mig(common)
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.data())
 def test_independent_presences_have_no_mig_no_chi2_and_no_pmi(rows, across, data):
     i, j = data.draw(st.integers(0, rows)), data.draw(st.integers(0, across))
-    counts = Counts(i * j, i * across, j * rows, rows * across)  # P(x, y) = i/rows * j/across
+    counts = PairCounts(i * j, i * across, j * rows, rows * across)  # P(x, y) = i/rows * j/across
     assert (mig(counts), chi2(counts), pmi(counts)) == (0.0, 0.0, 0.0)
     assert not is_positive(counts)
 
@@ -101,29 +101,29 @@ def test_independent_presences_have_no_mig_no_chi2_and_no_pmi(rows, across, data
 @given(st.integers(1, 10_000), st.data())
 def test_mig_of_a_presence_with_itself_is_its_entropy(total, data):
     n = data.draw(st.integers(0, total))
-    assert mig(Counts(n, n, n, total)) == pytest.approx(entropy(n, total), abs=1e-12)
+    assert mig(PairCounts(n, n, n, total)) == pytest.approx(entropy(n, total), abs=1e-12)
 
 
 @given(tables())
 def test_mig_lies_between_zero_and_the_smaller_entropy(table):
     _, n_token, n_label, total = table
-    assert 0 <= mig(Counts(*table)) <= min(entropy(n_token, total), entropy(n_label, total)) + 1e-12
+    assert 0 <= mig(PairCounts(*table)) <= min(entropy(n_token, total), entropy(n_label, total)) + 1e-12
 
 
 @given(tables())
 def test_mig_and_chi2_are_symmetric_and_blind_to_the_sign(table):
     n_joint, n_token, n_label, total = table
     for measure in (mig, chi2):
-        value = measure(Counts(*table))
-        assert measure(Counts(n_joint, n_label, n_token, total)) == pytest.approx(value, abs=1e-9)
-        absence = Counts(n_label - n_joint, total - n_token, n_label, total)  # of the token's absence instead
+        value = measure(PairCounts(*table))
+        assert measure(PairCounts(n_joint, n_label, n_token, total)) == pytest.approx(value, abs=1e-9)
+        absence = PairCounts(n_label - n_joint, total - n_token, n_label, total)  # of the token's absence instead
         assert measure(absence) == pytest.approx(value, abs=1e-9)
 
 
 def test_a_label_on_every_document_and_one_on_none_have_mig_exactly_zero():
     n_token = np.arange(0, 48_001)
-    everywhere = Counts(n_token, n_token, 48_000, 48_000)
-    nowhere = Counts(np.zeros_like(n_token), n_token, 0, 48_000)
+    everywhere = PairCounts(n_token, n_token, 48_000, 48_000)
+    nowhere = PairCounts(np.zeros_like(n_token), n_token, 0, 48_000)
     assert not mig(everywhere).any() and not mig(nowhere).any()
 
 
@@ -136,25 +136,25 @@ def test_chi2_is_scipys_statistic_without_correction(table):
     n_joint, n_token, n_label, total = table
     cells = np.array([[n_joint, n_label - n_joint], [n_token - n_joint, total - n_label - n_token + n_joint]])
     if (cells.sum(axis=0) == 0).any() or (cells.sum(axis=1) == 0).any():
-        assert chi2(Counts(*table)) == 0
+        assert chi2(PairCounts(*table)) == 0
     else:
         expected = chi2_contingency(cells, correction=False).statistic
-        assert chi2(Counts(*table)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert chi2(PairCounts(*table)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_pmi_by_hand_and_zero_where_the_association_is_negative_or_absent():
-    assert pmi(Counts(3, 5, 4, 10)) == pytest.approx(math.log(0.3 / (0.5 * 0.4)))
-    assert pmi(Counts(1, 5, 4, 10)) == 0
-    assert pmi(Counts(0, 5, 4, 10)) == 0
-    assert pmi(Counts(0, 0, 0, 10)) == 0
+    assert pmi(PairCounts(3, 5, 4, 10)) == pytest.approx(math.log(0.3 / (0.5 * 0.4)))
+    assert pmi(PairCounts(1, 5, 4, 10)) == 0
+    assert pmi(PairCounts(0, 5, 4, 10)) == 0
+    assert pmi(PairCounts(0, 0, 0, 10)) == 0
 
 
 def test_term_frequency_is_the_share_of_the_labels_tokens():
-    values = term_frequency(Counts(np.array([2, 1, 0]), np.array([4, 1, 3]), 2, 5, np.array([6, 2, 0]), 8))
+    values = term_frequency(PairCounts(np.array([2, 1, 0]), np.array([4, 1, 3]), 2, 5, np.array([6, 2, 0]), 8))
     np.testing.assert_array_equal(values, [0.75, 0.25, 0])
-    assert term_frequency(Counts(0, 3, 2, 5, 0, 0)) == 0
+    assert term_frequency(PairCounts(0, 3, 2, 5, 0, 0)) == 0
     with pytest.raises(TypeError, match="occurrences"):
-        term_frequency(Counts(1, 1, 1, 2))
+        term_frequency(PairCounts(1, 1, 1, 2))
 
 
 @given(total=st.integers(2, 400), data=st.data())
@@ -162,7 +162,7 @@ def test_without_joint_documents_mig_does_not_decrease_with_the_tokens_frequency
     """The compiled search leans on this (`plant.kernels.relevance`)."""
     n_label = data.draw(st.integers(1, total))
     n_token = np.arange(0, total - n_label + 1)
-    assert (np.diff(mig(Counts(np.zeros_like(n_token), n_token, n_label, total))) >= 0).all()
+    assert (np.diff(mig(PairCounts(np.zeros_like(n_token), n_token, n_label, total))) >= 0).all()
 
 
 @pytest.mark.parametrize(("section", "key"), [("pretrainings", "measure"), ("finetunings", "static_measure")])
@@ -177,6 +177,6 @@ def test_positive_means_more_frequent_with_the_label_than_without(table):
     n_joint, n_token, n_label, total = table
     if n_label and total > n_label:
         with_label, without = n_joint * (total - n_label), (n_token - n_joint) * n_label  # rates, cross-multiplied
-        assert is_positive(Counts(*table)) == (with_label > without)
+        assert is_positive(PairCounts(*table)) == (with_label > without)
     else:
-        assert not is_positive(Counts(*table))
+        assert not is_positive(PairCounts(*table))

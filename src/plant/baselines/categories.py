@@ -20,8 +20,7 @@ from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Outcome, Sources, best_of, ndcg
 from plant.baselines.words import table_with_constants
 from plant.corpus.reader import load_tokens
-from plant.ground.settings import Relevance
-from plant.relevance.log_odds import LogOdds, Pairs, log_odds
+from plant.relevance.log_odds import LogOdds, log_odds_of_best
 
 if TYPE_CHECKING:
     from plant.relevance.choice import Training
@@ -48,7 +47,12 @@ def category_log_odds(sources: Sources) -> Outcome:
     training = load_training(labels.folder, text.folder, "mig", sources.relevance)
     training = _of_categories(training, names, truth["train"])
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
-    odds = {k: _log_odds(training, sources.relevance, k=k, smoothing=settings.smoothing) for k in settings.log_odds_k}
+    odds = {
+        k: log_odds_of_best(
+            training, "mig", sources.relevance.model_copy(update={"k": k}), smoothing=settings.smoothing
+        )
+        for k in settings.log_odds_k
+    }
     k, choices = best_of("k", {k: ndcg(some.of(present["val"]), truth["val"]) for k, some in odds.items()})
     trained, chosen = labels.counts[0] > 0, odds[k]
     scores = {
@@ -78,21 +82,6 @@ def _of_categories(training: Training, names: tuple[str, ...], truth: sp.csr_arr
     return replace(
         training, names=names, indptr=columns.indptr.astype(np.int64), documents=columns.indices.astype(np.int64)
     )
-
-
-def _log_odds(training: Training, relevance: Relevance, *, k: int, smoothing: float) -> LogOdds:
-    """Of every category, over its k words of highest mutual information."""
-    from plant.relevance.choice import chosen
-
-    pieces = list(chosen(training, "mig", relevance.model_copy(update={"k": k})))
-    category = np.concatenate([np.repeat(piece.labels, piece.lengths) for piece in pieces])
-    token = np.concatenate([piece.token for piece in pieces]).astype(np.int64)
-    joint = np.concatenate([piece.n_joint for piece in pieces]).astype(np.int64)
-    pairs = Pairs(
-        category, token, joint, training.candidates.n_token[token].astype(np.int64), np.diff(training.indptr),
-        training.candidates.n_documents,
-    )  # fmt: skip
-    return log_odds(pairs, smoothing=smoothing)
 
 
 def _spread(odds: LogOdds, category: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from plant.corpus.reader import Labels, Tokens, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
 from plant.relevance import shortlist
-from plant.relevance.log_odds import LogOdds, Pairs
+from plant.relevance.log_odds import LogOdds
 from plant.relevance.log_odds import log_odds as relevance_log_odds
 
 
@@ -90,8 +90,10 @@ def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: floa
     label, token, n_joint, n_token = (
         top[name].to_numpy().astype(np.int64) for name in ("label_id", "token_id", "n_joint", "n_token")
     )
-    pairs = Pairs(label, token, n_joint, n_token, labels.counts[0], int(labels.split_sizes[0]))
-    return relevance_log_odds(pairs, smoothing=smoothing)
+    return relevance_log_odds(
+        label, token, n_joint=n_joint, n_token=n_token, n_label=labels.counts[0],
+        n_documents=int(labels.split_sizes[0]), smoothing=smoothing,
+    )  # fmt: skip
 
 
 def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> np.ndarray:

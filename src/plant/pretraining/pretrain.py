@@ -24,7 +24,7 @@ from plant.pretraining.ranking_loss import mse_loss, pairwise_loss
 EPOCHS = "epochs"  # folder of the weights of every epoch, beside the best one's
 
 
-class Ranking:
+class TokenRanking:
     """Lists, scores and measures of Stage 1 on one corpus.
 
     Args:
@@ -206,7 +206,7 @@ def pretrain(
     without_gradient = (attention.value, attention.output, classifier.head)
     for module in without_gradient:
         module.requires_grad_(False)
-    ranking = Ranking(classifier, corpus, top, settings=settings, seed=seed)
+    ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=seed)
     train, val = corpus.documents("train"), corpus.documents("val")
     running = 0  # the epoch whose batches were asked for last
     _require_lists(ranking, {"train": train, "val": val})
@@ -248,7 +248,7 @@ def pretrain(
     return history
 
 
-def _require_lists(ranking: Ranking, splits: dict[str, np.ndarray]) -> None:
+def _require_lists(ranking: TokenRanking, splits: dict[str, np.ndarray]) -> None:
     for split, documents in splits.items():
         if not ranking.ranks(documents):
             raise InputError(

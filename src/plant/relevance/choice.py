@@ -13,9 +13,9 @@ import numpy as np
 
 from plant.ground.seeds import generator
 from plant.ground.settings import Relevance
-from plant.kernels.relevance import STEPS, Lists, Scoring, best_tokens
+from plant.kernels.relevance import STEPS, Scoring, TokenLists, best_tokens
 from plant.relevance.contingency import BLOCK, joint_counts
-from plant.relevance.measures import MEASURES, Counts, is_positive, mig, n_log_n, rounding
+from plant.relevance.measures import MEASURES, PairCounts, is_positive, mig, n_log_n, rounding
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Training:
     input_ids: np.ndarray
     offsets: np.ndarray
     counted: np.ndarray
-    lists: Lists
+    lists: TokenLists
     candidates: Candidates
     indptr: np.ndarray
     documents: np.ndarray
@@ -118,7 +118,7 @@ def polars_choice(training: Training, measure: str, settings: Relevance, *, rows
         yield _joined(pieces)
 
 
-def _label_counts(training: Training, measure: str, block: int) -> Iterator[tuple[int, Counts]]:
+def _label_counts(training: Training, measure: str, block: int) -> Iterator[tuple[int, PairCounts]]:
     """Counts of every token, label by label; labels without documents are left out."""
     among, indptr, documents = training.candidates, training.indptr, training.documents
     size = {"n_tokens": len(among.n_token), "block": block}
@@ -130,18 +130,18 @@ def _label_counts(training: Training, measure: str, block: int) -> Iterator[tupl
         n_joint, said = next(joint), next(occurrences) if occurrences else None
         if n_label:
             in_all = None if said is None else int(said.sum())
-            yield label, Counts(n_joint, among.n_token, n_label, among.n_documents, said, in_all)
+            yield label, PairCounts(n_joint, among.n_token, n_label, among.n_documents, said, in_all)
 
 
-def _repeats(training: Training) -> Lists:
+def _repeats(training: Training) -> TokenLists:
     """All tokens of each document that count."""
     kept = training.counted[training.input_ids]
     before = np.concatenate(([0], np.cumsum(kept)))
-    return Lists(training.input_ids[kept].astype(np.uint32), before[training.offsets])
+    return TokenLists(training.input_ids[kept].astype(np.uint32), before[training.offsets])
 
 
 def _best_of_label(
-    label: int, counts: Counts, training: Training, measure: str, settings: Relevance
+    label: int, counts: PairCounts, training: Training, measure: str, settings: Relevance
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Token, n_joint and relevance of the k best, in rank order."""
     entry, among = MEASURES[measure], training.candidates
@@ -170,7 +170,7 @@ def random_tokens(among: Candidates, *, k: int, generator: np.random.Generator) 
 
 
 def described_relevance(
-    counts: Counts, among: Candidates, said: np.ndarray, *, measure: str, k: int
+    counts: PairCounts, among: Candidates, said: np.ndarray, *, measure: str, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The tokens of a label's description and their relevance; none where the description says nothing.
 

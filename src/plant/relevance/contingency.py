@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from plant.kernels.relevance import Lists
+from plant.kernels.relevance import TokenLists
 
 BLOCK = 4_000_000
 """Keys (label, document, token) that are in memory at once."""
@@ -57,7 +57,7 @@ def spans(sizes: np.ndarray, block: int, *, most: int) -> Iterator[tuple[int, in
 
 
 def joint_counts(
-    lists: Lists, indptr: np.ndarray, documents: np.ndarray, *, n_tokens: int, block: int = BLOCK
+    lists: TokenLists, indptr: np.ndarray, documents: np.ndarray, *, n_tokens: int, block: int = BLOCK
 ) -> Iterator[np.ndarray]:
     """For each label in turn, int64[V]: how often each token is in the lists of the label's documents.
 

@@ -17,27 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from plant.ground.settings import Relevance
+from plant.relevance.choice import Training, chosen
+
 _BLOCK = 1000  # documents whose log-odds are summed at once
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The chosen (label, token) pairs and their counts.
-
-    Attributes:
-        label, token: ids.
-        n_joint: training documents with both.
-        n_token: training documents with the token.
-        n_label: int64[L], training documents of every label.
-        n_documents: N.
-    """
-
-    label: np.ndarray
-    token: np.ndarray
-    n_joint: np.ndarray
-    n_token: np.ndarray
-    n_label: np.ndarray
-    n_documents: int
 
 
 @dataclass(frozen=True)
@@ -65,18 +48,37 @@ class LogOdds:
         return scores
 
 
-def log_odds(pairs: Pairs, *, smoothing: float) -> LogOdds:
+def log_odds(
+    label: np.ndarray, token: np.ndarray, *, n_joint: np.ndarray, n_token: np.ndarray, n_label: np.ndarray,
+    n_documents: int, smoothing: float,
+) -> LogOdds:  # fmt: skip
     """Weights of present tokens, and what a document without any of them gets.
 
     Args:
-        pairs: see there.
+        label, token: ids of the chosen pairs.
+        n_joint: of each pair, training documents with both.
+        n_token: of each pair, training documents with the token.
+        n_label: int64[L], training documents of every label.
+        n_documents: N.
         smoothing: s > 0.
     """
-    n_label, total = pairs.n_label.astype(np.float64), float(pairs.n_documents)
-    of_pair, n_token, n_joint = n_label[pairs.label], pairs.n_token.astype(np.float64), pairs.n_joint.astype(np.float64)
-    with_label = (n_joint + smoothing) / (of_pair + 2 * smoothing)
-    without = (n_token - n_joint + smoothing) / (total - of_pair + 2 * smoothing)
+    carried, total = n_label.astype(np.float64), float(n_documents)
+    of_pair, in_all, both = carried[label], n_token.astype(np.float64), n_joint.astype(np.float64)
+    with_label = (both + smoothing) / (of_pair + 2 * smoothing)
+    without = (in_all - both + smoothing) / (total - of_pair + 2 * smoothing)
     if_present, if_absent = np.log(with_label / without), np.log((1 - with_label) / (1 - without))
-    constant = np.log((n_label + smoothing) / (total - n_label + smoothing))
-    constant += np.bincount(pairs.label, if_absent, minlength=len(n_label))
-    return LogOdds(pairs.label, pairs.token, if_present - if_absent, constant)
+    constant = np.log((carried + smoothing) / (total - carried + smoothing))
+    constant += np.bincount(label, if_absent, minlength=len(n_label))
+    return LogOdds(label, token, if_present - if_absent, constant)
+
+
+def log_odds_of_best(training: Training, measure: str, settings: Relevance, *, smoothing: float) -> LogOdds:
+    """Log-odds over the k best tokens of each label, which are chosen and counted on the same documents."""
+    pieces, none, among = list(chosen(training, measure, settings)), np.zeros(0, np.int64), training.candidates
+    label = np.concatenate([none, *(np.repeat(piece.labels, piece.lengths) for piece in pieces)])
+    token = np.concatenate([none, *(piece.token.astype(np.int64) for piece in pieces)])
+    n_joint = np.concatenate([none, *(piece.n_joint.astype(np.int64) for piece in pieces)])
+    return log_odds(
+        label, token, n_joint=n_joint, n_token=among.n_token[token], n_label=np.diff(training.indptr),
+        n_documents=among.n_documents, smoothing=smoothing,
+    )  # fmt: skip

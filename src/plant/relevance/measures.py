@@ -22,7 +22,7 @@ from plant.ground.settings import Settings
 
 
 @dataclass(frozen=True)
-class Counts:
+class PairCounts:
     """Counts of pairs; arrays or single numbers that broadcast.
 
     Attributes:
@@ -41,14 +41,14 @@ class Counts:
     occurrences: np.ndarray | int | None = None
     label_occurrences: np.ndarray | int | None = None
 
-    def of(self, token: np.ndarray) -> Counts:
+    def of(self, token: np.ndarray) -> PairCounts:
         """Of some tokens, where the arrays hold all tokens by id."""
         occurrences = None if self.occurrences is None else np.asarray(self.occurrences)[token]
         n_joint, n_token = np.asarray(self.n_joint)[token], np.asarray(self.n_token)[token]
         return replace(self, n_joint=n_joint, n_token=n_token, occurrences=occurrences)
 
 
-def mig(counts: Counts) -> np.ndarray:
+def mig(counts: PairCounts) -> np.ndarray:
     """Mutual information of the two presences, in nats, over all four cells (appendix B.1).
 
     r_lt = sum over (x, y) in {0, 1}^2 of P(x, y) log(P(x, y) / (P(x) P(y))), 0 log 0 = 0
@@ -62,9 +62,9 @@ def mig(counts: Counts) -> np.ndarray:
         where the label or the token is in every document or in none. Values within the rounding error
         of the sum (2e-15 log N) are set to 0, so that noise never becomes a label's maximum.
 
-    >>> float(mig(Counts(n_joint=2, n_token=2, n_label=2, n_documents=4)).round(6))  # the same presence: H = log 2
+    >>> float(mig(PairCounts(n_joint=2, n_token=2, n_label=2, n_documents=4)).round(6))  # the same presence: H = log 2
     0.693147
-    >>> float(mig(Counts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
+    >>> float(mig(PairCounts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
     0.0
     """
     total = counts.n_documents
@@ -76,7 +76,7 @@ def mig(counts: Counts) -> np.ndarray:
     return np.where(value > rounding(total), value, 0.0)
 
 
-def smoothed_mig(counts: Counts) -> np.ndarray:
+def smoothed_mig(counts: PairCounts) -> np.ndarray:
     """Mutual information of the two presences where every cell holds half a document more (Jeffreys' prior), in nats.
 
     With one or two positives MIG takes chance for certainty, and tokens that only they hold tie; half a document a
@@ -88,7 +88,7 @@ def smoothed_mig(counts: Counts) -> np.ndarray:
 
     >>> half = lambda n: (n + 0.5) * np.log((n + 0.5) / 6)
     >>> expected = 2 * half(2) + 2 * half(0) - 4 * 3 * np.log(3 / 6)  # N + 2 = 6, margins of 3
-    >>> value = float(smoothed_mig(Counts(n_joint=2, n_token=2, n_label=2, n_documents=4)))
+    >>> value = float(smoothed_mig(PairCounts(n_joint=2, n_token=2, n_label=2, n_documents=4)))
     >>> bool(abs(value - expected / 6) < 1e-15)
     True
     """
@@ -127,7 +127,7 @@ def half_n_log_n(largest: int) -> np.ndarray:
     return table
 
 
-def term_frequency(counts: Counts) -> np.ndarray:
+def term_frequency(counts: PairCounts) -> np.ndarray:
     """Normalised token occurrences in the label's documents (section 4, ablation 6, footnote 4).
 
     r_lt = occurrences of t in the documents of l / occurrences of all tokens in them
@@ -135,7 +135,7 @@ def term_frequency(counts: Counts) -> np.ndarray:
     Returns:
         float64 in [0, 1]; 0 where the label's documents have no token.
 
-    >>> float(term_frequency(Counts(1, 1, 1, 2, occurrences=3, label_occurrences=12)))
+    >>> float(term_frequency(PairCounts(1, 1, 1, 2, occurrences=3, label_occurrences=12)))
     0.25
     """
     if counts.occurrences is None or counts.label_occurrences is None:
@@ -143,7 +143,7 @@ def term_frequency(counts: Counts) -> np.ndarray:
     return np.asarray(counts.occurrences) / np.maximum(counts.label_occurrences, 1)
 
 
-def pmi(counts: Counts) -> np.ndarray:
+def pmi(counts: PairCounts) -> np.ndarray:
     """Positive pointwise mutual information, in nats.
 
     r_lt = max(0, log(N n_joint / (n_label n_token))), 0 where n_joint = 0
@@ -151,7 +151,7 @@ def pmi(counts: Counts) -> np.ndarray:
     Returns:
         float64 in [0, log N]. Negative associations are 0, so that all values lie on one side.
 
-    >>> float(pmi(Counts(n_joint=2, n_token=2, n_label=4, n_documents=8)).round(6))
+    >>> float(pmi(PairCounts(n_joint=2, n_token=2, n_label=4, n_documents=8)).round(6))
     0.693147
     """
     joint = np.asarray(counts.n_joint, dtype=np.float64)
@@ -160,7 +160,7 @@ def pmi(counts: Counts) -> np.ndarray:
     return np.log(np.maximum(ratio, 1.0))
 
 
-def chi2(counts: Counts) -> np.ndarray:
+def chi2(counts: PairCounts) -> np.ndarray:
     """Pearson's chi-squared statistic of the 2x2 table, without continuity correction.
 
     r_lt = N (a d - b c)^2 / (n_label n_token (N - n_label) (N - n_token)),
@@ -169,7 +169,7 @@ def chi2(counts: Counts) -> np.ndarray:
     Returns:
         float64 in [0, N]; 0 where a margin is 0. Like MIG it is blind to the sign.
 
-    >>> float(chi2(Counts(n_joint=2, n_token=2, n_label=2, n_documents=4)))
+    >>> float(chi2(PairCounts(n_joint=2, n_token=2, n_label=2, n_documents=4)))
     4.0
     """
     total = float(counts.n_documents)
@@ -179,20 +179,20 @@ def chi2(counts: Counts) -> np.ndarray:
     return np.divide(total * difference**2, margins, out=np.zeros_like(difference * margins), where=margins > 0)
 
 
-def is_positive(counts: Counts) -> np.ndarray:
+def is_positive(counts: PairCounts) -> np.ndarray:
     """True where the token is more frequent with the label: N n_joint > n_label n_token.
 
-    >>> bool(is_positive(Counts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
+    >>> bool(is_positive(PairCounts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
     False
     """
     joint, token, label = (np.asarray(n, dtype=np.int64) for n in (counts.n_joint, counts.n_token, counts.n_label))
     return counts.n_documents * joint > label * token
 
 
-def inverse_document_frequency(counts: Counts) -> np.ndarray:
+def inverse_document_frequency(counts: PairCounts) -> np.ndarray:
     """log(N / n_token), in nats: the label's own documents have no part in it.
 
-    >>> float(inverse_document_frequency(Counts(n_joint=0, n_token=2, n_label=1, n_documents=4)).round(6))
+    >>> float(inverse_document_frequency(PairCounts(n_joint=0, n_token=2, n_label=1, n_documents=4)).round(6))
     0.693147
     """
     return np.log(counts.n_documents / np.asarray(counts.n_token))
@@ -211,7 +211,7 @@ class Measure:
     """
 
     name: str
-    formula: Callable[[Counts], np.ndarray] | None
+    formula: Callable[[PairCounts], np.ndarray] | None
     occurrences: bool = False
     shuffled: bool = False
     described: bool = False

@@ -19,10 +19,10 @@ from plant.ground.errors import InputError
 from plant.ground.files import is_private
 from plant.ground.settings import Relevance
 from plant.ground.staging import owner_only
-from plant.kernels.relevance import Lists, distinct
-from plant.relevance.choice import Training, candidates, chosen
+from plant.kernels.relevance import TokenLists, distinct
+from plant.relevance.choice import Training, candidates
 from plant.relevance.contingency import BLOCK, spans
-from plant.relevance.log_odds import LogOdds, Pairs, log_odds
+from plant.relevance.log_odds import log_odds_of_best
 from plant.relevance.pieces import growing_arrays
 from plant.relevance.shortlist import presence
 from plant.relevance.table import load_training
@@ -66,12 +66,13 @@ def write_residual(
     fold = deal_folds(
         _groups(Path(corpus)), folds, settings.seed, purpose="relevance", key="finetunings: residual_folds"
     )
-    every = _odds(whole, measure, settings, smoothing)
-    odds = [every]
+    odds = [log_odds_of_best(whole, measure, settings, smoothing=smoothing)]
     if folds > 1:
-        odds += [_odds(without(whole, fold == one, settings), measure, settings, smoothing) for one in range(folds)]
+        for one in range(folds):
+            others = without(whole, fold == one, settings)
+            odds.append(log_odds_of_best(others, measure, settings, smoothing=smoothing))
         fold = fold + 1
-    # which of `odds` a document takes
+    # which of `odds` a document takes: 0, or 1 + its fold
     which = np.concatenate([fold, np.zeros(labels.n_documents - len(fold), np.int64)])
     sums, counts = np.zeros(len(SPLITS)), np.zeros(len(SPLITS))
     most = max(1, block // max(1, labels.n_labels))
@@ -101,25 +102,10 @@ def without(training: Training, left_out: np.ndarray, settings: Relevance) -> Tr
     stays = kept[training.documents]
     label = np.repeat(np.arange(len(training.names)), np.diff(training.indptr))[stays]
     return replace(
-        training, input_ids=input_ids, offsets=offsets, lists=Lists(values, begins), candidates=among,
+        training, input_ids=input_ids, offsets=offsets, lists=TokenLists(values, begins), candidates=among,
         indptr=np.concatenate(([0], np.cumsum(np.bincount(label, minlength=len(training.names))))),
         documents=(np.cumsum(kept) - 1)[training.documents[stays]],
     )  # fmt: skip
-
-
-def _odds(training: Training, measure: str, settings: Relevance, smoothing: float) -> LogOdds:
-    """Of the k best tokens of each label and the counts of the same documents."""
-    pieces = list(chosen(training, measure, settings))
-    label = [np.repeat(piece.labels, piece.lengths) for piece in pieces]
-    among = training.candidates
-    none = np.zeros(0, np.int64)
-    token = np.concatenate([none, *(piece.token.astype(np.int64) for piece in pieces)])
-    pairs = Pairs(
-        np.concatenate([none, *label]), token,
-        np.concatenate([none, *(piece.n_joint.astype(np.int64) for piece in pieces)]),
-        among.n_token[token], np.diff(training.indptr), among.n_documents,
-    )  # fmt: skip
-    return log_odds(pairs, smoothing=smoothing)
 
 
 def _groups(corpus: Path) -> np.ndarray:

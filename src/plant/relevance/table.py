@@ -16,7 +16,7 @@ from plant.ground.files import atomic_path, is_private
 from plant.ground.seeds import generator
 from plant.ground.settings import Backbone, Relevance
 from plant.ground.staging import owner_only
-from plant.kernels.relevance import Lists, distinct
+from plant.kernels.relevance import TokenLists, distinct
 from plant.relevance.choice import Chosen, Training, candidates, chosen
 from plant.relevance.contingency import BLOCK, label_documents
 from plant.relevance.described import described_tokens
@@ -119,7 +119,7 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     indptr, documents = _label_documents(labels, measure, settings.seed)
     return Training(
         labels.names, tokens.vocabulary, input_ids, offsets, counted,
-        Lists(values, begins), among, indptr, documents,
+        TokenLists(values, begins), among, indptr, documents,
     )  # fmt: skip
 
 
