@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from plant.ground.checkpoints import load_tensors
-from plant.ground.files import write_arrays, write_json, write_table
+from plant.ground.files import write_arrays, write_table
+from plant.ground.job import describe
 
 pytestmark = pytest.mark.slow  # each process spends seconds on imports; test_parallel.py has the numbers
 
@@ -27,7 +28,7 @@ LAUNCH = [Path(sys.executable).with_name("accelerate"), "launch", "--multi_gpu",
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory, tiny, backbone_folder):
-    """Options of the script: 40 documents of 12 tokens, 5 labels, an adapter on a tiny quantised backbone."""
+    """What the rule hands over: 40 documents of 12 tokens, 5 labels, an adapter on a tiny quantised backbone."""
     folder, random = tmp_path_factory.mktemp("inputs"), np.random.default_rng(0)
     labels = np.arange(40) % 5
     ids = random.integers(20, 200, size=(40, 12)).astype(np.int32)
@@ -50,14 +51,15 @@ def inputs(tmp_path_factory, tiny, backbone_folder):
                         "head_learning_rate": 1e-3},
         "compute": {"device": "cpu"},
     }  # fmt: skip
-    write_json(folder / "settings.json", settings)
-    return ["--settings", folder / "settings.json", "--seed", "0", "--corpus", folder,
-            "--labels", folder / "labels.safetensors", "--tokens", folder / "tokens.safetensors",
-            "--relevance", folder / "mig.safetensors", "--backbone", backbone_folder(backbone)]  # fmt: skip
+    files = {"labels": "labels.safetensors", "tokens": "tokens.safetensors", "relevance": "mig.safetensors"}
+    return {
+        "inputs": {name: folder / file for name, file in files.items()}, "rule": "pretrain", "wildcards": {"seed": "0"},
+        "params": {"settings": settings, "backbone": str(backbone_folder(backbone))},
+    }  # fmt: skip
 
 
 def start(prefix, inputs, out):
-    command = [*prefix, SCRIPT, *inputs, "--out", out, "--provenance", out / "provenance.json"]
+    command = [*prefix, SCRIPT, json.dumps(describe(**inputs, outputs={"sidecar": out / "provenance.json"}))]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 

@@ -23,7 +23,7 @@ pathlib.Path("logs", f"seen.{pathlib.Path(__file__).stem}.{os.environ['SLURM_JOB
 """
 STAGE_1 = "results/pretraining/small/tiny/plant/seed0/label_attention.safetensors"
 GPU_SCRIPTS = ("pretrain", "finetune", "predict", "attention")
-CPU_SCRIPTS = ("corpus", "tokens", "relevance", "baseline", "bootstrap", "wilcoxon", "tables", "report")
+CPU_SCRIPTS = ("corpus", "tokens", "relevance", "baseline", "compare", "paper")
 
 
 def text(run: subprocess.CompletedProcess) -> str:
@@ -109,7 +109,8 @@ def test_a_failed_job_shows_its_log_and_is_retried_with_more_memory(half_done, s
         "import pathlib, sys\n"
         "if not pathlib.Path('failed').exists():\n"
         "    pathlib.Path('failed').touch()\n"
-        "    sys.exit('the first attempt fails')",
+        "    pathlib.Path(snakemake.log[0]).write_text('the first attempt fails')\n"
+        "    sys.exit(1)",
     )
     run = half_done.snakemake(RELEVANCE, *QUICK, *MOVED)
     assert run.returncode == 0, text(run)[-5000:]
