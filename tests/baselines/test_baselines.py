@@ -302,7 +302,7 @@ def test_sparse_scores_that_keep_every_label_combine_as_dense_ones_do(corpus, tm
 
 
 def test_a_label_that_one_system_cuts_off_gets_its_last_kept_score(corpus, tmp_path):
-    first, second, both = combine(corpus, tmp_path, evaluation=Evaluation(dense_limit=1, top=2))
+    first, second, both = combine(corpus, tmp_path, evaluation=Evaluation(dense_limit=1, top=2, at=(1,)))
     # Means and deviations from the pairs of validation, each filled in the same way.
     pairs = {split: _filled(first[split], second[split]) for split in (0, 1)}
     scales = [(np.mean(values), np.std(values)) for values in zip(*pairs[0].values(), strict=True)]

@@ -14,7 +14,6 @@ import yaml
 from plant.baselines.registry import Baseline, baselines, channels, check
 from plant.ground.errors import InputError
 from plant.ground.settings import load
-from plant.paper.plan.jobs import Job, list_jobs
 from plant.paper.systems import list_systems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +64,7 @@ def test_what_the_dataset_has_is_not_missed():
     check(load({**CONFIG, "datasets": {"small": own}, "experiments": {"one": experiment}}))
 
 
-def test_an_entry_is_all_that_checks_plan_and_titles_read(monkeypatch):
+def test_an_entry_is_all_that_checks_and_titles_read(monkeypatch):
     toy = Baseline("toy", "A toy", lambda sources: None, inputs=("labels", "tokens", "tfidf_linear"), channel="game")
     monkeypatch.setitem(baselines(), "toy", toy)
     assert channels()["game"] is toy
@@ -74,9 +73,6 @@ def test_an_entry_is_all_that_checks_plan_and_titles_read(monkeypatch):
     settings = load({**CONFIG, "evidences": evidences, "experiments": {"one": experiment}})
     check(settings)
     assert {"A toy", "TF-IDF + linear"} < {each.title for each in list_systems(settings, settings.experiments["one"])}
-    jobs = list_jobs(settings, "one")
-    assert {Job("toy", "small", "words", "toy", 0), Job("tokens", "small", "words")} < jobs
-    assert not any(job.rule == "relevance" for job in jobs)
 
 
 def test_reading_the_entries_imports_neither_scikit_learn_nor_numba():

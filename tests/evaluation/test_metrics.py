@@ -96,7 +96,7 @@ def test_without_a_natural_threshold_its_metrics_are_null_and_not_0(written) -> 
     assert report["threshold"]["natural"] is None
 
 
-@pytest.mark.parametrize("kept", [Evaluation(), Evaluation(dense_limit=10, top=8)], ids=["all", "top"])
+@pytest.mark.parametrize("kept", [Evaluation(), Evaluation(dense_limit=10, top=8, at=(1, 3, 5, 8))], ids=["all", "top"])
 def test_calibration_is_that_of_the_test_scores(written, case, kept: Evaluation) -> None:
     made = case(7)
     folder, labels = written(test=made, settings=kept)
@@ -124,7 +124,7 @@ def test_what_is_not_defined_is_null(written, case) -> None:
 
 def test_kept_scores_give_what_all_scores_give_or_null_or_a_bound(written, case) -> None:
     exact = evaluate(*written(test=case(5)), SETTINGS)
-    kept = evaluate(*written(test=case(5), settings=Evaluation(dense_limit=10, top=8)), SETTINGS)
+    kept = evaluate(*written(test=case(5), settings=Evaluation(dense_limit=10, top=8, at=(1, 3, 5, 8))), SETTINGS)
     assert kept["macro_auc"] is kept["micro_auc"] is None
     assert kept["map"] <= exact["map"]
     assert kept["rp@5/few"] <= exact["rp@5/few"]

@@ -88,7 +88,7 @@ def test_only_labels_with_a_training_document_are_trained(folder):
 @pytest.mark.parametrize("dense_limit", [10_000, 2], ids=["dense", "top K"])
 def test_scores_are_the_logits_and_nothing_for_labels_or_documents_without_any(folder, tmp_path, dense_limit):
     data = load_training_data(folder, folder)
-    model, settings = make(data), Evaluation(dense_limit=dense_limit, top=2)
+    model, settings = make(data), Evaluation(dense_limit=dense_limit, top=2, at=(1,))
     predict_split(model, data, "test", corpus=folder, out=tmp_path / "out", settings=settings, batch_size=2)
     scores = read_scores(tmp_path / "out", "test")
     logits = predict_logits(model, data.corpus, np.array([5, 6]), batch_size=1)
@@ -169,7 +169,7 @@ def shortlist():
 @pytest.mark.parametrize("top", [1, 2])
 def test_labels_outside_the_shortlist_have_no_score_whether_true_or_not(folder, tmp_path, dense_limit, top):
     data = load_training_data(folder, folder)
-    model, settings = make(data), Evaluation(dense_limit=dense_limit, top=top)
+    model, settings = make(data), Evaluation(dense_limit=dense_limit, top=top, at=(1,))
     predict_split(model, data, "test", corpus=folder, out=tmp_path / "out", settings=settings, batch_size=2,
                   shortlist=shortlist())  # fmt: skip
     scores = read_scores(tmp_path / "out", "test")
@@ -205,7 +205,7 @@ def test_truth_leaks_neither_into_scores_of_a_shortlist_nor_into_the_threshold(f
             indices[arrays["indptr"][3] :] = [3, 0, 2, 1, 0, 1, 2]  # from the first validation document on
             write_arrays(folder / "labels.safetensors", {**arrays, "indices": indices})
         data = load_training_data(folder, folder)
-        settings = Evaluation(dense_limit=dense_limit, top=2)
+        settings = Evaluation(dense_limit=dense_limit, top=2, at=(1,))
         model, out = make(data), tmp_path / f"out{swapped}"
         for split in ("val", "test"):
             predict_split(model, data, split, corpus=folder, out=out, settings=settings, batch_size=2,
