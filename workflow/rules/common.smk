@@ -91,7 +91,7 @@ def section(*datasets, **parts):
     plain = {
         name: part.model_dump(mode="json") if hasattr(part, "model_dump") else part for name, part in parts.items()
     }
-    return json.loads(json.dumps(plain))
+    return json.loads(json.dumps(plain, sort_keys=True))
 
 
 def settings_of(*names, **parts):

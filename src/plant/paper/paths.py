@@ -91,10 +91,10 @@ class Paths:
         paths: dict[str, Any] = {
             "statistics": f"{self.settings.results}/statistics/{experiment}",
             "corpus": corpus,
-            "evaluations": self.systems(experiment),
-            "pretrainings": self.runs(experiment, "pretraining"),
-            "finetunings": self.runs(experiment, "finetuning"),
-            "attention": self.attention(experiment),
+            "evaluations": dict(sorted(self.systems(experiment).items())),
+            "pretrainings": dict(sorted(self.runs(experiment, "pretraining").items())),
+            "finetunings": dict(sorted(self.runs(experiment, "finetuning").items())),
+            "attention": dict(sorted(self.attention(experiment).items())),
             "stages": {
                 "corpus": [corpus],
                 "relevance": [self.of("relevance", experiment)],
