@@ -7,10 +7,10 @@ from plant.ground.job import job
 
 def main(args: Namespace) -> dict[str, str]:
     import torch
-    from plant.model.backbone import load_backbone
 
     from plant.model.assemble import load_training_data, parse_network
     from plant.model.determinism import set_up
+    from plant.model.encoders.transformer import load_backbone
     from plant.model.features import write_features
 
     threads = torch.get_num_threads()  # those of the rule

@@ -6,10 +6,9 @@ from plant.ground.job import job
 
 
 def main(args: Namespace) -> dict[str, object]:
-    from plant.evaluation.predict import predict_split
-
     from plant.finetuning.candidates import load_shortlist
     from plant.finetuning.kept_evidence import keep_evidence
+    from plant.finetuning.predict import predict_split
     from plant.ground.settings import Evaluation, Finetuning
     from plant.model.assemble import load_weights, prepare
 

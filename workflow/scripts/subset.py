@@ -14,8 +14,7 @@ def main(args: Namespace) -> None:
 
 
 def reads(args: Namespace) -> list[Path]:
-    from plant.corpus.named import files_read
-
+    from plant.corpus.sources import files_read
     from plant.ground.settings import parse_dataset
 
     return files_read(parse_dataset(args.settings["dataset"]))
