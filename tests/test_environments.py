@@ -103,7 +103,12 @@ def test_conda_and_container_have_a_python_that_the_package_accepts():
 def test_every_rule_that_starts_a_job_names_the_conda_file():
     """So that `--sdm conda` runs nothing outside of it."""
     texts = [path.read_text("utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
-    rules = [rule for text in texts for rule in re.split(r"^rule ", text, flags=re.MULTILINE)[1:] if "shell:" in rule]
+    rules = [
+        rule
+        for text in texts
+        for rule in re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
+        if re.search(r"^    (?:shell|script):", rule, re.MULTILINE)
+    ]
     assert len(rules) > 15
     bare = [rule.split(":")[0] for rule in rules if "../../envs/plant.yaml" not in rule]
     assert bare == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-CORPUS = "corpus/test_corpus_bad_input.py"
+CORPUS = "corpus/test_bad_input.py"
 PROMISES = {
     "missing file": (CORPUS, "notes missing"),
     "wrong file (III for IV)": (CORPUS, "MIMIC-III folder for IV"),

@@ -24,7 +24,7 @@ def write(folder, scores, truth=None, *, ids=None, natural=0.0, **settings):
     write_scores(
         folder, "test", document_ids=ids or [f"document {n}" for n in range(shape[0])],
         label_names=[f"label {chr(97 + c)}" for c in range(shape[1])], truth=sp.csr_array(truth), scores=scores,
-        natural_threshold=natural, settings=Evaluation(**settings),
+        natural_threshold=natural, settings=Evaluation(at=(1,), **settings),
     )  # fmt: skip
 
 

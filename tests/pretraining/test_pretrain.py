@@ -165,11 +165,6 @@ def test_a_bound_that_no_label_reaches_is_one_clear_error(toy):
         TokenRanking(make(), toy, indicators(), settings=Pretraining(label_min_documents=999), seed=0)
 
 
-def test_reweighting_without_a_sample_is_one_clear_error(toy):
-    with pytest.raises(InputError, match=r"reweight: expected .* negatives of 1 or more"):
-        TokenRanking(make(), toy, indicators(), settings=Pretraining(negatives=0, reweight=True), seed=0)
-
-
 LETTERS = [[11, 12], [12, 13, 13], [11, 14], [14, 15, 16], [13, 11], [11, 18]]
 NOTHING = {
     "a label on every document": (LETTERS, [[0]] * 6, (4, 1, 1)),

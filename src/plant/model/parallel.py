@@ -4,7 +4,7 @@
 WORLD_SIZE, LOCAL_RANK). Without a launch there is one process, and everything here is the identity.
 
 Sums of arrays run on the CPU (gloo), sums of gradients where the gradients are (nccl on GPUs). Accelerate's own
-`reduce` does not serve: where there is a GPU it starts nccl alone, and it copies every tensor (docs/log.md).
+`reduce` does not serve: where there is a GPU it starts nccl alone, and it copies every tensor (docs/evidence/log.md).
 """
 
 import os

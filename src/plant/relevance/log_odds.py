@@ -13,12 +13,15 @@ smoothed prior alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from plant.ground.settings import Relevance
-from plant.relevance.choice import Training, chosen
+
+if TYPE_CHECKING:
+    from plant.relevance.choice import Training
 
 _BLOCK = 1000  # documents whose log-odds are summed at once
 
@@ -74,6 +77,8 @@ def log_odds(
 
 def log_odds_of_best(training: Training, measure: str, settings: Relevance, *, smoothing: float) -> LogOdds:
     """Log-odds over the k best tokens of each label, which are chosen and counted on the same documents."""
+    from plant.relevance.choice import chosen  # loads the compiler, which the registry of baselines does not need
+
     pieces, none, among = list(chosen(training, measure, settings)), np.zeros(0, np.int64), training.candidates
     label = np.concatenate([none, *(np.repeat(piece.labels, piece.lengths) for piece in pieces)])
     token = np.concatenate([none, *(piece.token.astype(np.int64) for piece in pieces)])
