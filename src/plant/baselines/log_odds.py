@@ -14,7 +14,6 @@ from plant.baselines.words import table_with_constants
 from plant.corpus.reader import Labels, Tokens, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
-from plant.relevance import shortlist
 from plant.relevance.log_odds import LogOdds
 from plant.relevance.log_odds import log_odds as relevance_log_odds
 
@@ -74,6 +73,8 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
 def presence(tokens: Tokens, rows: slice) -> sp.csr_array:
     """(N, V) float32: 1 where the document holds the token."""
     offsets, input_ids = tokens.part(rows)
+    from plant.relevance import shortlist  # loads the compiler, which reading the registry must not
+
     return shortlist.presence(input_ids, offsets, tokens.vocabulary_size)
 
 
