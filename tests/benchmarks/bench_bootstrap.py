@@ -1,4 +1,4 @@
-"""All metrics in the resamples of a paired bootstrap. fast: `kernels.curves`; plain: NumPy, one resample at a time.
+"""All metrics in the resamples of a paired bootstrap. fast: all resamples side by side; plain: one at a time.
 
 A made-up system with Zipfian labels (15.7 a document, as MIMIC-IV has them) and fp16 scores; B bootstrap resamples, B
 halves (choice C11) and the plain split.
@@ -15,10 +15,9 @@ from run import Job
 from plant.evaluation.runs import Run
 from plant.evaluation.values import metric_values
 from plant.ground.settings import Evaluation, Statistics
-from plant.metrics import resamples
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores
-from plant.metrics.thresholds import Thresholds, Tuned
+from plant.metrics.thresholds import ThresholdRule, Thresholds
 from plant.statistics.resampling import draw_bootstrap, draw_halves
 
 LABELS_PER_DOCUMENT, TRAINING_DOCUMENTS, PART = 15.7, 89_098, 3
@@ -33,15 +32,21 @@ JOBS = {
 def bootstrap(way: str, documents: int, labels: int, number: int) -> Callable[[], list[float]]:
     """Every metric on the plain split (the first resample)."""
     metrics, rng = Statistics().metrics, np.random.default_rng(2)
-    if way == "plain":  # compiled sums begin at so many resamples, or pairs
-        resamples.FEW = resamples.LARGE = 10**18
     run = make_run(documents, labels)
     ones = np.ones((documents, 1), dtype=np.float32)
     weights = np.concatenate(
         [ones, draw_bootstrap(documents, number, rng), draw_halves(documents, number, rng)], axis=1
     )
     metric_values(make_run(30, 20), metrics, np.ones((30, 20), dtype=np.float32))  # loads the compiled code
-    return lambda: [float(value[0]) for value in metric_values(run, metrics, weights).values()]
+
+    def all_at_once() -> list[float]:
+        return [float(value[0]) for value in metric_values(run, metrics, weights).values()]
+
+    def one_at_a_time() -> list[float]:
+        values = [metric_values(run, metrics, weights[:, [b]]) for b in range(weights.shape[1])]
+        return [float(value[0]) for value in values[0].values()]
+
+    return one_at_a_time if way == "plain" else all_at_once
 
 
 def make_run(documents: int, labels: int) -> Run:
@@ -60,5 +65,5 @@ def make_run(documents: int, labels: int) -> Run:
         scores[part] = made.astype(np.float16)
     names, ids = tuple(map(str, range(labels))), tuple(map(str, range(documents)))
     space, true = LabelSpace(names, n_train, TRAINING_DOCUMENTS, Evaluation()), sp.csr_array(truth)
-    thresholds = Thresholds.known(space, {"tuned": Tuned(-1.0, "macro_f1_present", 0.5)})
+    thresholds = Thresholds.known(space, {"tuned": ThresholdRule(-1.0, "macro_f1_present", 0.5)})
     return Run(Scores(ids, names, true, true, scores, 100, 0.0), space, thresholds)
