@@ -15,7 +15,7 @@ Another config takes the place of the default: `--configfile config/open.yaml`, 
 set in profiles/default.
 """
 
-from snakemake.utils import min_version, validate
+from snakemake.utils import min_version
 
 min_version("9.20")
 
@@ -26,10 +26,6 @@ if "datasets" not in config:
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/inputs.smk"
-
-
-# as it was understood: YAML takes 2e-3 for a word, the settings for a number
-validate(CONFIG, "config/schema.yaml", set_default=False)
 
 
 localrules:
