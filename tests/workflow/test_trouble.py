@@ -205,7 +205,7 @@ def test_snakemake_on_a_disk_that_nobody_may_write_to_says_so_and_goes_on(tmp_pa
             small.fill(8192)
         ended = snakemake(tmp_path, config, target)
         assert ended.returncode != 0
-        assert f"expected to write, got {(READ_ONLY if change == 'ro' else FULL)!r}" in ended.stdout
+        assert (READ_ONLY if change == "ro" else f"expected to write, got {FULL!r}") in ended.stdout
         assert "Traceback" not in ended.stdout
     small.change("size=8m")
     ended = snakemake(tmp_path, config, target)

@@ -145,7 +145,7 @@ def test_from_a_cell_of_the_table_one_command_shows_the_chain_down_to_the_raw_fi
     assert value is not None and float(value[1]) == pytest.approx(metrics["p@5"])
     chain = [
         "results/paper/small/tables/ablation.csv", f"results/evaluation/{run}/metrics.json",
-        f"results/evaluation/{run}/test.scores.parquet", f"results/finetuning/{run} ",
+        f"results/evaluation/{run}/test.scores.parquet", f"results/finetuning/{run}/label_attention.safetensors",
         "results/pretraining/small/tiny/plant/seed0/label_attention.safetensors",
         "results/relevance/small/tiny/mig.safetensors", "results/corpus/small/tiny/tokens.safetensors",
         "results/corpus/small/tiny/tokenizer ", "results/corpus/small/train.parquet", f"{notes}/NOTEEVENTS.csv.gz",

@@ -275,16 +275,17 @@ def item_sources(item, wildcards):
 
 
 def experiment_settings(wildcards):
-    """The config cut down to one experiment."""
+    """The config cut down to one experiment, and the paths of its results."""
     name = wildcards.experiment
     cut = cut_settings(SETTINGS, name)
-    return section(SETTINGS.experiments[name].dataset, config=cut, experiment=name)
+    return section(SETTINGS.experiments[name].dataset, config=cut, paths=PATHS.inputs(name), experiment=name)
 
 
 def grid_settings(**more):
-    """The whole config."""
+    """The whole config, and the paths of all results."""
     datasets = [experiment.dataset for experiment in SETTINGS.experiments.values()]
-    return section(*datasets, config=CONFIG, **more)
+    paths = {name: PATHS.inputs(name) for name in SETTINGS.experiments}
+    return section(*datasets, config=CONFIG, paths=paths, **more)
 
 
 def grid_files(wildcards):

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plant.baselines.registry import baselines
 from plant.ground.settings import NO_PRETRAINING, Experiment, Settings
 from plant.paper import FIGURE_FORMATS, FIGURES, STUDY_TABLES, TABLE_FORMATS, TABLES
 from plant.paper.systems import find_roles, system_of
-
-if TYPE_CHECKING:
-    from plant.paper.inputs import Inputs
 
 SCORES = ("val.scores.parquet", "test.scores.parquet")
 METRICS = ("metrics.json", "per_label.parquet")
@@ -81,31 +78,22 @@ class Paths:
         base, seed = self.of("evaluation", experiment), chosen.seeds[0]
         return {name: f"{base}/{self.settings.variants[name].network}/seed{seed}/attention.parquet" for name in names}
 
-    def inputs(self, experiment: str) -> Inputs:
-        """All that tables, figures and report of an experiment read."""
-        from pydantic import TypeAdapter
-
-        from plant.paper.inputs import Inputs  # with polars, which no rule needs
-
+    def inputs(self, experiment: str) -> dict[str, Any]:
+        """All that tables, figures and report of an experiment read: the fields of `plant.paper.inputs.Inputs`."""
         corpus = f"{self.settings.results}/corpus/{self.experiment(experiment).dataset}"
-        paths: dict[str, Any] = {
+        return {
             "statistics": f"{self.settings.results}/statistics/{experiment}",
             "corpus": corpus,
-            "evaluations": dict(sorted(self.systems(experiment).items())),
-            "pretrainings": dict(sorted(self.runs(experiment, "pretraining").items())),
-            "finetunings": dict(sorted(self.runs(experiment, "finetuning").items())),
-            "attention": dict(sorted(self.attention(experiment).items())),
+            "evaluations": self.systems(experiment),
+            "pretrainings": self.runs(experiment, "pretraining"),
+            "finetunings": self.runs(experiment, "finetuning"),
+            "attention": self.attention(experiment),
             "stages": {
                 "corpus": [corpus],
                 "relevance": [self.of("relevance", experiment)],
                 "backbone": [self.of("model", experiment)],
             },
         }
-        return TypeAdapter(Inputs).validate_python(paths)
-
-    def all_inputs(self) -> dict[str, Inputs]:
-        """Experiment -> all that it reads."""
-        return {name: self.inputs(name) for name in self.settings.experiments}
 
     def input_files(self, experiment: str) -> list[str]:
         """The files behind `inputs`, for the rules that wait for them."""
