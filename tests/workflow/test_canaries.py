@@ -203,7 +203,7 @@ WRONG_COLUMNS = {
     "texts as splits": ({"split_column": "{notes}"}, "split names train, val and test"),
     "texts as the listed ids": ({"split": {"ids": {"train": "notes.txt", "test": "notes.txt"}}}, "got "),
     "texts as ids of the split table": ({"split": {"table": "split.parquet"}}, "ids listed again"),
-    "texts as columns of the split table": ({"split": {"table": "header.parquet"}}, "the columns _id and split"),
+    "texts as columns of the split table": ({"split": {"table": "header.parquet"}}, "the columns _id, split"),
     "texts in the header": ({"path": "header.parquet"}, "a column 'id'"),
 }
 
