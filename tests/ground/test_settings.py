@@ -169,7 +169,7 @@ def test_an_epoch_of_stage_1_must_have_been_kept() -> None:
     config["pretrainings"]["plant"]["keep_epochs"] = True
     assert load(config).variants["plant"].pretraining_epoch == 2
     config["variants"]["plant"]["pretraining_epoch"] = 5
-    with pytest.raises(InputError, match="plant has 4 epochs, got 5"):
+    with pytest.raises(InputError, match="plant has 2 epochs, got 5"):
         load(config)
 
 
