@@ -1,7 +1,7 @@
 """What LoRA adapts where the config names nothing. Training and the plan both read it; nothing is imported here."""
 
-# Query, key, value and output projections by model type (appendix A; facts, section A). A wrong list would
-# adapt the output projection only, without a word: the number of adapted modules is asserted.
+# Query, key, value and output projections by model type (appendix A). peft adapts the modules that
+# match and says nothing of a name that matches none, so training refuses such a name.
 LORA_TARGETS = {
     "llama": ("q_proj", "k_proj", "v_proj", "o_proj"),
     "mistral": ("q_proj", "k_proj", "v_proj", "o_proj"),
