@@ -61,7 +61,7 @@ def test_every_printed_command_has_the_targets_and_the_configs_that_a_reader_see
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """The repository elsewhere, with a config of one's own and empty folders in the place of MIMIC."""
+    """The repository elsewhere, with a config and a table of one's own, and empty folders in the place of MIMIC."""
     folder = tmp_path_factory.mktemp("checkout")
     for part in ("Snakefile", "docs", "envs", "profiles", "slurm", "src", "workflow"):
         if (ROOT / part).exists():
@@ -70,6 +70,7 @@ def checkout(tmp_path_factory) -> Path:
     shutil.copy(folder / "config/config.yaml", folder / "config/mine.yaml")
     for data in DATA:
         (folder / data).mkdir(parents=True)
+    (folder / "data/mine.csv").touch()  # the table of the README's section on own labels
     return folder
 
 
