@@ -46,9 +46,10 @@ def check_of(source: Path, key: str) -> Check:
 def test_every_number_of_a_table_is_transcribed(item: str) -> None:
     cells = [cell for cell in VALUES.cells.values() if cell.item == item]
     assert len(cells) == NUMBERS[item]
-    assert sum(cell.gain is not None for cell in cells) == GAINS[item]
-    without = 0 if item not in {"T2", "T9"} else GAINS[item]  # these two print no interval
-    assert sum(cell.low is not None for cell in cells) == GAINS[item] - without
+    gains = GAINS.get(item, 0)  # the earlier version prints none
+    assert sum(cell.gain is not None for cell in cells) == gains
+    without = gains if item in {"T2", "T9"} else 0  # these two print no interval
+    assert sum(cell.low is not None for cell in cells) == gains - without
 
 
 def test_the_drops_of_ablation_8_are_transcribed_as_negative_numbers_of_one_epoch() -> None:
@@ -115,6 +116,11 @@ def test_every_relation_is_applied_and_no_check_has_anothers_key() -> None:
         ("split:T7/mimic3_full/corpus/documents", False),
         ("per-label:T8/wiki10_31k/corpus/documents_per_label_mean", True),  # 14146 x 18.64 / 30938 = 8.52
         ("labels:T5/eurlex4k/PLANT (Ours)/p@5", True),  # 3.51 hits, at most 5
+        ("claim:awd-eurlex-p1", True),  # 89.92 - 88.41 = 1.51
+        ("claim:awd-directions-over-table-2-3", False),  # 61.67 < 61.8
+        ("claim:awd-wiki-p5-superior", False),  # 81.33 < 81.34
+        ("claim:awd-few-micro-f1", False),  # 71.0 - 35.3 = 35.7
+        ("claim:awd-rare50-macro-f1", True),  # 82.6 - 32.0 = 50.6
     ],
 )
 def test_relations_worked_out_by_hand(key: str, holds: bool) -> None:
