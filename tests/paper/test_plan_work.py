@@ -19,12 +19,12 @@ from transformers import AutoConfig, AutoModel
 
 from plant.finetuning import finetune
 from plant.ground.settings import Finetuning, Hardware, Pretrained, Pretraining, Random
+from plant.model.attentions.multi_head import EMBEDDING_STD
 from plant.model.batches import shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.encoders import transformer as model_backbone
 from plant.model.encoders.loading import load_model
 from plant.model.fitting import cosine
-from plant.model.label_attention import EMBEDDING_STD
 from plant.paper.plan import work
 from plant.paper.plan.networks import ARCHITECTURES, Network, count, find_network
 from plant.paper.plan.sizes import Sizes

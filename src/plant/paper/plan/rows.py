@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from plant.ground.settings import Finetuning, Pretraining, Settings, Words
+from plant.ground.settings import Finetuning, Pretraining, Settings, WordNetwork, Words
 from plant.paper.plan.jobs import GPU_RULES, Job
 from plant.paper.plan.networks import NetworkBackbone, find_network
 from plant.paper.plan.sizes import Sizes, find_sizes
@@ -117,7 +117,7 @@ def _kind(job: Job) -> tuple[str, str, str, str]:
 def _sized(settings: Settings, row: Row) -> Row:
     """The row with its work, hours and memory, as far as they are known."""
     backbone, sizes = settings.backbones[row.backbone], find_sizes(settings, row.dataset, row.backbone)
-    if isinstance(backbone, Words):
+    if isinstance(backbone, Words | WordNetwork):  # the cost model is one of transformers
         return row
     if row.rule not in TRAINING and backbone.parallel == "data":
         backbone = backbone.model_copy(update={"devices": 1})
