@@ -7,8 +7,8 @@ from torch import nn
 from plant.kernels import attention as attention_kernel
 from plant.kernels.attention import affine, label_logits, product
 from plant.model import classifier
+from plant.model.attentions.multi_head import pooling_matrix
 from plant.model.classifier import LabelClassifier
-from plant.model.label_attention import pooling_matrix
 
 HIDDEN, HEADS, LABELS = 24, 4, 50
 LENGTHS = (11, 1, 16, 37)

@@ -9,9 +9,9 @@ from plant.ground.checkpoints import save_tensors
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
 from plant.model.assemble import prepare
+from plant.model.attentions.multi_head import EMBEDDING_STD, LabelAttention
 from plant.model.descriptions import directions, start_from_descriptions, write_label_embeddings
 from plant.model.encoders.transformer import load_backbone
-from plant.model.label_attention import EMBEDDING_STD, LabelAttention
 
 DESCRIPTIONS = ["abcde fgh", None, "hgfed cba abcde", "fgh", ""]
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from plant.ground.errors import InputError
+from plant.model.attentions.multi_head import LabelAttention, pooling_matrix
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import Known, LabelClassifier
-from plant.model.label_attention import LabelAttention, pooling_matrix
 
 
 def classifier(hidden=24, heads=4, pool=7, labels=9, **options):

@@ -17,11 +17,9 @@ import yaml
 
 from plant.ground.files import write_json
 from plant.ground.settings import Settings, load
-from plant.paper.plan import page as plan_page
-from plant.paper.plan import work
 from plant.paper.plan.jobs import NOT_COUNTED, Job, find_jobs
-from plant.paper.plan.page import write_plan
-from plant.paper.plan.rows import Plan, build_plan, jobs_by_rule
+from plant.paper.plan.page import ASSUMPTIONS, write_plan
+from plant.paper.plan.rows import build_plan, part_of
 from plant.paper.plan.sizes import find_sizes
 
 ROOT = Path(__file__).parents[2]
@@ -92,8 +90,9 @@ def jobs_of(settings: Settings) -> dict[str, frozenset[Job]]:
     return found | {"all": frozenset().union(*found.values())}
 
 
-def plan_of(settings: Settings) -> Plan:
-    return build_plan(settings, jobs_of(settings))
+def plan_of(settings: Settings, rule: str) -> pl.DataFrame:
+    """The rows of one rule."""
+    return build_plan(settings, jobs_of(settings)).filter(rule=rule)
 
 
 def write(settings: Settings, folder: Path) -> None:
@@ -112,23 +111,24 @@ def dry_run(folder: Path, config: Path) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def everything() -> Plan:
-    """The plan of `make_config`."""
+def everything() -> tuple[Settings, dict[str, frozenset[Job]], pl.DataFrame]:
+    """The settings of `make_config`, their jobs and the plan."""
     settings = load(make_config())
-    return build_plan(settings, find_jobs(settings, ROOT / "Snakefile"))
+    jobs = find_jobs(settings, ROOT / "Snakefile")
+    return settings, jobs, build_plan(settings, jobs)
 
 
 def test_planned_jobs_are_those_of_a_dry_run(tmp_path, everything):
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(make_config()), encoding="utf-8")
     found = dry_run(tmp_path, config)
-    assert {rule: count for rule, count in found.items() if rule not in {"all", *NOT_COUNTED}} == dict(
-        jobs_by_rule(everything.asked)
-    )
+    planned = everything[2].filter(~pl.col("on_request")).group_by("rule").agg(pl.col("jobs").sum())
+    assert {rule: count for rule, count in found.items() if rule not in {"all", *NOT_COUNTED}} == dict(planned.rows())
 
 
-def test_shared_runs_are_counted_once(everything):
-    first, second = everything.jobs["first"], everything.jobs["second"]
+def test_shared_runs_are_counted_once_and_runs_on_request_are_no_part_of_all(everything):
+    _, jobs, plan = everything
+    first, second = jobs["first"], jobs["second"]
     stage1 = {job for job in first | second if job.rule == "pretrain"}
     assert stage1 == {
         Job("pretrain", "notes", "tiny", recipe, seed) for recipe in ("plant", "random") for seed in range(4)
@@ -136,13 +136,11 @@ def test_shared_runs_are_counted_once(everything):
     # plant = same; early and bare are their own; seed 3 is the second experiment's
     assert sum(job.rule == "finetune" for job in first) == 9
     assert sum(job.rule == "finetune" for job in first | second) == 9 + 1 + 4
-    assert sum(row.jobs for row in everything.of("first")) == len(first)
-    assert sum(row.jobs for row in everything.rows) == len(frozenset().union(*everything.jobs.values()))
-
-
-def test_what_runs_on_request_only_is_no_part_of_all(everything):
-    assert {row.dataset for row in everything.asked if row.rule == "pretrain"} == {"notes", "part"}
-    assert {row.dataset for row in everything.rows if row.on_request and row.rule == "pretrain"} == {"other"}
+    assert part_of(plan, first)["jobs"].sum() == len(first)
+    assert plan["jobs"].sum() == len(frozenset().union(*jobs.values()))
+    training = plan.filter(rule="pretrain")
+    assert set(training.filter(~pl.col("on_request"))["dataset"]) == {"notes", "part"}
+    assert set(training.filter("on_request")["dataset"]) == {"other"}
 
 
 def test_a_plan_needs_no_data_and_credentialed_text_has_no_attention_jobs(everything):
@@ -153,12 +151,12 @@ def test_a_plan_needs_no_data_and_credentialed_text_has_no_attention_jobs(everyt
     assert {job.dataset for job in jobs["first"] if job.rule == "corpus"} == {"notes"}
     shown = {job.dataset for job in frozenset().union(*jobs.values()) if job.rule == "attention"}
     assert shown == {"other"}
-    assert {row.dataset for row in everything.rows if row.rule == "attention"} == {"notes", "part", "other"}
+    assert set(everything[2].filter(rule="attention")["dataset"]) == {"notes", "part", "other"}
 
 
 def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine():
     def hours(**changes: Any) -> float:
-        return sum(row.total_gpu_hours for row in plan_of(make_settings(**changes)).rows if row.rule == "finetune")
+        return plan_of(make_settings(**changes), "finetune")["gpu_hours"].sum()
 
     once = hours()
     twice = {**SIZES, "train": 2 * SIZES["train"], "val": 2 * SIZES["val"]}
@@ -171,8 +169,8 @@ def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine():
 
 def test_tokens_are_cut_at_max_tokens():
     datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "tokens": 9_000}}}
-    rows = plan_of(make_settings(datasets=datasets, backbones={"mistral_7b": {**MISTRAL, "max_tokens": 4096}})).rows
-    assert {row.tokens for row in rows if row.rule == "pretrain"} == {4096}
+    settings = make_settings(datasets=datasets, backbones={"mistral_7b": {**MISTRAL, "max_tokens": 4096}})
+    assert plan_of(settings, "pretrain")["tokens"].to_list() == [4096]
 
 
 @cache
@@ -199,11 +197,12 @@ def test_the_grid_ablates_the_labels_of_stage_1_and_goes_beyond_its_ten_epochs()
 
 
 def test_parameters_of_the_config_take_the_place_of_the_derived_ones():
-    backbones = {"mistral_7b": {**MISTRAL, "parameters": 2 * 6.979321856}}
-    row = next(row for row in plan_of(make_settings(backbones=backbones)).rows if row.rule == "pretrain")
-    plain = next(row for row in plan_of(make_settings()).rows if row.rule == "pretrain")
-    assert row.work is not None and plain.work is not None
-    assert 1.8 < row.work.products / plain.work.products < 2
+    def products(**backbone: float) -> float:
+        settings = make_settings(backbones={"mistral_7b": {**MISTRAL, **backbone}})
+        row = plan_of(settings, "pretrain").row(0, named=True)
+        return row["flops_a_job"] - row["label_attention_flops_a_job"]
+
+    assert 1.8 < products(parameters=2 * 6.979321856) / products() < 2
 
 
 def test_a_model_that_does_not_fit_is_said_not_to_fit(tmp_path):
@@ -262,7 +261,7 @@ def test_a_split_that_is_held_out_has_its_share_of_train():
 
 def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path, everything):
     for name in ("a", "b"):
-        write_plan(everything.settings, everything.jobs, tmp_path / name)
+        write_plan(*everything[:2], tmp_path / name)
     text = (tmp_path / "a" / "plan.md").read_text(encoding="utf-8")
     assert text == (tmp_path / "b" / "plan.md").read_text(encoding="utf-8")
     frame = pl.read_csv(tmp_path / "a" / "plan.csv")
@@ -303,7 +302,7 @@ def test_the_cheapest_comparison_is_named_and_how_often_the_longest_training_is_
     write(settings, tmp_path)
     page = (tmp_path / "plan.md").read_text(encoding="utf-8")
     assert re.search(r"with a random start: `experiment_part` .*; without such a head: `experiment_whole`", page)
-    longest = max(row.gpu_hours for row in plan_of(settings).rows if row.gpu_hours)
+    longest = pl.read_csv(tmp_path / "plan.csv")["gpu_hours_a_job"].max()
     starts = 0  # a day each, until the work is done
     while longest > 0:
         starts, longest = starts + 1, longest - 24
@@ -312,7 +311,5 @@ def test_the_cheapest_comparison_is_named_and_how_often_the_longest_training_is_
 
 def test_every_assumption_is_explained_with_its_value():
     page = (ROOT / "docs" / "cost-model.md").read_text(encoding="utf-8")
-    for name in plan_page.ASSUMPTIONS:
-        assert re.search(rf"`{name}` \| {getattr(work, name):g} \|", page), name
-    constants = {name for name in vars(work) if name.isupper()}
-    assert constants == set(plan_page.ASSUMPTIONS)
+    explained = dict(re.findall(r"^\| `([A-Z0-9_]+)` \| (\S+) \|", page, re.MULTILINE))
+    assert explained == {name: f"{value:g}" for name, value in ASSUMPTIONS.items()}

@@ -19,18 +19,17 @@ from transformers import AutoConfig, AutoModel
 
 from plant.finetuning import finetune
 from plant.ground.settings import Finetuning, Hardware, Pretrained, Pretraining, Random
+from plant.model.attentions.multi_head import EMBEDDING_STD
 from plant.model.batches import shuffled_batches
 from plant.model.classifier import LabelClassifier
 from plant.model.encoders import transformer as model_backbone
 from plant.model.encoders.loading import load_model
 from plant.model.fitting import cosine
-from plant.model.label_attention import EMBEDDING_STD
 from plant.paper.plan import work
-from plant.paper.plan.networks import ARCHITECTURES, Network, count, find_network
+from plant.paper.plan.networks import ARCHITECTURES, count, find_network
 from plant.paper.plan.sizes import Sizes
 from plant.paper.plan.work import (
     Setup,
-    Work,
     count_updates,
     device_memory,
     label_pass,
@@ -61,7 +60,7 @@ def make_setup(documents: int = 2, tokens: int = 64, labels: int = 10, **backbon
                       vocabulary=500, **backbone)  # fmt: skip
     network = find_network(settings)
     assert network is not None
-    return Setup(network, settings, Sizes(documents, 0, 0, labels, tokens, ()), passed=network.passed)
+    return Setup(network, settings, Sizes(documents, 0, 0, labels, tokens, ()))
 
 
 def make_mistral(**changes: Any) -> Setup:
@@ -69,7 +68,7 @@ def make_mistral(**changes: Any) -> Setup:
                           gradient_checkpointing=True, max_tokens=4096, chunk_tokens=4096, **changes)  # fmt: skip
     network = find_network(settings)
     assert network is not None
-    return Setup(network, settings, Sizes(1000, 0, 100, 8929, 2048, ()), passed=network.passed)
+    return Setup(network, settings, Sizes(1000, 0, 100, 8929, 2048, ()))
 
 
 def tiny_model(setup: Setup) -> torch.nn.Module:
@@ -176,15 +175,6 @@ def test_flops_of_stage_1_lists_are_those_that_torch_counts():
     assert found == pytest.approx(stage1(setup, recipe).head, rel=1e-3)
 
 
-def test_label_attention_at_full_size_is_what_was_measured_before_the_project():
-    """Per document at |L| = 8,929, h = 4096, n = 2048, batches of 8: 0.51 TF forward, 0.25 with 1,014 labels."""
-    setup = make_mistral()
-    assert label_pass(setup, 8, 8929, gradient=False) / 8e12 == pytest.approx(0.51, abs=0.005)
-    assert label_pass(setup, 8, 1014, gradient=False) / 8e12 == pytest.approx(0.25, abs=0.005)
-    gradient = label_pass(setup, 8, 8929, gradient=True) - label_pass(setup, 8, 8929, gradient=False)
-    assert gradient / 8e12 == pytest.approx(1.02, abs=0.01)
-
-
 def test_one_epoch_on_one_gpu_by_hand():
     """1,000 documents of 2,048 tokens, Mistral-7B with LoRA and checkpointing: every factor spelt out."""
     setup = make_mistral()
@@ -240,27 +230,26 @@ def test_labels_in_play_follow_mining_and_shortlist(recipe, labels, expected):
     assert labels_in_play(labels, Finetuning(**recipe)) == expected
 
 
-def test_two_passes_begin_where_training_begins_them():
-    assert work.ONE_PASS == finetune.ONE_PASS
-
-
 def test_memory_of_weights_follows_their_storage():
-    full, four = make_mistral(), make_mistral()
-    full = replace(full, backbone=full.backbone.model_copy(update={"quantization": "none"}))
-    big = device_memory(full, batch=1, labels=0, kept=0, training=False, whole=True).weights
-    small = device_memory(four, batch=1, labels=0, kept=0, training=False, whole=True).weights
+    four, spread = make_mistral(), make_mistral(devices=4, parallel="layers")
+    full = replace(four, backbone=four.backbone.model_copy(update={"quantization": "none"}))
+    big, small, quarter = (
+        device_memory(setup, Finetuning(batch_size=1), training=False).weights for setup in (full, four, spread)
+    )
     assert big - small == pytest.approx(6.979 * (2 - 0.516), rel=1e-3)  # GB: the linear maps, not the embeddings
-    spread = make_mistral(devices=4, parallel="layers")
-    quarter = device_memory(spread, batch=1, labels=0, kept=0, training=False, whole=True).weights
     assert quarter < small / 2
 
 
-def test_memory_of_what_is_trained_is_twenty_bytes_a_weight():
+def test_memory_of_what_is_trained_is_twenty_bytes_for_each_weight():
     setup = make_setup(labels=5000, adapter="frozen")
     classifier = LabelClassifier(None, n_labels=5000, hidden_size=64, heads=8, pool_size=128)
-    memory = device_memory(setup, batch=1, labels=0, kept=0, training=True, whole=True)
+    memory = device_memory(setup, Finetuning(), training=True)
     frozen = 4 * setup.network.parameters
     assert 1e9 * (memory.weights + memory.trained) == pytest.approx(20 * parameters(classifier) + frozen)
+
+
+def test_constants_of_training_are_those_of_the_code_that_trains():
+    assert (work.ONE_PASS, work.START) == (finetune.ONE_PASS, EMBEDDING_STD)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "deepseek_v3"])
@@ -273,16 +262,6 @@ def test_four_bits_reach_what_the_estimate_says(tmp_path, architecture):
     assert network is not None
     assert sum(2 * p.numel() for p in model.parameters() if p.dtype == torch.uint8) == network.quantised
     assert sum(p.numel() for p in model.parameters() if p.dtype != torch.uint8) == network.other
-
-
-def test_work_adds_and_scales():
-    assert Work(1, 2, 3) + Work(4, 5, 6) * 2 == Work(9, 12, 15)
-    assert Work(1, 2, 3).flops == 3
-
-
-def test_unknown_shape_is_no_number():
-    assert find_network(Pretrained(kind="pretrained", path="somebody/something")) is None
-    assert isinstance(find_network(Pretrained(kind="pretrained", path=MISTRAL)), Network)
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if not name.startswith("deepseek")])
@@ -335,7 +314,3 @@ def test_adamw_moves_a_weight_by_no_more_than_the_plan_says():
         weight.grad = torch.ones(1)  # always the same way: the fastest
         optimiser.step()
     assert abs(weight.item()) == pytest.approx(largest_movement(136, recipe), rel=0.01)
-
-
-def test_the_start_that_the_plan_compares_with_is_that_of_the_label_embeddings():
-    assert work.START == EMBEDDING_STD

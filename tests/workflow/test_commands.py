@@ -8,8 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
+import yaml
 from snakemake.cli import get_argument_parser
+
+from plant.evaluation.tuning import RATES, write_choice
+from plant.ground.settings import further_runs, load, runs_of_arms, tuning_points
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -71,7 +76,23 @@ def checkout(tmp_path_factory) -> Path:
     for data in DATA:
         (folder / data).mkdir(parents=True)
     (folder / "data/mine.csv").touch()  # the table of the README's section on own labels
+    write_tuning(folder, "config/paper.yaml", "mimic3")
     return folder
+
+
+def write_tuning(folder: Path, config: str, name: str) -> None:
+    """What `tune_<name>` writes, by the library's own writer: docs print commands that read its chosen.yaml."""
+    settings = load(yaml.safe_load((folder / config).read_text(encoding="utf-8")))
+    tuning, place = settings.tunings[name], folder / "results/tuning" / name
+    grid = pl.DataFrame(
+        {"arm": arm, **{rate: getattr(point, rate) for rate in RATES}, "seed": seed, "epoch": 1, "macro_f1": 0.5,
+         "kept": True, "patience_ended": False, "seconds": 1.0}
+        for arm, points in tuning_points(settings, name).items() for point in points.values() for seed in tuning.seeds
+    )  # fmt: skip
+    write_choice(
+        grid, tuning, runs=runs_of_arms(settings, name), also=further_runs(settings, name),
+        table=place / "grid.csv", config=place / "chosen.yaml",
+    )  # fmt: skip
 
 
 def runnable() -> list[str]:

@@ -39,6 +39,6 @@ for entry in baselines().values():
             settings=partial(baseline_settings, entry),
             name=entry.name,
             seed=0,
-            code=code("baseline", entry),
+            code=code_of_baselines("baseline", [entry]),
         script:
             "../scripts/baseline.py"

@@ -28,6 +28,8 @@ from plant.ground.errors import InputError
 from plant.ground.job import describe
 from plant.ground.provenance import digest
 from plant.metrics.names import find
+from plant.model.registry import check as check_networks
+from plant.model.registry import modules_of
 from plant.paper import FIGURES
 from plant.paper.paths import METRICS, SCORES, Paths, in_folders
 from plant.paper.systems import cut_settings
@@ -40,6 +42,7 @@ try:
         find(metric, SETTINGS.evaluation)
     check_measures(SETTINGS)
     check(SETTINGS)
+    check_networks(SETTINGS)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 
@@ -108,11 +111,19 @@ def settings_of(*names, **parts):
 
 
 @cache
-def code(name, *entries):
+def code(name, *modules):
     """A digest of what a script runs, as a param: a change of the code reruns the job, a reworded comment does not.
-    The registered baselines that it runs are named: no import statement names them."""
-    modules = [entry.function.__module__ for entry in entries]
+    The modules of registered baselines and encoders that it runs are given: no import statement names them."""
     return digest(Path(workflow.basedir) / "workflow" / "scripts" / f"{name}.py", *modules)
+
+
+def code_of_baselines(name, entries):
+    return code(name, *(entry.function.__module__ for entry in entries))
+
+
+def code_of_network(name):
+    """The digest of a script that runs the backbone of its job."""
+    return lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone]))
 
 
 def launch(name):

@@ -44,7 +44,7 @@ rule predict:
     params:
         settings=settings_of("backbone", "evaluation", "compute", finetuning=stage2_of),
         backbone=backbone_source,
-        code=code("predict"),
+        code=code_of_network("predict"),
     script:
         "../scripts/predict.py"
 
@@ -81,7 +81,7 @@ rule evidence:
             channels=channels,
             shown=lambda wildcards: SETTINGS.documents_shown(wildcards.dataset),
         ),
-        code=code("evidence", *known_channels().values()),
+        code=code_of_baselines("evidence", known_channels().values()),
     script:
         "../scripts/evidence.py"
 
@@ -147,6 +147,6 @@ rule attention:
     params:
         settings=settings_of("backbone", "evaluation", "compute", finetuning=stage2_of),
         backbone=backbone_source,
-        code=code("attention"),
+        code=code_of_network("attention"),
     script:
         "../scripts/attention.py"

@@ -45,6 +45,6 @@ rule finetune:
         script=launch("finetune"),
         settings=stage2_settings,
         job=handed_over("finetune", stage2_settings, planted=planted_weights),
-        code=code("finetune"),
+        code=code_of_network("finetune"),
     shell:
         "{params.script} {params.job:q} > {log:q} 2>&1"

@@ -60,16 +60,17 @@ def made_tokenizer(wildcards):
 
 
 def backbone_source(wildcards):
-    """Where a backbone is loaded from: its hub id or folder, or the random one that this pipeline makes."""
+    """Where a backbone is loaded from: its hub id or folder, or what this pipeline makes for it (`made_backbone`)."""
     settings = SETTINGS.backbones[wildcards.backbone]
-    if settings.kind == "pretrained":
-        return settings.path
-    return f"{R}/model/{wildcards.dataset}/{wildcards.backbone}/backbone"
+    return settings.path if settings.kind == "pretrained" else made_backbone(wildcards) or ""
 
 
 def made_backbone(wildcards):
-    """The random backbone that this pipeline makes, or nothing."""
-    return backbone_source(wildcards) if SETTINGS.backbones[wildcards.backbone].kind == "random" else []
+    """The random transformer or the word vectors that this pipeline makes, or nothing."""
+    settings, folder = SETTINGS.backbones[wildcards.backbone], f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
+    if settings.kind == "word_network":
+        return [] if settings.word_vectors is None else f"{folder}/word_vectors.safetensors"
+    return f"{folder}/backbone" if settings.kind == "random" else []
 
 
 def features(wildcards):

@@ -1,12 +1,13 @@
-"""Model: random backbones, cached hidden states of frozen ones, label embeddings from descriptions.
+"""Model: random backbones, word vectors, cached hidden states of frozen ones, label embeddings from descriptions.
 
 REQUIRED INPUTS
     results/corpus/<dataset>/<backbone>/tokenizer/   (random backbones)
-    results/corpus/<dataset>/<backbone>/tokens.safetensors
+    results/corpus/<dataset>/<backbone>/tokens.safetensors, vocabulary.parquet
+    a file of word vectors                           (word networks whose `word_vectors` names one)
 
 OUTPUTS
     results/model/<dataset>/<backbone>/backbone/     a Hugging Face folder
-    results/model/<dataset>/<backbone>/features.safetensors, label_embeddings.safetensors
+    results/model/<dataset>/<backbone>/word_vectors.safetensors, features.safetensors, label_embeddings.safetensors
 """
 
 
@@ -28,6 +29,28 @@ rule random_backbone:
         code=code("random_backbone"),
     script:
         "../scripts/random_backbone.py"
+
+
+rule word_vectors:
+    """Initial vectors of a corpus's words: trained on its training split, or taken from the user's file."""
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+    output:
+        vectors="<results>/model/{dataset}/{backbone}/word_vectors.safetensors",
+        provenance="<results>/model/{dataset}/{backbone}/word_vectors.provenance.json",
+    log:
+        "logs/model/{dataset}/{backbone}/word_vectors.log",
+    benchmark:
+        "benchmarks/model/{dataset}/{backbone}/word_vectors.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        settings=settings_of("backbone"),
+        code=code("word_vectors"),
+    script:
+        "../scripts/word_vectors.py"
 
 
 rule features:

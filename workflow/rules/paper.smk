@@ -27,7 +27,7 @@ rule write_tables:
     params:
         settings=experiment_settings,
         out=subpath(output[0], parent=True),
-        code=code("paper", *baselines().values()),
+        code=code_of_baselines("paper", baselines().values()),
     script:
         "../scripts/paper.py"
 
@@ -59,7 +59,7 @@ rule write_report:
     params:
         settings=experiment_settings,
         choices=HERE / "docs" / "choices",
-        code=code("paper", *baselines().values()),
+        code=code_of_baselines("paper", baselines().values()),
     script:
         "../scripts/paper.py"
 
@@ -109,7 +109,7 @@ rule write_paper_table:
     params:
         settings=lambda wildcards: grid_settings(item=f"table_{wildcards.number}"),
         out=subpath(output[0], ancestor=2),
-        code=code("paper", *baselines().values()),
+        code=code_of_baselines("paper", baselines().values()),
     script:
         "../scripts/paper.py"
 
@@ -132,7 +132,7 @@ rule write_paper_figure:
     params:
         settings=lambda wildcards: grid_settings(item=f"figure_{wildcards.number}"),
         out=subpath(output[0], ancestor=2),
-        code=code("paper", *baselines().values()),
+        code=code_of_baselines("paper", baselines().values()),
     script:
         "../scripts/paper.py"
 
@@ -154,7 +154,7 @@ rule write_cost:
     params:
         settings=lambda wildcards: grid_settings(),
         out=subpath(output[0], ancestor=2),
-        code=code("paper", *baselines().values()),
+        code=code_of_baselines("paper", baselines().values()),
     script:
         "../scripts/paper.py"
 
@@ -195,7 +195,7 @@ rule write_study:
         "../../envs/plant.yaml"
     params:
         settings=study_settings,
-        code=code("study", *baselines().values()),
+        code=code_of_baselines("study", baselines().values()),
     script:
         "../scripts/study.py"
 

@@ -45,6 +45,6 @@ rule pretrain:
         script=launch("pretrain"),
         settings=stage1_settings,
         job=handed_over("pretrain", stage1_settings),
-        code=code("pretrain"),
+        code=code_of_network("pretrain"),
     shell:
         "{params.script} {params.job:q} > {log:q} 2>&1"

@@ -8,7 +8,7 @@ from plant.ground.job import job
 def main(args: Namespace) -> dict[str, str]:
     import torch
 
-    from plant.model.assemble import load_training_data, parse_network
+    from plant.model.assemble import load_training_data, parse_transformer
     from plant.model.determinism import set_up
     from plant.model.encoders.transformer import load_backbone
     from plant.model.features import write_features
@@ -16,7 +16,7 @@ def main(args: Namespace) -> dict[str, str]:
     threads = torch.get_num_threads()  # those of the rule
     device = set_up(args.settings["compute"])
     data = load_training_data(args.labels.parent, args.tokens.parent)
-    backbone = load_backbone(parse_network(args.settings["backbone"]), args.backbone, device=device)
+    backbone = load_backbone(parse_transformer(args.settings["backbone"]), args.backbone, device=device)
     write_features(backbone, data.corpus, args.features, device=device, threads=threads)
     return {"device": str(device)}
 

@@ -6,12 +6,12 @@ from plant.ground.job import job
 
 
 def main(args: Namespace) -> dict[str, object]:
-    from plant.model.assemble import parse_network
+    from plant.model.assemble import parse_transformer
     from plant.model.descriptions import write_label_embeddings
     from plant.model.determinism import set_up
 
     device = set_up(args.settings["compute"])
-    settings, corpus = parse_network(args.settings["backbone"]), args.labels.parent
+    settings, corpus = parse_transformer(args.settings["backbone"]), args.labels.parent
     facts = write_label_embeddings(settings, args.backbone, corpus, out=args.embeddings, device=device)
     return {"device": str(device), **facts}
 

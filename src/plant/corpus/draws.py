@@ -1,4 +1,4 @@
-"""Smaller splits: at random, or with every label in proportion. A larger draw holds every smaller one."""
+"""Smaller splits, drawn at random or with every label in proportion. A larger draw contains every smaller one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def cut(
     seed: int,
     split: Literal["train", "val"] = "train",
 ) -> pl.DataFrame:
-    """Keep `size` documents of a split, without replacement; a larger size holds every smaller one.
+    """Keep `size` documents of a split. A larger draw contains every smaller one.
 
     Args:
-        frame: columns `document_id`, `labels` and `split`; the rows of other splits are kept.
-        size: documents; None: all of them.
-        draw: `random`, or `stratified`, which spreads every label as it is spread over the whole split (choice C21).
-        seed: of the draw.
-        split: that is cut. The test split never is: scores of two test splits are not comparable.
+        frame: columns `document_id`, `labels` and `split`. All rows of other splits are kept.
+        size: number of documents. None: all.
+        draw: `random`, or `stratified`: every label keeps its share of the split (choice C21).
+        seed: seed of the draw.
+        split: the split to cut. The test split is never cut, because scores on two test splits cannot be compared.
 
     Raises:
         InputError: the split has fewer documents.
@@ -49,21 +49,21 @@ def cut(
 
 
 def stratified(ids: pl.Series, labels: pl.Series, size: int, *, seed: int) -> np.ndarray:
-    """Positions of `size` documents that hold every label in about the proportion in which all documents hold it.
+    """Positions of `size` documents in which every label has about the same share as in all documents.
 
-    The documents are divided into two halves that hold every label equally often, as far as can be; the halves
-    again, and so on. Read from left to right this is one fixed order, and a draw is its start: draws are nested,
-    whatever their sizes. Only the halves in which the draw ends are divided, so the work is that of two divisions
-    of all documents.
+    The documents are divided into two halves in which every label is about equally frequent. The halves are divided in
+    the same way, and so on. From left to right, this gives one fixed order of the documents. A draw is the start of
+    this order, so a larger draw contains every smaller one. Only a half that contains the end of the draw is divided,
+    so the work is about that of dividing all documents twice.
 
     Args:
-        ids: distinct; the order in which documents come plays no part.
-        labels: label list of each document, without repetitions.
+        ids: different ids. The order of the documents does not matter.
+        labels: list of different labels of each document.
         size: 0 <= size <= number of documents.
-        seed: of the halves.
+        seed: seed of the halves.
 
     Returns:
-        Positions, ascending, int64[size].
+        Positions in ascending order, int64[size].
     """
     indptr, indices = _csr(ids, labels)
     rest, taken, path = np.arange(len(ids)), [], "halves"
@@ -79,7 +79,7 @@ def stratified(ids: pl.Series, labels: pl.Series, size: int, *, seed: int) -> np
 
 
 def _csr(ids: pl.Series, labels: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Label numbers of the documents in the order of their ids: indptr int64[n + 1], indices int64."""
+    """The labels as a CSR matrix, with documents sorted by id: indptr int64[n + 1], indices int64."""
     pairs = pl.DataFrame({"document": ids.rank("ordinal") - 1, "label": labels}).explode("label").drop_nulls("label")
     pairs = pairs.with_columns(pl.col("label").rank("dense") - 1).sort("document", "label")
     lengths = np.bincount(pairs["document"].to_numpy(), minlength=len(ids))
@@ -89,18 +89,18 @@ def _csr(ids: pl.Series, labels: pl.Series) -> tuple[np.ndarray, np.ndarray]:
 def _halves(
     documents: np.ndarray, indptr: np.ndarray, indices: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two halves in which every label is about equally frequent; of an odd number, the left one has one more.
+    """Two halves in which every label is about equally frequent. The left half may have one document more.
 
-    The documents are paired at random. Of each pair one goes left and one right, the way round that keeps
-    sum_l D_l^2 / c_l small, where D_l is how much more often label l is on the left so far and c_l how many of the
-    documents have it (the greedy form of discrepancy minimisation; Spencer 1977, Alweiss, Liu and Sawhney 2021).
-    Dividing by c_l puts rare labels first: the second of two documents goes opposite the first.
+    The documents are paired at random. One document of each pair goes left and the other one right, so that
+    sum_l D_l^2 / c_l stays small. D_l is the number of documents with label l on the left minus those on the right, and
+    c_l is the number of all documents with label l. This is greedy discrepancy minimisation (Spencer 1977; Alweiss, Liu
+    and Sawhney 2021). The division by c_l puts rare labels first: two documents with a label go to different halves.
     """
     order = random.permutation(documents)
     rows = [indices[indptr[document] : indptr[document + 1]] for document in order]
     weight = 1.0 / np.maximum(np.bincount(np.concatenate(rows), minlength=1), 1)
     excess = np.zeros(len(weight))
-    swaps = random.random(len(order) // 2) < 0.5  # for pairs of which either way is as good
+    swaps = random.random(len(order) // 2) < 0.5  # used if both ways are equally good
     for pair in range(len(swaps)):
         first, second = rows[2 * pair], rows[2 * pair + 1]
         pull = float(excess[first] @ weight[first] - excess[second] @ weight[second])

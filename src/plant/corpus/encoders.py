@@ -64,7 +64,7 @@ def load(backbone: settings.Backbone, tokenizer: Path | None) -> WordEncoder | S
     Raises:
         InputError: the folder has no tokenizer, or one that cannot be loaded or gives no character spans.
     """
-    if isinstance(backbone, settings.Words):
+    if isinstance(backbone, settings.Words | settings.WordNetwork):
         return WordEncoder(backbone)
     if isinstance(backbone, settings.Random):
         from tokenizers import Tokenizer
@@ -112,7 +112,7 @@ def unreadable(path: str | Path, error: Exception) -> str:
 class WordEncoder:
     """Numbers the lower-cased words of the training split. Other words of val and test are dropped."""
 
-    def __init__(self, backbone: settings.Words) -> None:
+    def __init__(self, backbone: settings.Words | settings.WordNetwork) -> None:
         self._backbone = backbone
         self._ids: dict[str, int] = {}
 
@@ -143,11 +143,19 @@ class WordEncoder:
 
         Args:
             documents_of: training documents that hold each provisional id, int64[size].
+
+        Raises:
+            InputError: no word is frequent enough.
         """
         kept = [word for word, one in self._ids.items() if documents_of[one] >= self._backbone.min_documents]
         if self._backbone.vocabulary is not None:
             kept = sorted(kept, key=lambda word: (-int(documents_of[self._ids[word]]), word))
             kept = kept[: self._backbone.vocabulary]
+        if not kept:
+            raise InputError(
+                "words of the training split", expected=f"one in at least {self._backbone.min_documents} documents",
+                got="none", fix="Lower min_documents of the backbone, or check the texts.",
+            )  # fmt: skip
         kept.sort()
         final = np.full(self.size, -1, dtype=np.int32)
         final[[self._ids[word] for word in kept]] = np.arange(len(kept))

@@ -1,7 +1,8 @@
-"""Draws a corpus in the shape of MIMIC-III; `plant.corpus.synthetic` writes it in published raw forms.
+"""Draws a synthetic corpus in the shape of MIMIC-III. `plant.corpus.synthetic` writes it as raw files.
 
-Nothing clinical: words are invented syllables, codes are drawn from the patterns of ICD-9. Every code has its own
-indicator terms, so this corpus FAVOURS relevance by presence; a result on it is no evidence for a method.
+Nothing in it is clinical: words are random syllables, and codes follow the patterns of ICD-9. Each code has indicator
+terms of its own. This favours relevance measures that look at the presence of words, so a result on this corpus is no
+evidence for a method.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from plant.ground import seeds
 from plant.ground.settings import Generate
 
 SYNONYMS = (0.6, 0.3, 0.1)
-"""How often the first, second and third term of a code stands for it."""
+"""Probability of the first, second and third term of a code."""
 RARE_SHARE = 0.1
-"""Share of the codes that occur on one or two admissions only."""
+"""Fraction of the codes that are on one or two admissions only."""
 ADDENDUM_RATE = 0.15
 READMISSION_RATE = 0.2
 NEGATION = "nonu"
-"""The invented word before a mention that says that the admission does not have the code."""
+"""The word before a term whose code the admission does not have."""
 SUMMARY = "Discharge summary"
 OTHER_WORD = "extraneo"
-"""Stands in every note that is no discharge summary: it must never reach the corpus."""
+"""A word of every note that is not a discharge summary. It must never reach the corpus."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ class Note:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What the generator knows.
+    """The corpus as it was drawn.
 
     Attributes:
-        notes: rows of NOTEEVENTS in file order.
-        codes: admission -> its raw codes without dots, procedures apart from diagnoses by `procedures`.
+        notes: rows of NOTEEVENTS, in file order.
+        codes: admission -> its codes, without dots.
         patients: admission -> patient.
-        procedures: those of the codes that are procedures.
-        terms: code -> its indicator terms, the most frequent first.
+        procedures: the codes that are procedures. All others are diagnoses.
+        terms: code -> its three indicator terms, the most frequent one first.
     """
 
     notes: tuple[Note, ...]
@@ -61,43 +62,32 @@ class Simulation:
     procedures: frozenset[str]
     terms: dict[str, tuple[str, ...]]
 
-    def texts(self) -> dict[int, str]:
-        """Admission -> its discharge summaries, one after the other, for the forms that know no notes."""
-        texts: dict[int, str] = {}
-        for note in self.notes:
-            if note.is_summary and note.admission is not None:
-                texts[note.admission] = texts.get(note.admission, "") + note.text
-        return texts
-
 
 def simulate(generate: Generate) -> Simulation:
     """Draw a corpus. The same settings give the same corpus on every machine.
 
-    Codes of an admission: 1 + Poisson(codes_per_admission - 1) without replacement from a Zipf law; a readmitted
-    patient keeps about half of the former ones. The rarest tenth of the codes is put on one or two admissions each.
-    A code shows one of its terms with probability `indicator_rate`; with probability `distractor_rate` a note
-    mentions, after the negation word, a term of a code that the admission does not have.
+    An admission has 1 + Poisson(codes_per_admission - 1) codes, drawn without replacement from a Zipf distribution. A
+    patient who returns keeps about half of the earlier codes. The rarest tenth of the codes is on one or two admissions
+    each. A code shows one of its terms with probability `indicator_rate`. With probability `distractor_rate` a note
+    mentions, in negated form, a term of a code that the admission does not have.
     """
     random = seeds.generator(generate.seed, "corpus", "synthetic")
     words = _words(generate.words + 6 * generate.codes, random)
     background, indicators = words[: generate.words], words[generate.words :]
     diagnoses, procedures = _code_names(generate.codes, random)
     names = random.permutation(np.array(diagnoses + procedures)).tolist()
-    terms = _terms(names, indicators, random)
+    terms = {name: _terms(indicators[6 * i : 6 * i + 6], random) for i, name in enumerate(names)}
     patients = _patients(generate.admissions, random)
     codes = _codes(names, patients, generate, random)
     writer = _Writer(generate, background, terms, random)
-    notes = [
-        note for admission, patient in patients.items() for note in writer.notes(admission, patient, codes[admission])
-    ]
+    notes = [note for admission in patients for note in writer.notes(admission, patients[admission], codes[admission])]
     return Simulation(tuple(notes), codes, patients, frozenset(procedures), terms)
 
 
 def _words(number: int, random: np.random.Generator) -> list[str]:
-    """Distinct invented words of two or three syllables, in random order."""
+    """Different words of two or three syllables, in random order."""
     syllables = [a + b for a, b in product("bdfgklmnprstvz", "aeiou")]
-    pairs = ["".join(pair) for pair in product(syllables, syllables)]
-    words = random.permutation(np.array(pairs)).tolist()
+    words = random.permutation(np.array([a + b for a, b in product(syllables, syllables)])).tolist()
     while len(words) < number:
         extra = ["".join(random.choice(syllables, size=3)) + str(random.choice(list("nrslm"))) for _ in range(number)]
         words = list(dict.fromkeys([*words, *extra]))
@@ -105,7 +95,7 @@ def _words(number: int, random: np.random.Generator) -> list[str]:
 
 
 def _code_names(number: int, random: np.random.Generator) -> tuple[list[str], list[str]]:
-    """ICD-9 patterns: about a quarter procedures; diagnoses with V, E and leading-zero codes among them."""
+    """Diagnoses and procedures (about a quarter). Some start with V, E or 0, as in ICD-9."""
     n_procedures = number // 4
     patterns = [
         lambda: f"{random.integers(1, 1000):03d}{random.integers(0, 100):02d}",
@@ -119,55 +109,48 @@ def _code_names(number: int, random: np.random.Generator) -> tuple[list[str], li
     while len(diagnoses) < number - n_procedures:
         diagnoses.setdefault(patterns[(0, 0, 1, 0, 2, 3, 4)[turn % 7]](), None)
         turn += 1
-    found = dict.fromkeys(["0066"][:n_procedures])
-    while len(found) < n_procedures:
+    procedures = dict.fromkeys(["0066"][:n_procedures])
+    while len(procedures) < n_procedures:
         code = f"{random.integers(0, 100):02d}{random.integers(0, 100):02d}"
         if code not in diagnoses:
-            found.setdefault(code, None)
-    return list(diagnoses), list(found)
+            procedures.setdefault(code, None)
+    return list(diagnoses), list(procedures)
 
 
-def _terms(names: Sequence[str], words: Sequence[str], random: np.random.Generator) -> dict[str, tuple[str, ...]]:
-    """Three terms a code; some of two words. No word serves two codes."""
-    terms = {}
-    for i, name in enumerate(names):
-        own = words[6 * i : 6 * i + 6]
-        long = random.random(3) < 0.3
-        terms[name] = tuple(f"{own[2 * j]} {own[2 * j + 1]}" if long[j] else own[2 * j] for j in range(3))
-    return terms
+def _terms(words: Sequence[str], random: np.random.Generator) -> tuple[str, ...]:
+    """Three terms from the six words of a code. Some terms have two words."""
+    long = random.random(3) < 0.3
+    return tuple(f"{words[2 * j]} {words[2 * j + 1]}" if long[j] else words[2 * j] for j in range(3))
 
 
 def _patients(admissions: int, random: np.random.Generator) -> dict[int, int]:
-    """Admission -> patient; some patients come back."""
+    """Admission -> patient."""
     patients: dict[int, int] = {}
-    known: list[int] = []
+    known = 0
     for admission in range(100001, 100001 + admissions):
         if known and random.random() < READMISSION_RATE:
-            patients[admission] = known[int(random.integers(len(known)))]
+            patients[admission] = 1 + int(random.integers(known))
         else:
-            known.append(len(known) + 1)
-            patients[admission] = known[-1]
+            patients[admission] = known = known + 1
     return patients
 
 
 def _codes(
     names: Sequence[str], patients: dict[int, int], generate: Generate, random: np.random.Generator
 ) -> dict[int, tuple[str, ...]]:
-    n_rare = int(RARE_SHARE * len(names))
-    common = len(names) - n_rare
+    """Admission -> its codes."""
+    common = len(names) - int(RARE_SHARE * len(names))
     weights = (np.arange(common) + 4.0) ** -1.2
     weights /= weights.sum()
     codes: dict[int, list[str]] = {}
-    last: dict[int, list[str]] = {}
+    last: dict[int, list[str]] = {}  # patient -> codes of the last admission
     for admission, patient in patients.items():
         size = min(common, 1 + int(random.poisson(max(0.0, generate.codes_per_admission - 1))))
         kept = [code for code in last.get(patient, []) if random.random() < 0.5][:size]
         drawn = [names[i] for i in random.choice(common, size=size, replace=False, p=weights)]
-        codes[admission] = list(dict.fromkeys([*kept, *drawn]))[:size]
-        last[patient] = codes[admission]
-    admissions = np.array(list(patients))
+        codes[admission] = last[patient] = list(dict.fromkeys([*kept, *drawn]))[:size]
     for i, name in enumerate(names[common:]):
-        for admission in random.choice(admissions, size=min(len(admissions), 1 + i % 2), replace=False):
+        for admission in random.choice(list(patients), size=min(len(patients), 1 + i % 2), replace=False):
             codes[int(admission)].append(name)
     return {admission: tuple(own) for admission, own in codes.items()}
 
@@ -183,13 +166,12 @@ class _Writer:
         random: np.random.Generator,
     ) -> None:
         self.generate, self.terms, self.random = generate, terms, random
-        self.background = np.array(background)
+        self.background, self.names = np.array(background), list(terms)
         weights = 1.0 / (np.arange(len(background)) + 2.7)
         self.cumulated = np.cumsum(weights / weights.sum())
-        self.names = list(terms)
 
     def notes(self, admission: int, patient: int, codes: Sequence[str]) -> list[Note]:
-        """Nursing note, discharge report, perhaps an addendum, and now and then a note without admission."""
+        """A nursing note, the discharge report, sometimes an addendum, and rarely a note without an admission."""
         mentions = [self._term(code) for code in codes if self.random.random() < self.generate.indicator_rate]
         if self.random.random() < self.generate.distractor_rate:
             absent = [name for name in self.names if name not in codes]
@@ -209,22 +191,17 @@ class _Writer:
         return self.terms[code][int(self.random.choice(3, p=SYNONYMS))]
 
     def _other(self, patient: int, admission: int) -> Note:
-        """A note of another category: it names codes at random and must be left out."""
-        named = self.names[int(self.random.integers(len(self.names)))]
-        text = self._text(25, [OTHER_WORD, self._term(named)])
+        """A note of another category. It names a random code, and it is not part of the corpus."""
+        code = self.names[int(self.random.integers(len(self.names)))]
+        text = self._text(25, [OTHER_WORD, self._term(code)])
         return Note(patient, None if self.random.random() < 0.3 else admission, "Nursing", "Report", text)
 
     def _text(self, length: int, mentions: Sequence[str]) -> str:
-        """Background words with the mentions put in at random places; lines, capitals, quotes, commas, numbers."""
-        drawn = self.background[np.searchsorted(self.cumulated, self.random.random(length))]
-        parts = drawn.astype(object).tolist()
+        """Background words with the mentions at random places, in lines with capitals, quotes, commas and numbers."""
+        words = self.background[np.searchsorted(self.cumulated, self.random.random(length))].tolist()
         for mention in mentions:
-            parts.insert(int(self.random.integers(len(parts) + 1)), mention)
-        lines = []
-        for start in range(0, len(parts), 12):
-            line = parts[start : start + 12]
-            line[0] = str(line[0]).capitalize()
-            lines.append(" ".join(line) + ".")
+            words.insert(int(self.random.integers(len(words) + 1)), mention)
+        lines = [" ".join([words[i].capitalize(), *words[i + 1 : i + 12]]) + "." for i in range(0, len(words), 12)]
         number = int(self.random.integers(1, 100))
-        lines[0] = f'{lines[0]} "{parts[-1]}", {number} [**{number + 2100}-{number % 12 + 1}-{number % 28 + 1}**]'
+        lines[0] += f' "{words[-1]}", {number} [**{number + 2100}-{number % 12 + 1}-{number % 28 + 1}**]'
         return "\n".join(lines) + "\n"

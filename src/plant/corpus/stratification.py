@@ -1,4 +1,4 @@
-"""Dealing documents to subsets so that every label is spread by the same shares."""
+"""Divides documents into subsets so that every label has the same share in each."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import polars as pl
 from plant.ground import seeds
 
 ROUNDING = 1e-6
-"""Documents; shares times counts are not exact."""
+"""Tolerance in documents, because shares times counts are not exact."""
 
 
 def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: int) -> np.ndarray:
-    """Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1), groups as units, sizes held.
+    """Iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011, algorithm 1), with groups as units.
 
-    Each subset j wants shares[j] of all documents and of the documents of each label. The label with the fewest
-    documents left is dealt first; each of its groups goes to the subset that still wants most of that label, then
-    to the one that wants most documents, then by chance. Groups without labels come last.
+    Subset j should get shares[j] of all documents, and shares[j] of the documents of each label. The label with the
+    fewest documents left is dealt first. Each of its groups goes to the subset that lacks most documents of that label,
+    then to the one that lacks most documents, then by chance. Groups without labels come last.
 
-    Departure from the paper: a subset that has all the documents it wants takes no more while another still wants
-    some. Without this rule, a corpus where most documents have a label of their own ends up in the largest subset
-    altogether. With it a subset exceeds its share by less than one group.
+    Departure from the paper: a full subset takes no more groups while another one is not full. Without this rule, a
+    corpus in which most documents have a label of their own would end up in the largest subset. With it, a subset
+    exceeds its share by less than one group.
 
     Args:
         groups: group of each document.
-        labels: label list of each document, without repetitions.
-        shares: positive or zero, sum 1.
-        seed: order of the groups, and ties.
+        labels: list of different labels of each document.
+        shares: non-negative, with sum 1.
+        seed: seed of the order of the groups, and of ties.
 
     Returns:
-        Number of the subset of each document, int64[n], 0 <= value < len(shares).
+        Subset of each document, int64[n], 0 <= value < len(shares).
     """
     random = seeds.generator(seed, "corpus", "split")
-    # units are groups in alphabetical order, so that the order of the documents plays no part
+    # np.unique sorts the groups, so the order of the documents does not matter
     _, unit_of, unit_sizes = np.unique(groups.to_numpy(), return_inverse=True, return_counts=True)
     units = len(unit_sizes)
     order = random.permutation(units)
@@ -59,7 +59,7 @@ def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: 
     heapq.heapify(queue)
     while queue:
         total, label = heapq.heappop(queue)
-        if total != totals[label] or not total:  # an entry that later counts have overtaken
+        if total != totals[label] or not total:  # the count has changed since this entry was pushed
             continue
         for unit in members[label]:
             if chosen[unit] < 0:
@@ -73,11 +73,11 @@ def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: 
 def _contents(
     unit_of: np.ndarray, labels: pl.Series, units: int, order: np.ndarray
 ) -> tuple[list[list[tuple[int, int]]], list[list[int]], list[int]]:
-    """Per group its (label, documents) pairs; per label its groups in random order; documents per label."""
+    """(label, documents) pairs of each group; groups of each label, in random order; documents of each label."""
     pairs = pl.DataFrame({"unit": unit_of, "label": labels}).explode("label").drop_nulls("label")
     pairs = pairs.with_columns(pl.col("label").rank("dense").cast(pl.Int64) - 1)
     pairs = pairs.group_by("unit", "label").len().sort("unit", "label")
-    number = int(pairs["label"].max() or 0) + 1 if len(pairs) else 0  # type: ignore[arg-type]
+    number = pairs["label"].n_unique()
     unit_labels: list[list[tuple[int, int]]] = [[] for _ in range(units)]
     members: list[list[int]] = [[] for _ in range(number)]
     totals = [0] * number

@@ -1,8 +1,7 @@
-"""Stand-ins for raw files, so that no run needs a download: a simulation, written as MIMIC-III, MIMIC-IV or PECOS.
+"""Writes synthetic raw files, so that a run needs no download: MIMIC-III, MIMIC-IV or PECOS.
 
-The files have the names, headers, packing and separators of the published ones, and `plant.corpus.sources` reads
-them as it reads those. Words and codes are invented: a number on a stand-in says nothing about the corpus that it is
-named for.
+The files have the names, headers, compression and separators of the published ones. `plant.corpus.sources` reads them
+in the same way. Words and codes are invented, so numbers on these files say nothing about the real corpora.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NOTES_III = (
 CODES_III = ("ROW_ID", "SUBJECT_ID", "HADM_ID", "SEQ_NUM", "ICD9_CODE")
 TITLES_III = ("ROW_ID", "ICD9_CODE", "SHORT_TITLE", "LONG_TITLE")
 REPEAT_RATE = 0.05
-"""How often an admission of MIMIC-III lists a code twice (as in the real tables)."""
+"""Fraction of MIMIC-III admissions that list a code twice, as some real ones do."""
 
 NOTES_IV = ("note_id", "subject_id", "hadm_id", "note_type", "note_seq", "charttime", "storetime", "text")
 DIAGNOSES_IV = ("subject_id", "hadm_id", "seq_num", "icd_code", "icd_version")
@@ -37,31 +36,31 @@ PROCEDURES_IV = ("subject_id", "hadm_id", "seq_num", "chartdate", "icd_code", "i
 TITLES_IV = ("icd_code", "icd_version", "long_title")
 FIRST_PATIENT, FIRST_ADMISSION = 10_000_000, 20_000_000
 OTHER_VERSION_EVERY = 40
-"""One admission in so many has codes of the other ICD version, as half of the real ones do."""
+"""Every 40th admission of MIMIC-IV has codes of the other ICD version."""
 PADDED_EVERY = 7
-"""One code row in so many is padded with spaces to the width of the column (as in some exports)."""
+"""Every 7th code of MIMIC-IV is padded with spaces, as in some exports."""
 
 LETTERS = "ABCDEFGHJKLMNPQRSTVWXYZ"
-"""Chapters of ICD-10-CM, without O (taken for 0), I (for 1) and the reserved U; also the letters of ICD-10-PCS."""
+"""Letters of ICD-10 codes. O and I look like digits, and U is reserved."""
 DIGITS = "0123456789"
 
-XMC_SPLITS = ("train", "train", "test", "train", "train", "test", "train", "train", "test", "train")
-"""Dealt in turn: three of ten documents test (EURLEX-4K a fifth, WIKI10-31K a third)."""
+TEST_PLACES = (2, 5, 8)
+"""Of every ten documents in PECOS format, those at these places are test documents."""
 
 Table = Iterable[Sequence[object]]
 
 
 def write_raw(dataset: settings.Dataset, out: Path) -> None:
-    """Write the stand-in of a dataset with `generate` into the folder `out`. The same settings give the same bytes.
+    """Write the raw files of a dataset with `generate` into the folder `out`. The same settings give the same bytes.
 
     Raises:
         InputError: the dataset has no `generate`.
     """
     match dataset:
         case settings.Mimic3(generate=Generate() as generate):
-            _write_mimic3(generate, Path(out))
+            _write_mimic3(simulate(generate), Path(out), seed=generate.seed)
         case settings.Mimic4(generate=Generate() as generate):
-            _write_mimic4(generate, Path(out), icd_version=dataset.icd_version)
+            _write_mimic4(simulate(generate), Path(out), seed=generate.seed, icd_version=dataset.icd_version)
         case settings.Xmc(generate=Generate() as generate):
             _write_pecos(simulate(generate), Path(out))
         case _:
@@ -71,34 +70,30 @@ def write_raw(dataset: settings.Dataset, out: Path) -> None:
             )  # fmt: skip
 
 
-# --- MIMIC-III ------------------------------------------------------------------------------------
-
-
-def _write_mimic3(generate: Generate, out: Path) -> None:
-    """NOTEEVENTS, {DIAGNOSES,PROCEDURES}_ICD and D_ICD_* as .csv.gz, quoted, with upper-case headers.
-
-    Some admissions carry a code twice, and some code rows have no code or no admission, as in the real tables.
-    """
-    simulation = simulate(generate)
+def _write_mimic3(simulation: Simulation, out: Path, *, seed: int) -> None:
+    """NOTEEVENTS, {DIAGNOSES,PROCEDURES}_ICD and D_ICD_* as .csv.gz: quoted, with upper-case headers."""
     quoting = csv.QUOTE_NONNUMERIC
     _write_csv(out / "NOTEEVENTS.csv.gz", NOTES_III, _notes_iii(simulation), quoting)
     for name, procedures in (("DIAGNOSES", False), ("PROCEDURES", True)):
-        random = seeds.generator(generate.seed, "corpus", "synthetic", "rows", int(procedures))
+        random = seeds.generator(seed, "corpus", "synthetic", "rows", int(procedures))
         _write_csv(out / f"{name}_ICD.csv.gz", CODES_III, _codes_iii(simulation, random, procedures), quoting)
-        _write_csv(out / f"D_ICD_{name}.csv.gz", TITLES_III, _titles_iii(simulation, procedures), quoting)
+        titles = (
+            (row, code, term[:24], f"Invented condition, {term}")
+            for row, (code, term) in enumerate(_first_terms(simulation, procedures), start=1)
+        )
+        _write_csv(out / f"D_ICD_{name}.csv.gz", TITLES_III, titles, quoting)
 
 
 def _notes_iii(simulation: Simulation) -> Table:
     for row, note in enumerate(simulation.notes, start=1):
-        admission = "" if note.admission is None else note.admission
-        date = f"21{row % 90 + 10}-01-01"
+        admission, date = note.admission or "", f"21{row % 90 + 10}-01-01"
         yield row, note.patient, admission, date, "", "", note.category, note.description, "", "", note.text
 
 
 def _codes_iii(simulation: Simulation, random: np.random.Generator, procedures: bool) -> Table:
+    """Some admissions list a code twice. The last two rows lack a code or an admission, as some real rows do."""
     row = 0
-    for admission, codes in simulation.codes.items():
-        own = [code for code in codes if (code in simulation.procedures) == procedures]
+    for admission, own in _codes_of(simulation, procedures):
         if own and random.random() < REPEAT_RATE:
             own.append(own[0])
         for position, code in enumerate(own, start=1):
@@ -108,29 +103,21 @@ def _codes_iii(simulation: Simulation, random: np.random.Generator, procedures: 
     yield row + 2, 1, "", 1, ""
 
 
-def _titles_iii(simulation: Simulation, procedures: bool) -> Table:
-    for row, (code, term) in enumerate(_first_terms(simulation, procedures), start=1):
-        yield row, code, term[:24], f"Invented condition, {term}"
+def _codes_of(simulation: Simulation, procedures: bool) -> Iterator[tuple[int, list[str]]]:
+    """Each admission and its procedures, or its diagnoses."""
+    for admission, codes in simulation.codes.items():
+        yield admission, [code for code in codes if (code in simulation.procedures) == procedures]
 
 
-def _first_terms(simulation: Simulation, procedures: bool) -> Iterator[tuple[str, str]]:
-    """Code and first term of the procedures, or of the diagnoses, by code."""
-    for code in sorted(simulation.terms):
-        if (code in simulation.procedures) == procedures:
-            yield code, simulation.terms[code][0]
+def _first_terms(simulation: Simulation, procedures: bool) -> list[tuple[str, str]]:
+    """The procedures, or the diagnoses, with their first terms, sorted by code."""
+    terms = sorted(simulation.terms.items())
+    return [(code, own[0]) for code, own in terms if (code in simulation.procedures) == procedures]
 
 
-# --- MIMIC-IV -------------------------------------------------------------------------------------
-
-
-def _write_mimic4(generate: Generate, out: Path, *, icd_version: int) -> None:
-    """note/discharge and hosp/{diagnoses,procedures}_icd, hosp/d_icd_* as .csv.gz, with lower-case headers.
-
-    Addenda are notes of their own (note_type AD). Some notes have no admission. Every 40th admission has codes of the
-    other ICD version than `icd_version`.
-    """
-    simulation = simulate(generate)
-    names = {10: icd10_codes(simulation, generate.seed), 9: {code: code for code in simulation.terms}}
+def _write_mimic4(simulation: Simulation, out: Path, *, seed: int, icd_version: int) -> None:
+    """note/discharge, hosp/{diagnoses,procedures}_icd and hosp/d_icd_* as .csv.gz, with lower-case headers."""
+    names = {10: icd10_codes(simulation, seed), 9: {code: code for code in simulation.terms}}
     quoting = csv.QUOTE_MINIMAL
     _write_csv(out / "note" / "discharge.csv.gz", NOTES_IV, _notes_iv(simulation), quoting)
     for name, header, procedures in (("diagnoses", DIAGNOSES_IV, False), ("procedures", PROCEDURES_IV, True)):
@@ -145,10 +132,10 @@ def _write_mimic4(generate: Generate, out: Path, *, icd_version: int) -> None:
 
 
 def _notes_iv(simulation: Simulation) -> Table:
+    """An addendum is a note with the type AD. Some notes have no admission."""
     summaries = (note for note in simulation.notes if note.is_summary)
     for sequence, note in enumerate(summaries, start=1):
-        patient = FIRST_PATIENT + note.patient
-        kind = "AD" if note.description == "Addendum" else "DS"
+        patient, kind = FIRST_PATIENT + note.patient, "AD" if note.description == "Addendum" else "DS"
         admission = "" if note.admission is None else FIRST_ADMISSION + note.admission
         time = f"21{sequence % 90 + 10}-01-01 00:00:00"
         yield f"{patient}-{kind}-{sequence}", patient, admission, kind, sequence, time, time, note.text
@@ -156,57 +143,48 @@ def _notes_iv(simulation: Simulation) -> Table:
 
 def _codes_iv(simulation: Simulation, names: dict[int, dict[str, str]], icd_version: int, procedures: bool) -> Table:
     row = 0
-    for place, (admission, codes) in enumerate(simulation.codes.items()):
-        own = [code for code in codes if (code in simulation.procedures) == procedures]
-        version = 19 - icd_version if place % OTHER_VERSION_EVERY == OTHER_VERSION_EVERY - 1 else icd_version
+    for place, (admission, own) in enumerate(_codes_of(simulation, procedures), start=1):
+        version = icd_version if place % OTHER_VERSION_EVERY else 19 - icd_version
         patient = FIRST_PATIENT + simulation.patients[admission]
         for position, code in enumerate(own, start=1):
             row += 1
             name = names[version][code]
             date = ("2150-01-01",) if procedures else ()
-            padded = f"{name:<7}" if row % PADDED_EVERY == 0 else name
+            padded = name if row % PADDED_EVERY else f"{name:<7}"
             yield patient, FIRST_ADMISSION + admission, position, *date, padded, version
 
 
 def icd10_codes(simulation: Simulation, seed: int) -> dict[str, str]:
-    """ICD-9 code of the simulation -> a distinct code without dots: ICD-10-CM (3 to 7 characters) or ICD-10-PCS (7)."""
+    """ICD-9 code -> a code without dots in the form of ICD-10-CM (3 to 7 characters) or ICD-10-PCS (7). All differ."""
     random = seeds.generator(seed, "corpus", "synthetic", "icd10")
     names: dict[str, str] = {}
     for code in sorted(simulation.terms):
-        draw = _procedure if code in simulation.procedures else _diagnosis
-        while (name := draw(random)) in names.values():
+        while (name := _icd10_code(random, procedure=code in simulation.procedures)) in names.values():
             pass
         names[code] = name
     return names
 
 
-def _diagnosis(random: np.random.Generator) -> str:
-    length = int(random.choice([3, 4, 4, 5, 5, 6, 7]))
-    return _pick(LETTERS, random) + "".join(_pick(DIGITS, random) for _ in range(length - 1))
-
-
-def _procedure(random: np.random.Generator) -> str:
-    return _pick("0B", random) + "".join(_pick(DIGITS + LETTERS, random) for _ in range(5)) + "Z"
-
-
-def _pick(characters: str, random: np.random.Generator) -> str:
-    return characters[int(random.integers(len(characters)))]
-
-
-# --- PECOS ----------------------------------------------------------------------------------------
+def _icd10_code(random: np.random.Generator, *, procedure: bool) -> str:
+    length = 7 if procedure else int(random.choice([3, 4, 4, 5, 5, 6, 7]))
+    places = ["0B", *[DIGITS + LETTERS] * 5] if procedure else [LETTERS, *[DIGITS] * (length - 1)]
+    return "".join(place[int(random.integers(len(place)))] for place in places) + ("Z" if procedure else "")
 
 
 def _write_pecos(simulation: Simulation, out: Path) -> None:
-    """X.{trn,tst}.txt, Y.{trn,tst}.npz and output-items.txt: a label is called after the first term of its code."""
+    """X.{trn,tst}.txt, Y.{trn,tst}.npz and output-items.txt. The name of a label is the first term of its code."""
     from scipy.sparse import csr_matrix, save_npz
 
     codes = sorted(simulation.terms)
     numbers = {code: number for number, code in enumerate(codes)}
-    documents = list(simulation.texts().items())
-    for split, short in (("train", "trn"), ("test", "tst")):
-        chosen = [one for place, one in enumerate(documents) if XMC_SPLITS[place % len(XMC_SPLITS)] == split]
-        _write_lines(out / f"X.{short}.txt", [" ".join(text.split()) for _, text in chosen])
-        rows = [sorted(numbers[code] for code in simulation.codes[admission]) for admission, _ in chosen]
+    texts: dict[int, str] = {}
+    for note in simulation.notes:
+        if note.is_summary and note.admission is not None:
+            texts[note.admission] = texts.get(note.admission, "") + note.text
+    for short in ("trn", "tst"):
+        chosen = [one for place, one in enumerate(texts) if (place % 10 in TEST_PLACES) == (short == "tst")]
+        _write_lines(out / f"X.{short}.txt", [" ".join(texts[admission].split()) for admission in chosen])
+        rows = [sorted(numbers[code] for code in simulation.codes[admission]) for admission in chosen]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         indices = np.array([number for row in rows for number in row], dtype=np.int32)
         data: Any = (np.ones(len(indices), dtype=np.float32), indices, indptr)
@@ -215,11 +193,8 @@ def _write_pecos(simulation: Simulation, out: Path) -> None:
     _write_lines(out / "output-items.txt", [simulation.terms[code][0] for code in codes])
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 def _write_csv(path: Path, header: Sequence[str], rows: Table, quoting: Any) -> None:
-    """A gzipped table without a name or a time inside, so that the same rows give the same bytes."""
+    """Write a table as gzip without a name or a time in its head, so that the same rows give the same bytes."""
     with (
         atomic_path(path) as partial,
         partial.open("wb") as raw,

@@ -1,4 +1,4 @@
-"""Tables and lists in files: parquet, feather, CSV, TSV, JSON lines. No error quotes a row: it may hold a text."""
+"""Tables and lists in files: parquet, feather, CSV, TSV, JSON lines. No error quotes a row, which may hold a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +20,29 @@ from plant.ground.files import require_file
 FEATHER = (".feather", ".ftr", ".arrow", ".ipc")
 
 
-def lines(path: Path) -> Iterator[bytes]:
-    """Lines with their ends, of a plain or gzipped file. They end at newlines only: texts may hold other separators.
+def text_lines(path: Path) -> Iterator[str]:
+    """Lines of a plain or gzipped UTF-8 file, with their ends, and without a byte order mark.
+
+    A line ends at a newline only, because texts may hold other separators.
 
     Raises:
-        InputError: the file cannot be read to its end.
+        InputError: the file cannot be read to its end, or a line is not UTF-8.
     """
+    number = 1
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            yield from file
+            for number, line in enumerate(file, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path}, line {number}", expected="text in UTF-8", got="bytes of another encoding (Latin-1?)",
+            fix="Save the file as UTF-8.",
+        ) from None  # fmt: skip
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             str(path), expected="a complete text file", got=f"a damaged one ({type(error).__name__})",
             fix="Download it again.",
         ) from error  # fmt: skip
-
-
-def _decoded(path: Path) -> Iterator[str]:
-    """The lines as text, without a byte order mark at the start of the file."""
-    for number, line in enumerate(lines(path), start=1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError:
-            raise InputError(
-                f"{path}, line {number}", expected="text in UTF-8", got="bytes of another encoding (Latin-1?)",
-                fix="Save the file as UTF-8.",
-            ) from None  # fmt: skip
-        yield text
 
 
 def read_list(path: Path) -> list[str]:
@@ -55,27 +51,26 @@ def read_list(path: Path) -> list[str]:
     Raises:
         InputError: the file is missing or is not UTF-8.
     """
-    return [line.strip() for line in _decoded(require_file(path)) if line.strip()]
+    return [line.strip() for line in text_lines(require_file(path)) if line.strip()]
 
 
-def json_objects(texts: Iterable[str], path: Path, keys: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_objects(path: Path, keys: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number (from 1) and object of each line. Blank lines are left out.
 
     Args:
-        texts: the lines of the file.
-        path: of the file, for errors.
-        keys: that every object must have.
+        path: a file with one JSON object per line.
+        keys: keys that every object must have.
 
     Raises:
-        InputError: a line is no JSON object, or lacks a key.
+        InputError: a line is not a JSON object, or lacks a key.
     """
-    for number, line in enumerate(texts, start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         if not line.strip():
             continue
         try:
             entry = json.loads(line)
             if "\\ud" in line.lower():
-                json.dumps(entry, ensure_ascii=False).encode()  # half a character cannot be written
+                json.dumps(entry, ensure_ascii=False).encode()  # half of a surrogate pair cannot be written
         except (ValueError, RecursionError):
             entry = None
         if not isinstance(entry, dict):
@@ -92,7 +87,9 @@ def json_objects(texts: Iterable[str], path: Path, keys: Sequence[str] = ()) -> 
 
 
 def load_table(path: Path) -> pl.DataFrame:
-    """A table, by the ending of its name. Text files give strings and lists; mixed JSON values stay Python objects.
+    """A table in the format that the ending of its name says.
+
+    Text files give strings and lists. JSON values of several types stay Python objects.
 
     Raises:
         InputError: the file is missing or cannot be read.
@@ -101,7 +98,7 @@ def load_table(path: Path) -> pl.DataFrame:
     if name.endswith((".parquet", *FEATHER)):
         return _binary(path)
     if name.endswith((".jsonl", ".ndjson", ".json")):
-        rows = [row for _, row in json_objects(_decoded(path), path)]
+        rows = [row for _, row in json_objects(path)]
         names = dict.fromkeys(key for row in rows for key in row)
         return pl.DataFrame([_json_column(name, [row.get(name) for row in rows]) for name in names])
     if name.endswith((".csv", ".tsv")):
@@ -124,7 +121,7 @@ def _binary(path: Path) -> pl.DataFrame:
 
 
 def _json_column(name: str, values: list[Any]) -> pl.Series:
-    """polars would make one type of several: of a list beside a string the string `["a"]`."""
+    """A column of JSON values. Mixed types stay objects, because polars would turn a list beside a string into text."""
     kinds = {_kind(value) for value in values} - {"NoneType", "list of nothing"}
     plain = len(kinds) <= 1 and not any(mark in kind for kind in kinds for mark in ("dict", "of list", "+"))
     return pl.Series(name, values, dtype=None if plain else pl.Object)
@@ -143,11 +140,11 @@ def _kind(value: Any) -> str:
 
 
 def _delimited(path: Path, separator: str) -> pl.DataFrame:
-    """A CSV or TSV table, every cell as text. Python's reader knows the line of an error, polars does not."""
+    """A CSV or TSV table with every cell as text. Python's reader knows the line of an error, and polars does not."""
     csv.field_size_limit(sys.maxsize)  # texts may be long
-    reader = csv.reader(_decoded(path), delimiter=separator, strict=True)
+    reader = csv.reader(text_lines(path), delimiter=separator, strict=True)
     rows: list[list[str]] = []
-    first = 1  # line on which the row begins
+    first = 1  # line on which the current row starts
     try:
         for row in reader:
             if row:
@@ -197,12 +194,12 @@ def text_columns(path: Path, names: Sequence[str]) -> pl.DataFrame:
 
 
 def is_plain(dtype: pl.DataType) -> bool:
-    """Whether a value of this type can be written as one word: no list, no object, no bytes."""
+    """Whether values of this type are single values: no list, no object, no bytes."""
     return not dtype.is_nested() and dtype not in (pl.Binary, pl.Object)
 
 
 def check_type(values: pl.Series, fits: bool, expected: str, column: str, *, path: Path) -> None:
-    """Raise unless a column's type fits. The error counts the types of mixed JSON values."""
+    """Raise an error if the type of a column does not fit. The error counts the types of mixed JSON values."""
     if fits:
         return
     inner = getattr(values.dtype, "inner", None)

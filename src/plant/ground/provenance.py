@@ -24,11 +24,13 @@ DATA = (".yaml", ".j2")
 """Endings of the package's data files."""
 NO_PART_OF_A_RESULT = {
     f"plant.ground.{name}" for name in ("errors", "job", "provenance", "reference", "resources", "settings", "trace")
-}
-"""Modules that no result depends on: messages, sidecars, and types of settings, whose values are params of a job."""
+} | {"plant.model.registry"}
+"""Modules that no result depends on: messages, sidecars, types of settings, whose values are params of a job, and a
+table of names, whose modules are named to `digest`."""
 VERSIONS_OF = (
     "accelerate",
     "bitsandbytes",
+    "gensim",
     "matplotlib",
     "numba",
     "numpy",

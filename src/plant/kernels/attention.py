@@ -22,7 +22,8 @@ over the padded batch. Stage 2 is 92 % of a CodiEsp run, and this halves it: a t
 A bias may be added to the scores of every head (choice C26). It is made document by document, forward and backward,
 and has no gradient.
 
-Symbols as in `plant.model.label_attention`; N counts the tokens of all documents, r the labels of one document.
+Symbols as in `plant.model.attentions.multi_head`; N counts the tokens of all documents, r the labels of one document.
+Queries and keys have k numbers, values and U have h; in the multi-head attention of the paper k = h.
 """
 
 import functools
@@ -105,10 +106,10 @@ def label_logits(
     """Sum over heads and tokens of S_lj (v_j . u_l), for every document.
 
     Args:
-        queries: W_Q E + b_Q (|L|, h).
-        folded: U, that is W_O^T c_l as rows (|L|, h), see `plant.model.label_attention.Head`.
-        keys: W_K H + b_K (N, h), one document after the other, without padding between them.
-        values: W_V H + b_V (N, h).
+        queries: (|L|, k), such as W_Q E + b_Q.
+        folded: U (|L|, h), such as W_O^T c_l as rows, see `plant.model.attentions.multi_head.Head`.
+        keys: (N, k), such as W_K H + b_K, one document after the other, without padding between them.
+        values: (N, h), such as W_V H + b_V.
         lengths: tokens of each document, N in all or fewer. A document without a token has logits 0.
         heads: G.
         labels: ids (B, m) of each document, or None for all.
@@ -146,11 +147,11 @@ class _LabelLogits(Function):
         heads: int,
         bias: ScoreBias | None,
     ) -> Tensor:
-        m, h = queries.shape[0] if labels is None else labels.shape[1], queries.shape[1]
+        m, h = queries.shape[0] if labels is None else labels.shape[1], values.shape[1]
         documents = len(lengths) if any(ctx.needs_input_grad) else 1  # so many O (m, h) and z (m, G) are kept
         logits = queries.new_zeros(len(lengths), m)
         attended, normaliser = queries.new_empty(documents, m, h), queries.new_empty(documents, m, heads)
-        factor = _scale(h, heads) * LOG2_E
+        factor = _scale(queries.shape[1], heads) * LOG2_E
         largest = factor * _largest(queries, heads)
         scaled = queries * factor  # a copy: with one head or one label `_by_head` is a view of it
         q, u = _by_head(scaled, heads), folded  # (G, r, d), (r, h)
@@ -197,7 +198,7 @@ def _attend(
 
     Args:
         q: queries times log2(e) / sqrt(d), (G, r, d).
-        keys: (n, h).
+        keys: (n, k).
         values: (n, h).
         safe: for each head, whether all scores are within `LIMIT`.
         o: written, (r, G, d).
@@ -218,14 +219,14 @@ def _document_backward(
     q: Tensor, u: Tensor, o: Tensor, z: Tensor, keys: Tensor, values: Tensor, g: Tensor, step: int,
     added: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of one document's Q, K and V: (r, h), (n, h), (n, h).
+    """Gradients of one document's Q, K and V: (r, k), (n, k), (n, h).
 
     Args:
-        q: (r, h).
+        q: (r, k).
         u: (r, h).
         o: (r, h).
         z: (r, G), see `_attend`.
-        keys: (n, h).
+        keys: (n, k).
         values: (n, h).
         g: gradients of the logits (r, 1).
         step: labels of a tile; divides r.
@@ -238,7 +239,7 @@ def _document_backward(
     y = (o * u).view(r, heads, -1).sum(-1)
     q, u = _less(_by_head(q * (scale * LOG2_E), heads), z), _less(_by_head(u, heads), y)  # (G, r, d + 1)
     k_one, v_one = F.pad(k, (0, 1), value=1), F.pad(v, (0, 1), value=1)  # (G, n', d + 1)
-    dq = torch.empty_like(o).view(r, heads, -1)
+    dq = keys.new_empty(r, heads, keys.shape[1] // heads)
     dk, dv = (x.new_zeros(heads, x.shape[2], x.shape[1]) for x in (k, v))  # (G, d, n')
     for rows, head in _tiles(r, step, heads):
         s = _plus(product(q[head, rows], k_one[head], beyond), added, rows).exp2_()  # S (step, n')

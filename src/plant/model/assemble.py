@@ -19,9 +19,8 @@ from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
 from plant.model.descriptions import start_from_descriptions
 from plant.model.determinism import set_up
-from plant.model.encoders.loading import NetworkBackbone
-from plant.model.encoders.transformer import load_backbone
 from plant.model.features import read_features
+from plant.model.registry import build_backbone
 
 SPLITS = ("train", "val", "test")
 ATTENTION, HEAD, BACKBONE = "label_attention.safetensors", "head.safetensors", "backbone.safetensors"
@@ -75,24 +74,28 @@ def load_training_data(corpus: Path, tokens: Path, features: Path | None = None)
 
 
 def build_classifier(
-    settings: NetworkBackbone, folder: str | Path, data: TrainingData, *, seed: int, device: torch.device
+    settings: plant_settings.Network, source: str | Path, data: TrainingData, *, seed: int, device: torch.device
 ) -> LabelClassifier:
     """A classifier, initialised by the seed: two variants of one seed start from the same weights.
 
     Args:
         settings: of the backbone.
-        folder: hub id or local folder of the backbone.
+        source: what the backbone is loaded from, see `build_backbone`.
         data: label space; its cached features take the backbone's place.
         seed: of the run.
         device: where it lives.
     """
     torch.manual_seed(stream(seed, "initialisation"))
     features = data.corpus.features
-    backbone = None if features is not None else load_backbone(settings, folder, device=device)
-    hidden = features.shape[1] if features is not None else backbone.hidden_size  # type: ignore[union-attr]
+    backbone: Any = None
+    if features is None:
+        vocabulary = 1 + int(data.corpus.input_ids.max(initial=-1))
+        backbone = build_backbone(settings, source, vocabulary=vocabulary, device=device)
     classifier = LabelClassifier(
-        backbone, n_labels=len(data.trained), heads=settings.attention_heads, pool_size=settings.pool_size,
-        hidden_size=hidden, mask_padding=settings.mask_padding,
+        backbone, n_labels=len(data.trained),
+        hidden_size=backbone.hidden_size if features is None else features.shape[1],
+        attention=settings.attention, heads=settings.attention_heads, pool_size=settings.pool_size,
+        projection=settings.attention_size, mask_padding=settings.mask_padding,
     )  # fmt: skip
     if backbone is not None:
         backbone.place(device)
@@ -101,7 +104,7 @@ def build_classifier(
     return classifier
 
 
-def parse_network(section: Mapping[str, Any]) -> NetworkBackbone:
+def parse_network(section: Mapping[str, Any]) -> plant_settings.Network:
     """The settings of a backbone that has a network.
 
     Raises:
@@ -110,6 +113,20 @@ def parse_network(section: Mapping[str, Any]) -> NetworkBackbone:
     settings = plant_settings.parse_backbone(section)
     if isinstance(settings, plant_settings.Words):
         raise InputError("backbone", expected="a network", got="kind: words", fix="Name another backbone.")
+    return settings
+
+
+def parse_transformer(section: Mapping[str, Any]) -> plant_settings.Pretrained | plant_settings.Random:
+    """The settings of a backbone that is a transformer.
+
+    Raises:
+        InputError: it is of another kind.
+    """
+    settings = parse_network(section)
+    if isinstance(settings, plant_settings.WordNetwork):
+        raise InputError(
+            "backbone", expected="a transformer", got=f"kind: {settings.kind}", fix="Name another backbone."
+        )
     return settings
 
 
@@ -131,7 +148,7 @@ def prepare(
         seed: of the run.
         corpus: folder of the corpus room.
         tokens: tokens.safetensors of the backbone.
-        backbone: hub id or local folder of the backbone.
+        backbone: what the backbone is loaded from: a hub id, a local folder, or a file of word vectors.
         features: file of cached hidden states, or None.
         embeddings: file of `write_label_embeddings`, where E starts from descriptions.
         initialisation: of E, before weights are loaded: `random` (choice C10) or `descriptions` (choice C22).

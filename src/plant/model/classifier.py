@@ -1,13 +1,14 @@
-"""The label classifier: backbone states in, one logit a label out."""
+"""The label classifier: backbone states in, one logit for each label out."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from plant.kernels.attention import ScoreBias, affine, label_logits, rounded
-from plant.model.label_attention import Head, LabelAttention
+from plant.kernels.attention import ScoreBias, label_logits, rounded
+from plant.model.attentions.interface import LabelVectors, Sizes
+from plant.model.registry import build_attention
 
 FEW = 2**20  # multiply-adds for the scores of one head and document; below, PyTorch's attention is faster
 
@@ -45,14 +46,6 @@ class Documents:
     known: Known = NOTHING
 
 
-class LabelVectors(NamedTuple):
-    """What a logit takes from its label, whatever the document; constant as long as the weights are."""
-
-    queries: Tensor  # W_Q E + b_Q (|L|, h)
-    folded: Tensor  # W_O^T c_l as rows (|L|, h), see `Head`
-    bias: Tensor  # added to a label's logit (|L|)
-
-
 class LabelClassifier(nn.Module):
     """Backbone, label attention and head (section 2).
 
@@ -60,10 +53,18 @@ class LabelClassifier(nn.Module):
         backbone: maps (input_ids, mask) to H; None where every batch brings cached features.
         n_labels: |L| of the labels that have training documents.
         hidden_size: h.
-        heads: G of the label attention.
-        pool_size: p.
+        attention: name of a label attention, see `plant.model.registry`.
+        heads: G of the attention `multi_head`.
+        pool_size: p of the attention `multi_head`.
+        projection: d of attentions that project the states; None: h.
         mask_padding: False lets label attention see padding (a documented fault of the field, to compare).
+
+    Raises:
+        InputError: the attention does not fit these sizes.
     """
+
+    attention: Any  # plant.model.attentions.interface.Attention
+    head: Any  # plant.model.attentions.interface.EvidenceHead
 
     def __init__(
         self,
@@ -71,14 +72,16 @@ class LabelClassifier(nn.Module):
         *,
         n_labels: int,
         hidden_size: int,
-        heads: int,
-        pool_size: int,
+        attention: str = "multi_head",
+        heads: int = 1,
+        pool_size: int = 1,
+        projection: int | None = None,
         mask_padding: bool = True,
     ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.attention = LabelAttention(n_labels, hidden_size, heads)
-        self.head = Head(n_labels, hidden_size, pool_size)
+        sizes = Sizes(n_labels, hidden_size, heads=heads, pool=pool_size, projection=projection)
+        self.attention, self.head = build_attention(attention, sizes)
         self.mask_padding = mask_padding
 
     @property
@@ -123,7 +126,8 @@ class LabelClassifier(nn.Module):
         """
         asked = self.n_labels if labels is None else labels.shape[1]
         few = asked * hidden.shape[1] * hidden.shape[2] < FEW * self.attention.heads
-        if few or hidden.device.type != "cpu":
+        vectors = None if few or hidden.device.type != "cpu" else vectors or self.label_vectors()
+        if vectors is None:
             logits = self.attended_logits(hidden, mask, labels, bias=known.bias)
         else:
             logits = self.logits_by_hand(hidden, mask, labels, vectors=vectors, bias=known.bias)
@@ -137,7 +141,7 @@ class LabelClassifier(nn.Module):
         """`logits` by PyTorch's attention. A bias is made dense for the whole batch, (B, m, n)."""
         allowed = mask if self.mask_padding else None
         added = None if bias is None else self.dense_bias(hidden, labels, bias)
-        return self.head(self.attention.attend(hidden, labels, allowed, added), self.attention.output, labels)
+        return self.head(self.attention.attend(hidden, labels, allowed, added), self.attention, labels)
 
     def dense_bias(self, hidden: Tensor, labels: Tensor | None, bias: ScoreBias) -> Tensor:
         """The bias of all documents of a batch, (B, m, n), 0 at padding."""
@@ -157,26 +161,20 @@ class LabelClassifier(nn.Module):
         vectors: LabelVectors | None = None,
         bias: ScoreBias | None = None,
     ) -> Tensor:
-        """`logits` by `plant.kernels.attention`, for a CPU. Differentiable once."""
+        """`logits` by `plant.kernels.attention`, for a CPU. Differentiable once. The head must be linear."""
         vectors = vectors or self.label_vectors()
+        if vectors is None:
+            raise ValueError("logits_by_hand: the head of this attention is not linear; use attended_logits")
         tokens, lengths = self._visible(hidden, mask)
-        key, value = self.attention.key, self.attention.value
         logits = label_logits(
-            vectors.queries, vectors.folded,
-            affine(tokens, key.weight, key.bias), affine(tokens, value.weight, value.bias),
+            vectors.queries, vectors.folded, self.attention.keys(tokens), self.attention.values(tokens),
             lengths=lengths, heads=self.attention.heads, labels=labels, bias=bias,
         )  # fmt: skip
         return logits + (vectors.bias if labels is None else vectors.bias[labels])
 
-    def label_vectors(self) -> LabelVectors:
-        """Queries and head of all labels."""
-        query, output = self.attention.query, self.attention.output
-        w, c = self.head.folded()
-        return LabelVectors(
-            queries=affine(self.attention.embeddings, query.weight, query.bias),
-            folded=affine(c, output.weight.T),
-            bias=self.head.bias(w, c, output),
-        )
+    def label_vectors(self) -> LabelVectors | None:
+        """The labels' side of all logits; None where the head is not linear."""
+        return self.attention.label_vectors(self.head)
 
     @torch.no_grad()
     def predict(

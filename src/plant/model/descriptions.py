@@ -16,10 +16,10 @@ from plant.corpus.encoders import load as load_encoder
 from plant.corpus.reader import load_labels
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
+from plant.model.attentions.multi_head import EMBEDDING_STD, LabelAttention
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
 from plant.model.encoders.loading import NetworkBackbone
 from plant.model.encoders.transformer import Backbone, load_backbone
-from plant.model.label_attention import EMBEDDING_STD, LabelAttention
 
 BATCH_TOKENS = 8192  # tokens that go through the backbone together
 

@@ -184,8 +184,9 @@ def pretrain(
 ) -> list[dict[str, float]]:
     """Run Stage 1; the classifier keeps the weights of the epoch with the best validation nDCG@k.
 
-    Trained: the backbone's adapter (whatever of it requires a gradient), E, W_Q and W_K. The value and output
-    projections and the head get no gradient from the ranking and stay as they were initialised.
+    Trained: the backbone's adapter (whatever of it requires a gradient) and the weights that the attention's scores
+    come from (E, W_Q and W_K in the paper's). The value and output projections and the head get no gradient from the
+    ranking and stay as they were initialised.
 
     Args:
         classifier: to train.
@@ -203,9 +204,11 @@ def pretrain(
         InputError: the training or the validation split has nothing to rank.
     """
     attention = classifier.attention
-    without_gradient = (attention.value, attention.output, classifier.head)
-    for module in without_gradient:
-        module.requires_grad_(False)
+    ranked = {id(weight) for weight in attention.planted}
+    rest = [*attention.parameters(), *classifier.head.parameters()]
+    without_gradient = [weight for weight in rest if id(weight) not in ranked]
+    for weight in without_gradient:
+        weight.requires_grad_(False)
     ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=seed)
     train, val = corpus.documents("train"), corpus.documents("val")
     running = 0  # the epoch whose batches were asked for last
@@ -243,8 +246,8 @@ def pretrain(
         digest=digest,
         fp16_scaler=classifier.needs_loss_scaling,
     )
-    for module in without_gradient:
-        module.requires_grad_(True)
+    for weight in without_gradient:
+        weight.requires_grad_(True)
     return history
 
 

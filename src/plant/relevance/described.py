@@ -16,7 +16,7 @@ from plant.corpus.encoders import WORD
 from plant.corpus.encoders import load as load_encoder
 from plant.corpus.reader import Labels
 from plant.ground.errors import InputError
-from plant.ground.settings import Backbone, Words
+from plant.ground.settings import Backbone, WordNetwork, Words
 
 
 def described_tokens(
@@ -39,7 +39,7 @@ def described_tokens(
             f"labels of {labels.folder.name}", expected="descriptions, for `measure: description`",
             got=f"{len(texts)} labels without one", fix="Use another measure.",
         )  # fmt: skip
-    if isinstance(backbone, Words):
+    if isinstance(backbone, Words | WordNetwork):
         ids = {word: i for i, word in enumerate(words)}
         said = [{match[0].lower() for match in WORD.finditer(text)} for text in texts]
         return tuple(np.array(sorted(ids[word] for word in some if word in ids), dtype=np.int64) for some in said)

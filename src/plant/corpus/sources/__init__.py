@@ -1,4 +1,4 @@
-"""One module a raw format. Each reads its files into `plant.corpus.documents.Documents`."""
+"""One module for each raw format. Each reads its files into `plant.corpus.documents.Documents`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def read(dataset: settings.Dataset, *, raw: Path | None = None) -> Documents:
     """Read the source that a dataset names.
 
     Args:
-        dataset: an entry of the config's `datasets`, no subset.
+        dataset: an entry of the config's `datasets`, but not a subset.
         raw: folder of the generated raw files, for a dataset with `generate`.
 
     Raises:
-        InputError: a file is missing, damaged or of another form.
+        InputError: a file is missing, damaged or has another form.
     """
     match dataset:
         case settings.Table():
@@ -43,10 +43,10 @@ def read(dataset: settings.Dataset, *, raw: Path | None = None) -> Documents:
 
 
 def files_read(dataset: settings.Dataset) -> list[Path]:
-    """The files that a dataset is made from, for its provenance: those of its source and the lists, if they are there.
+    """The existing files of the source and the lists, for provenance.
 
-    Of a MIMIC folder they are the tables that are read, of other sources the folder as a whole. Generated raw files are
-    an input of their own.
+    For MIMIC these are the tables that are read. For other sources it is the whole folder. Generated raw files are not
+    listed, because the rule has them as an input.
     """
     named = [Path(path) for path in dataset.lists]
     match dataset:

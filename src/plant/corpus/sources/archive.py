@@ -1,4 +1,4 @@
-"""Published archives: the files of a zip, a tar or the unpacked folder, read in the same way."""
+"""Published archives: the files of a zip, a tar or an unpacked folder, read in the same way."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from pathlib import Path, PurePosixPath
 from plant.ground.errors import InputError
 from plant.ground.files import absence
 
+DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError)
+"""What Python raises on a damaged archive."""
+
 
 def read_files(
     path: Path, wanted: Callable[[PurePosixPath], bool], *, expected: str, fix: str
 ) -> Iterator[tuple[PurePosixPath, bytes]]:
     """(path inside, content) of the files that `wanted` accepts, in the order of the archive.
 
+    Files that macOS adds under the name of a real one (__MACOSX, ._name) are left out.
+
     Args:
-        path: a folder, a zip or a tar, packed in any way.
-        wanted: says by its path whether a file is read.
-        expected: what `path` should be, for the error.
-        fix: where it can be had, for the error.
+        path: a folder, a zip or a tar with any compression.
+        wanted: whether a file is read, by its path inside.
+        expected: for the error, what `path` should be.
+        fix: for the error, where to get it.
 
     Raises:
         InputError: there is nothing, or the archive is damaged.
@@ -30,14 +35,16 @@ def read_files(
     try:
         for name, read in _members(path):
             inside = PurePosixPath(name)
-            if not _is_litter(inside) and wanted(inside):
+            added = "__MACOSX" in inside.parts or inside.name.startswith("._")
+            if not added and wanted(inside):
                 yield inside, read()
-    except (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+    except DAMAGED as error:
         got = absence(path) if not path.exists() else f"a damaged or other file ({error})"
         raise InputError(str(path), expected=expected, got=got, fix=fix) from error
 
 
 def _members(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Name of each file, and a function that reads it."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_file():
@@ -52,12 +59,3 @@ def _members(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
             for member in tar:
                 if (content := tar.extractfile(member)) is not None:
                     yield member.name, content.read
-
-
-def _is_litter(path: PurePosixPath) -> bool:
-    """Whether macOS left the file in the archive, under the name of a real one.
-
-    >>> _is_litter(PurePosixPath("__MACOSX/train/._32000D0001.json")), _is_litter(PurePosixPath("train/1.json"))
-    (True, False)
-    """
-    return "__MACOSX" in path.parts or path.name.startswith("._")

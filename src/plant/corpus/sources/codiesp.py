@@ -1,4 +1,4 @@
-"""CodiEsp (CLEF eHealth 2020): the published archive or its folder. Train, dev and test are its own."""
+"""CodiEsp (CLEF eHealth 2020): the published archive or its folder, with its own train, dev and test splits."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FIX = "Take the archive as published."
 def read(dataset: CodiEsp, path: Path) -> Documents:
     """Clinical cases with ICD-10-CM (D) and/or ICD-10-PCS (P) codes.
 
-    `{split}{D,P}.tsv` holds document, code. Codes are lower case there and become upper case here. They keep the dots
-    of the file (PCS codes have none and may be cut to their first characters).
+    The tables `{split}{D,P}.tsv` have the columns document and code. Codes are lower case there and become upper case.
+    Their dots are kept (PCS codes have none and may be cut to their first characters).
 
     Raises:
         InputError: the archive is damaged, a file is missing, or codes name documents without text.
@@ -33,10 +33,11 @@ def read(dataset: CodiEsp, path: Path) -> Documents:
 
 
 def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:
-    """The words that the coders marked in the Spanish training texts as the reason of each code (`trainX.tsv`).
+    """The words that the coders marked in the Spanish training texts as the reason for each code (`trainX.tsv`).
 
     Returns:
-        document_id, label, mention, in the order of the file. The parts of a mention with gaps are joined there.
+        Columns document_id, label and mention, in the order of the file. The parts of a mention with gaps are joined
+        there.
 
     Raises:
         InputError: see `read`.
@@ -52,23 +53,17 @@ def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:
 
 
 def _files(path: Path, texts: str) -> dict[str, bytes]:
-    """Contents of the tables, and of the texts in the folders called `texts`, by the path from the split's folder on.
-
-    The outer folder is named after the version.
-    """
+    """Contents of the tables and of the texts in the folders called `texts`. Paths start at the folder of the split."""
 
     def wanted(inside: PurePosixPath) -> bool:
         return inside.suffix == ".tsv" or (inside.suffix == ".txt" and inside.parent.name == texts)
 
-    found = read_files(
-        path, wanted, expected="the CodiEsp zip or its folder", fix="Download it from Zenodo (record 3837305)."
-    )
-    return {_from_split(inside.parts): content for inside, content in found}
+    def from_split(inside: PurePosixPath) -> str:  # the outer folder has the name of the version
+        start = next((i for i, part in enumerate(inside.parts) if part in FOLDERS), 0)
+        return "/".join(inside.parts[start:])
 
-
-def _from_split(parts: tuple[str, ...]) -> str:
-    start = next((i for i, part in enumerate(parts) if part in FOLDERS), 0)
-    return "/".join(parts[start:])
+    expected, fix = "the CodiEsp zip or its folder", "Download it from Zenodo (record 3837305)."
+    return {from_split(inside): content for inside, content in read_files(path, wanted, expected=expected, fix=fix)}
 
 
 def _decoded(content: bytes, name: str, path: Path) -> str:
@@ -80,7 +75,7 @@ def _decoded(content: bytes, name: str, path: Path) -> str:
 
 
 def _rows(content: bytes, name: str, path: Path, columns: str) -> list[list[str]]:
-    """The rows of a table without a header, at least as long as the comma-separated `columns`."""
+    """The rows of a table without a header. Each has at least the cells that `columns` lists."""
     rows = [line.split("\t") for line in _decoded(content, name, path).splitlines() if line.strip()]
     if any(len(row) <= columns.count(",") for row in rows):
         raise InputError(str(path), expected=f"{columns} in every line of {name}", got="shorter lines", fix=FIX)
@@ -102,12 +97,6 @@ def _read_split(files: dict[str, bytes], folder: str, language: str, kinds: list
             raise InputError(str(path), expected=f"a text for every document of {name}", got=got, fix=FIX)
         for document, code, *_ in rows:
             labels[document].append(code.strip().upper())
-    return canonical(
-        {
-            "document_id": list(texts),
-            "group_id": list(texts),
-            "text": list(texts.values()),
-            "labels": list(labels.values()),
-            "split": [FOLDERS[folder]] * len(texts),
-        }
-    )
+    ids, split = list(texts), [FOLDERS[folder]] * len(texts)
+    columns = {"document_id": ids, "group_id": ids, "text": list(texts.values()), "labels": list(labels.values())}
+    return canonical({**columns, "split": split})

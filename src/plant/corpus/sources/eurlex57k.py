@@ -1,4 +1,4 @@
-"""EURLEX57K (Chalkidis et al., ACL 2019): the folder or archive with train/, dev/ and test/ JSON files."""
+"""EURLEX57K (Chalkidis et al., ACL 2019): the folder or archive with JSON files in train/, dev/ and test/."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SECTIONS = ("title", "header", "recitals", "main_body", "attachments")
 def read(path: Path) -> Documents:
     """EU laws with their EUROVOC concepts.
 
-    Text: title, header, recitals, main body and attachments, joined by newlines. The authors' loader takes the last
-    four, and by a slip one character a line of the attachments; the title stands in the header too. Labels are concept
-    ids. `EURLEX57K.json`, where it is there, describes them: the label, then its synonyms.
+    The text is the title, header, recitals, main body and attachments, joined by newlines. The loader of the authors
+    leaves out the title, which is in the header too, and writes the attachments with one character per line by mistake.
+    Labels are concept ids. If `EURLEX57K.json` exists, it describes them: the label, then its synonyms.
 
     Raises:
-        InputError: nothing there, a damaged archive, a folder without documents, or a file that is no EURLEX57K.
+        InputError: nothing is there, the archive is damaged, a split has no documents, or a file has another form.
     """
     rows: list[dict[str, Any]] = []
     descriptions: dict[str, str] = {}
@@ -79,7 +79,7 @@ def _row(name: str, content: bytes, split: str) -> dict[str, Any]:
 
 
 def _strings(values: Any) -> list[str]:
-    """A list of strings as it is. A string alone is refused: Python would take it for a list of characters."""
+    """A list of strings, unchanged. A single string is refused, because Python treats it as a list of characters."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError("expected a list of strings")
     return values

@@ -1,4 +1,4 @@
-"""MIMIC-III v1.4 and MIMIC-IV: discharge summaries and ICD codes become one document an admission."""
+"""MIMIC-III v1.4 and MIMIC-IV: discharge summaries and ICD codes. One document is one admission."""
 
 from __future__ import annotations
 
@@ -25,9 +25,14 @@ KINDS: dict[tuple[str, int], CodeKind] = {
 
 @dataclass(frozen=True)
 class _Edition:
-    """Where an edition keeps its tables, and what it calls the columns that are read.
+    """Where an edition has its tables, and how it names their columns.
 
-    `codes` and `titles` are by code type. Each names the places where a table may be (without ending, in any case).
+    Attributes:
+        name: name of the edition, for errors.
+        notes: places where the notes may be, without ending and in any case.
+        codes: the same of the codes, by code type.
+        titles: the same of the long titles of codes, by code type.
+        note_columns, code_columns, title_columns: our name of a column -> its name in the file.
     """
 
     name: str
@@ -60,43 +65,44 @@ FOUR = _Edition(
 
 
 def files_read(dataset: Mimic3 | Mimic4, folder: Path) -> list[Path]:
-    """The tables that are read of the folder, those that are there. The folder holds gigabytes of others."""
+    """The tables that are read and that exist. The folder also has gigabytes of other tables."""
     edition = THREE if isinstance(dataset, Mimic3) else FOUR
     places = [edition.notes, *(tables[one] for one in CODE_TYPES for tables in (edition.codes, edition.titles))]
     return [path for place in places if (path := raw_csv.find(folder, place)) is not None]
 
 
 def read(dataset: Mimic3 | Mimic4, folder: Path) -> Documents:
-    """Discharge summaries with their ICD codes; one document an admission.
+    """Discharge summaries with their ICD codes. One document is one admission.
 
-    The summaries of an admission (report and addenda) are joined by a space in file order. Codes are read as text,
-    stripped (they may be padded with spaces) and dotted. Notes without an admission are left out and counted. Of
-    MIMIC-IV only the codes of `icd_version` are read. Its admissions without such a code are known but have no text
-    here: their notes never stay in memory.
+    The summaries of an admission (report and addenda) are joined by a space, in file order. Codes are read as text,
+    stripped and dotted. Notes without an admission are left out and counted. Of MIMIC-IV, only the codes of
+    `icd_version` are read. An admission without such a code gets an empty text, so that its notes do not fill the
+    memory.
 
     Raises:
         InputError: a file is missing, incomplete or of the other edition, a column is missing, the codes lost their
             leading zeros, or an admission belongs to two patients.
     """
     edition = THREE if isinstance(dataset, Mimic3) else FOUR
+    version = dataset.icd_version if isinstance(dataset, Mimic4) else 9
     hint = _other_edition(edition, folder)
     notes_path = raw_csv.require(folder, edition.notes, hint=hint)
     code_types = [one for one in CODE_TYPES if dataset.code_types in (one, "both")]
     paths = {one: raw_csv.require(folder, edition.codes[one], hint=hint) for one in code_types}
-    version = dataset.icd_version if isinstance(dataset, Mimic4) else 9
     codes = pl.concat([_codes(edition, paths[one], KINDS[one, version], version) for one in code_types])
     notes = _notes(edition, notes_path, codes["admission"].unique())
     with_admission = notes.filter(pl.col("admission").str.len_chars() > 0)
     titles: dict[str, str] = {}
-    for one in code_types:
-        titles |= _titles(edition, raw_csv.find(folder, edition.titles[one]), KINDS[one, version], version)
+    for one in code_types:  # the dictionary of MIMIC-III lacks 160 codes that are in use
+        if (path := raw_csv.find(folder, edition.titles[one])) is not None:
+            titles |= _titles(edition, path, KINDS[one, version], version)
     frame, without_note = _join(with_admission, codes, where=str(folder))
     counts = {"discharge_notes": len(notes), "discharge_notes_without_admission": len(notes) - len(with_admission)}
     return Documents(frame, titles, {"codes_without_note": without_note}, counts)
 
 
 def _other_edition(edition: _Edition, folder: Path) -> str:
-    """What the folder seems to be, if it holds tables of the other edition only."""
+    """For an error: that the folder has tables of the other edition only."""
     three = raw_csv.find(folder, THREE.notes) is not None
     if edition is FOUR:
         return "a MIMIC-III folder (source: mimic3 reads it)" if three else ""
@@ -109,14 +115,10 @@ def _normal_id(name: str) -> pl.Expr:
     return pl.col(name).str.strip_chars().str.strip_suffix(".0")
 
 
-def _normal_code() -> pl.Expr:
-    return pl.col("code").str.strip_chars().str.to_uppercase()
-
-
 def _notes(edition: _Edition, path: Path, coded: pl.Series) -> pl.DataFrame:
-    """admission, patient and text of the discharge summaries, in file order. Other notes never stay in memory.
+    """Admission, patient and text of the discharge summaries, in file order.
 
-    Text is stripped, and null where nothing is left; also, in MIMIC-IV, where the admission is not in `coded`.
+    The text is stripped. It is null if it is blank, and in MIMIC-IV also if the admission is not in `coded`.
     """
     table = raw_csv.scan(path, edition.note_columns, edition=edition.name).with_row_index("row")
     text = pl.col("text").str.strip_chars()
@@ -129,37 +131,35 @@ def _notes(edition: _Edition, path: Path, coded: pl.Series) -> pl.DataFrame:
     return raw_csv.collect(table.select(columns), path).sort("row")
 
 
+def _table(edition: _Edition, path: Path, columns: Mapping[str, str], version: int) -> pl.LazyFrame:
+    """A table of codes with normal codes, of one ICD version. MIMIC-III has no column for it: its codes are ICD-9."""
+    table = raw_csv.scan(path, columns, edition=edition.name)
+    if "version" in columns:
+        table = table.filter(pl.col("version").str.strip_chars() == str(version))
+    return table.with_columns(pl.col("code").str.strip_chars().str.to_uppercase())
+
+
 def _codes(edition: _Edition, path: Path, kind: CodeKind, version: int) -> pl.DataFrame:
-    """admission and dotted code, in file order. Rows without either are dropped."""
-    table = _of_version(raw_csv.scan(path, edition.code_columns, edition=edition.name), version)
-    codes = raw_csv.collect(table.select(_normal_id("admission"), _normal_code()), path)
+    """Admission and dotted code, in file order. Rows that lack one of them are dropped."""
+    table = _table(edition, path, edition.code_columns, version).select(_normal_id("admission"), "code")
+    codes = raw_csv.collect(table, path)
     codes = codes.filter(pl.col("admission").str.len_chars() > 0, pl.col("code").str.len_chars() > 0)
     check_leading_zeros(codes["code"], kind, where=str(path))
     return codes.with_columns(with_dots(pl.col("code"), kind))
 
 
-def _titles(edition: _Edition, path: Path | None, kind: CodeKind, version: int) -> dict[str, str]:
-    """Long titles by dotted code, where the dictionary is there (that of MIMIC-III lacks 160 codes in use)."""
-    if path is None:
-        return {}
-    table = _of_version(raw_csv.scan(path, edition.title_columns, edition=edition.name).drop_nulls(), version)
-    titles = raw_csv.collect(table.select(with_dots(_normal_code(), kind), "title"), path)
-    return dict(titles.iter_rows())
-
-
-def _of_version(table: pl.LazyFrame, version: int) -> pl.LazyFrame:
-    """The rows of one ICD version; MIMIC-III has no such column, as all of its codes are ICD-9."""
-    if "version" not in table.collect_schema().names():
-        return table
-    return table.filter(pl.col("version").str.strip_chars() == str(version))
+def _titles(edition: _Edition, path: Path, kind: CodeKind, version: int) -> dict[str, str]:
+    """Dotted code -> long title."""
+    table = _table(edition, path, edition.title_columns, version).drop_nulls()
+    return dict(raw_csv.collect(table.select(with_dots(pl.col("code"), kind), "title"), path).iter_rows())
 
 
 def _join(notes: pl.DataFrame, codes: pl.DataFrame, *, where: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The canonical frame, one document an admission, and the admissions that have codes but no note.
+    """The canonical frame with one document per admission, and the admissions that have codes but no note.
 
     Args:
-        notes: `admission`, `patient`, `text` (null where blank), in file order.
-        codes: `admission`, `code`.
+        notes: columns `admission`, `patient` and `text` (null if blank), in file order.
+        codes: columns `admission` and `code`.
         where: the folder, for errors.
     """
     if not len(notes):

@@ -11,12 +11,12 @@ from plant.ground.errors import InputError
 
 AGAIN = "Download it again and compare its checksum."
 CUT = ("eof", "end of file", "truncated", "corrupt", "deflate")
-"""What polars says of a .gz that ends early."""
+"""What polars says of a .gz file that ends early."""
 MIMIC4_COLUMNS = {"note_id", "note_seq", "icd_code", "icd_version"}
 
 
 def find(folder: Path, places: Sequence[str]) -> Path | None:
-    """The first of `places` (paths under `folder` without ending) that is there as .csv or .csv.gz, in any case."""
+    """The first of `places` (paths below `folder`, without ending) that exists as .csv or .csv.gz, in any case."""
     for place in places:
         parent = folder / Path(place).parent
         entries = {entry.name.lower(): entry for entry in parent.iterdir()} if parent.is_dir() else {}
@@ -27,7 +27,7 @@ def find(folder: Path, places: Sequence[str]) -> Path | None:
 
 
 def require(folder: Path, places: Sequence[str], *, hint: str = "") -> Path:
-    """Like `find`, or an error that names the first place. `hint` says what the folder seems to be instead."""
+    """The same, or an error that names the first place. `hint` says what the folder contains instead."""
     if (path := find(folder, places)) is not None:
         return path
     got = "no such folder" if not folder.is_dir() else hint or "no such file there"
@@ -38,15 +38,15 @@ def require(folder: Path, places: Sequence[str], *, hint: str = "") -> Path:
 
 
 def scan(path: Path, columns: Mapping[str, str], *, edition: str) -> pl.LazyFrame:
-    """A lazy table of some columns, all text.
+    """A lazy table of some columns.
 
     Args:
-        path: .csv or .csv.gz.
-        columns: name in the result -> name in the file's header, where upper and lower case are the same.
-        edition: what the file should be (for the error), such as MIMIC-III.
+        path: a .csv or .csv.gz file.
+        columns: name in the result -> name in the file, in upper or lower case.
+        edition: what the file should be, such as MIMIC-III, for the error.
 
     Raises:
-        InputError: the file is empty or unreadable, or lacks a column.
+        InputError: the file is empty, incomplete or unreadable, or lacks a column.
     """
     _check_end(path)
     try:
@@ -56,17 +56,19 @@ def scan(path: Path, columns: Mapping[str, str], *, edition: str) -> pl.LazyFram
         raise _unreadable(path, error) from None
     spelling = {name.strip().lower(): name for name in header}
     if missing := [column for column in columns.values() if column.lower() not in spelling]:
+        is_four, is_three = spelling.keys() & MIMIC4_COLUMNS, {"row_id", "hadm_id"} <= spelling.keys()
+        seems = "a MIMIC-IV table" if is_four else "a MIMIC-III table" if is_three else "a table"
         raise InputError(
             str(path), expected=f"a {edition} table with the columns {', '.join(columns.values())}",
-            got=f"{_edition(set(spelling))} without {', '.join(missing)}",
+            got=f"{seems} without {', '.join(missing)}",
             fix="Check that `source` names the edition of the files (mimic3 or mimic4), and that they are complete.",
         )  # fmt: skip
     return table.select(pl.col(spelling[column.lower()]).alias(name) for name, column in columns.items())
 
 
 def _check_end(path: Path) -> None:
-    """Refuse a plain file that was cut inside a row: polars would fill it up with nulls or a piece of text."""
-    if path.suffix == ".gz":  # has its own checksum
+    """Refuse a plain file that ends inside a row. polars would fill the row with nulls or a part of a text."""
+    if path.suffix == ".gz":  # it has a checksum of its own
         return
     quotes, last = 0, b""
     with path.open("rb") as file:
@@ -77,17 +79,11 @@ def _check_end(path: Path) -> None:
         raise InputError(str(path), expected="a complete table", got=got, fix=AGAIN)
 
 
-def _edition(columns: set[str]) -> str:
-    if columns & MIMIC4_COLUMNS:
-        return "a MIMIC-IV table"
-    return "a MIMIC-III table" if {"row_id", "hadm_id"} <= columns else "a table"
-
-
 def collect(table: pl.LazyFrame, path: Path) -> pl.DataFrame:
     """Run a lazy query in bounded memory.
 
-    All columns are read. Otherwise polars drops the surplus cells of a row, and with them the row that a lost line end
-    has put there.
+    All columns are read. Otherwise polars drops the surplus cells of a row. They would be a whole row, if the line end
+    between two rows was lost.
 
     Raises:
         InputError: the file ends early (a cut download) or is not a well-formed table.
@@ -99,7 +95,7 @@ def collect(table: pl.LazyFrame, path: Path) -> pl.DataFrame:
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    """The error of polars may quote a row, so neither its message nor its traceback is passed on."""
+    """The error for a file that polars cannot read. Its own message is not shown, because it may quote a row."""
     text = str(error).lower()
     if "more fields" in text:
         got = "a row with more cells than the header (a line end was lost)"

@@ -1,4 +1,4 @@
-"""Your own data: parquet, CSV or JSON lines with an id, a text and labels."""
+"""Your own data: parquet, CSV or JSON lines with ids, texts and labels."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from plant.ground.settings import Table
 log = logging.getLogger("plant")
 
 SEPARATORS = (",", ";", "|", "\t", " ")
-"""What people put between labels."""
+"""Texts that people write between labels."""
 
 
 def read(dataset: Table) -> Documents:
-    """Read one file (with or without a split column) or one file a split.
+    """Read one file (with or without a split column), or one file for each split.
 
-    Labels are a list, or one string that is cut at `label_separator`. Ids are read without white space around them. A
-    document without text is an error (its ids are named). One without labels is left to the corpus, which drops and
-    counts it. A `split` column that is not read, and labels that look like uncut lists, give a warning.
+    Labels are a list, or one string that is cut at `label_separator`. White space around ids is removed. A document
+    without text is an error. A document without labels is kept here; the corpus drops and counts it. There is a warning
+    if a column `split` is not read, or if labels look like lists that are not cut.
 
     Raises:
-        InputError: a file or column is missing, a file cannot be read, a column is of another type than it must be,
-            an id or a text is missing.
+        InputError: a file or column is missing, a file cannot be read, a column has a wrong type, or an id or a text is
+            missing.
     """
     if dataset.path is not None:
         return Documents(_read_one(Path(dataset.path), dataset, split=None))
@@ -74,7 +74,7 @@ def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
 
 
 def _alike(column: str, columns: list[str]) -> str:
-    """Points to a column that is spelt almost as in the config. Others are not shown: the header may hold a text."""
+    """Points to a column with almost the same name. Other columns are not shown, because a header may hold a text."""
     close = [one for one in columns if difflib.SequenceMatcher(None, column.lower(), one.lower()).ratio() >= 0.8]
     return f"Did you mean {close[0]!r}? " if close else ""
 
@@ -89,7 +89,7 @@ def _warn_of_a_split_column(columns: Sequence[str], dataset: Table, *, path: Pat
 
 
 def _check_types(frame: pl.DataFrame, columns: Mapping[str, str], *, path: Path) -> None:
-    """Refuse what could only be turned into text by writing out its form: lists, objects, bytes."""
+    """Refuse values that would become text only by printing them: lists, objects, bytes."""
     for name, column in columns.items():
         dtype = frame[name].dtype
         inner = getattr(dtype, "inner", dtype)
@@ -127,7 +127,7 @@ def _labels(labels: pl.Series, dataset: Table, *, path: Path) -> pl.Series:
 
 
 def _warn_of_uncut_lists(labels: pl.Series, *, path: Path) -> None:
-    """Warn if no document has two labels and another separator would make fewer labels of the same strings."""
+    """Warn if no document has two labels, and cutting at another separator would give fewer different labels."""
     if labels.list.len().max() != 1:
         return
     whole = labels.explode().drop_nulls().str.strip_chars()

@@ -1,13 +1,13 @@
 """The formats of extreme multi-label classification: PECOS, AttentionXML, XMC-repository JSON, LibMultiLabel.
 
-None publishes a validation split: val is held out of train by the split section's fractions and seed.
+Only LibMultiLabel may have a validation split. For the others, val is held out of train (section `split`).
 """
 
 from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.documents import Documents, canonical
-from plant.corpus.tables import json_objects, lines
+from plant.corpus.tables import json_objects, text_lines
 from plant.ground.errors import InputError
 from plant.ground.settings import Xmc
 
@@ -30,23 +30,20 @@ TOGETHER = "Check that the files belong together."
 Rows = list[tuple[str, str, list[str]]]
 """Id, text and labels of each document."""
 Parsed = tuple[dict[str, Rows], dict[str, str]]
-"""The rows of each split, and descriptions by label."""
+"""The rows of each split, and the descriptions of labels."""
 
 
 def read(dataset: Xmc, folder: Path) -> Documents:
     """Read the folder in the format that `dataset.format` names.
 
-    Documents without an id of their own are named by split and line, from 0: train-0, train-1, ...
+    A document without an id gets the split and its line number from 0 as id: train-0, train-1, ...
 
     Raises:
-        InputError: a file is missing or damaged, or texts and labels differ in number.
+        InputError: a file is missing, damaged or not in UTF-8, or texts and labels differ in number.
     """
-    readers: dict[str, Callable[[Path], Parsed]] = {
-        "pecos": _pecos,
-        "attentionxml": _attentionxml,
-        "xmc_json": _xmc_json,
-        "libmultilabel": _libmultilabel,
-    }
+    readers = {
+        "pecos": _pecos, "attentionxml": _attentionxml, "xmc_json": _xmc_json, "libmultilabel": _libmultilabel
+    }  # fmt: skip
     splits, descriptions = readers[dataset.format](folder)
     return Documents(pl.concat([_frame(rows, split) for split, rows in splits.items()]), descriptions)
 
@@ -59,6 +56,7 @@ def _frame(rows: Rows, split: str) -> pl.DataFrame:
 
 
 def _find(folder: Path, *names: str) -> Path:
+    """The first of the files that exists, plain or as .gz."""
     for name in names:
         for candidate in (folder / name, folder / f"{name}.gz"):
             if candidate.is_file():
@@ -67,14 +65,14 @@ def _find(folder: Path, *names: str) -> Path:
     raise InputError(str(folder), expected=" or ".join(names), got=got, fix="Check `path` and `format` of the dataset.")
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Lines without their ends. Bytes that are not UTF-8 are replaced."""
-    for line in lines(path):
-        yield line.decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
+def _lines(path: Path) -> list[str]:
+    """Lines without their ends."""
+    return [line.rstrip("\r\n") for line in text_lines(path)]
 
 
-def _numbered(split: str, texts: Sequence[str], labels: Sequence[list[str]], path: Path) -> Rows:
-    """Rows with the line number as id."""
+def _numbered(split: str, texts: list[str], labels: Iterable[list[str]], path: Path) -> Rows:
+    """Rows with the line number as id. `path` is the file of the labels."""
+    labels = list(labels)
     if len(texts) != len(labels):
         expected, got = f"one line a document ({len(texts)} texts)", f"labels of {len(labels)} documents"
         raise InputError(str(path), expected=expected, got=got, fix=TOGETHER)
@@ -82,18 +80,17 @@ def _numbered(split: str, texts: Sequence[str], labels: Sequence[list[str]], pat
 
 
 def _names(titles: list[str], labels: int) -> tuple[list[str], dict[str, str]]:
-    """Names and descriptions of the labels. Titles that differ are the names; otherwise they describe numbers."""
+    """Names and descriptions of the labels. Titles are names if all differ; else they describe numbered labels."""
     if len(set(titles)) == len(titles) == labels and all(titles):
         return titles, {}
     return [str(i) for i in range(labels)], {str(i): title for i, title in enumerate(titles)}
 
 
 def _pecos(folder: Path) -> Parsed:
-    """X.{trn,tst}.txt, Y.{trn,tst}.npz (scipy CSR) and, optionally, output-items.txt (a label a line)."""
+    """X.{trn,tst}.txt, Y.{trn,tst}.npz (scipy CSR) and, optionally, output-items.txt with one label per line."""
     items = folder / "output-items.txt"
-    titles = list(_lines(items)) if items.is_file() else []
-    splits: dict[str, Rows] = {}
-    descriptions: dict[str, str] = {}
+    titles = _lines(items) if items.is_file() else []
+    splits, descriptions = {}, {}
     for split, short in SHORT.items():
         texts, path = _find(folder, f"X.{short}.txt"), _find(folder, f"Y.{short}.npz")
         matrix = _matrix(path)
@@ -102,13 +99,13 @@ def _pecos(folder: Path) -> Parsed:
             raise InputError(str(items), expected=f"{width} lines, one a label", got=str(len(titles)), fix=TOGETHER)
         matrix.eliminate_zeros()
         names, descriptions = _names(titles, width)
-        labels = [[names[j] for j in matrix.indices[a:b]] for a, b in pairwise(matrix.indptr)]
-        splits[split] = _numbered(split, list(_lines(texts)), labels, path)
+        labels = ([names[j] for j in matrix.indices[a:b]] for a, b in pairwise(matrix.indptr))
+        splits[split] = _numbered(split, _lines(texts), labels, path)
     return splits, descriptions
 
 
 def _matrix(path: Path) -> csr_matrix:
-    """The matrix of a .npz file. Every index is checked: scipy itself reads beyond the memory of a damaged one."""
+    """The matrix of a .npz file. Every index is checked: scipy itself reads outside its memory in a damaged matrix."""
     from scipy.sparse import csr_matrix, load_npz
 
     try:
@@ -130,21 +127,20 @@ def _attentionxml(folder: Path) -> Parsed:
     """{train,test}_raw_texts.txt or {train,test}_texts.txt, and {train,test}_labels.txt (separated by spaces)."""
     splits = {}
     for split in SHORT:
-        texts = list(_lines(_find(folder, f"{split}_raw_texts.txt", f"{split}_texts.txt")))
+        texts = _lines(_find(folder, f"{split}_raw_texts.txt", f"{split}_texts.txt"))
         path = _find(folder, f"{split}_labels.txt")
-        splits[split] = _numbered(split, texts, [line.split() for line in _lines(path)], path)
+        splits[split] = _numbered(split, texts, map(str.split, _lines(path)), path)
     return splits, {}
 
 
 def _xmc_json(folder: Path) -> Parsed:
     """{trn,tst}.json[.gz] with uid, title, content, target_ind, and lbl.json[.gz] with uid, title."""
-    path = _find(folder, "lbl.json")
-    titles = [str(entry.get("title", "")) for _, entry in json_objects(_lines(path), path, ("uid",))]
+    titles = [str(entry.get("title", "")) for _, entry in json_objects(_find(folder, "lbl.json"), ("uid",))]
     names, descriptions = _names(titles, len(titles))
     splits: dict[str, Rows] = {split: [] for split in SHORT}
     for split, short in SHORT.items():
         path = _find(folder, f"{short}.json")
-        for number, entry in json_objects(_lines(path), path, ("uid", "target_ind")):
+        for number, entry in json_objects(path, ("uid", "target_ind")):
             where, own = f"{path}, line {number}", entry["target_ind"]
             parts = [entry[part] for part in ("title", "content") if entry.get(part)]
             if not isinstance(own, list) or any(type(i) is not int or not 0 <= i < len(names) for i in own):
@@ -161,11 +157,12 @@ def _xmc_json(folder: Path) -> Parsed:
 
 def _libmultilabel(folder: Path) -> Parsed:
     """train.txt, test.txt and, optionally, valid.txt: ID<TAB>labels<TAB>text, or labels<TAB>text."""
-    files = {"train": _find(folder, "train.txt"), "test": _find(folder, "test.txt")}
-    if (folder / "valid.txt").is_file():
-        files["val"] = folder / "valid.txt"
-    splits: dict[str, Rows] = {split: [] for split in files}
+    files = {"train": _find(folder, "train.txt"), "test": _find(folder, "test.txt"), "val": folder / "valid.txt"}
+    splits: dict[str, Rows] = {}
     for split, path in files.items():
+        if split == "val" and not path.is_file():
+            continue
+        splits[split] = []
         for number, line in enumerate(_lines(path)):
             *identity, labels, text = line.split("\t") if "\t" in line else ("", "", "")
             if len(identity) > 1 or not text:

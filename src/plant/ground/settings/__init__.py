@@ -22,7 +22,7 @@ from plant.ground.settings.corpus import (
     Xmc,
 )
 from plant.ground.settings.load import Settings, forget_foreign_nulls, load, parse_backbone, parse_dataset
-from plant.ground.settings.model import Backbone, Lora, Pretrained, Random, Words
+from plant.ground.settings.model import Backbone, Lora, Network, Pretrained, Random, WordNetwork, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Optimisation, Pretraining, Relevance, Variant
 from plant.ground.settings.results import (
     BaselineSettings,
@@ -60,6 +60,7 @@ __all__ = [
     "Item",
     "LabelSpace",
     "Lora",
+    "Network",
     "Mimic3",
     "Mimic4",
     "Optimisation",
@@ -77,6 +78,7 @@ __all__ = [
     "Tuned",
     "Tuning",
     "Variant",
+    "WordNetwork",
     "Words",
     "Xmc",
     "forget_foreign_nulls",

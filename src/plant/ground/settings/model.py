@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,23 +23,47 @@ class Lora(Frozen):
     Names that match no module are an error."""
 
 
-class _Tokens(Frozen):
+class _Length(Frozen):
     max_tokens: Positive = 4096
     """Number of tokens read from a document. Longer documents are cut; the cut tokens are counted and reported."""
+
+
+class _Tokens(_Length):
     chunk_tokens: Positive = 512
     """Longer documents pass through the backbone in chunks of this number of tokens. Their hidden states are joined
     into one sequence (choice C09). A chunk never becomes a document of its own."""
 
 
-class _Network(_Tokens):
-    """A backbone with a neural network."""
+class _Vocabulary(Frozen):
+    """Lower-cased words as tokens."""
 
+    min_documents: Positive = 1
+    """Words in fewer training documents are dropped."""
+    vocabulary: Positive | None = None
+    """Number of words kept, the most frequent ones. None: all."""
+
+
+class _Network(Frozen):
+    """A backbone with a neural network, and the label attention on top of it."""
+
+    attention: str = "multi_head"
+    """Name of the label attention with its head. multi_head: that of the paper. docs/explanation/encoders.md lists
+    them all."""
     attention_heads: Positive = 8
-    """Number of heads of the label attention (appendix A)."""
+    """Number of heads of the label attention `multi_head` (appendix A)."""
     pool_size: Positive = 128
-    """Output size p of the adaptive average pooling (appendix A)."""
+    """Output size p of the adaptive average pooling of `multi_head` (appendix A)."""
+    attention_size: Positive | None = None
+    """Size of the projected states, for label attentions that project them. None: that of the hidden states."""
     mask_padding: bool = True
     """False reproduces a common fault of published code: scores depend on the padding of the batch."""
+    devices: Positive = 1
+    """Number of GPUs of one training job (on a CPU: number of processes)."""
+
+
+class _Transformer(_Tokens, _Network):
+    """A backbone that is a transformer."""
+
     adapter: Literal["frozen", "lora", "full"] = "lora"
     """Which weights of the backbone are trained: none, LoRA matrices, or all."""
     lora: Lora = Lora()
@@ -52,8 +76,6 @@ class _Network(_Tokens):
     """Recompute activations in the backward pass: less memory, more time (appendix A: on)."""
     cache_features: bool = False
     """Compute the hidden states once and keep them on disk as fp16. It needs `adapter: frozen`."""
-    devices: Positive = 1
-    """Number of GPUs of one training job (on a CPU: number of processes)."""
     parallel: Literal["data", "layers"] = "data"
     """data: one process for each device, and each takes its share of every batch (accelerate launch). layers: one
     process, with the layers of the backbone spread over the devices (for models that do not fit on one device)."""
@@ -61,7 +83,7 @@ class _Network(_Tokens):
     """Turn off the causal mask of the model (a variant that we measure; the paper does not have it)."""
 
     @model_validator(mode="after")
-    def _goes_together(self) -> _Network:
+    def _goes_together(self) -> _Transformer:
         if self.cache_features and self.adapter != "frozen":
             raise ValueError("cache_features needs adapter: frozen (features of a trained backbone change)")
         if self.quantization == "nf4" and self.adapter == "full":
@@ -69,7 +91,7 @@ class _Network(_Tokens):
         return self
 
 
-class Pretrained(_Network):
+class Pretrained(_Transformer):
     """A Hugging Face model, by hub id or local folder."""
 
     kind: Literal["pretrained"]
@@ -85,7 +107,7 @@ class Pretrained(_Network):
     uses it."""
 
 
-class Random(_Network):
+class Random(_Transformer):
     """A small transformer with random weights. Its tokenizer is trained on the train split."""
 
     kind: Literal["random"]
@@ -107,20 +129,67 @@ class Random(_Network):
 
     @model_validator(mode="after")
     def _divides(self) -> Random:
-        if self.hidden_size % self.heads or self.hidden_size % self.attention_heads:
+        several = self.attention_heads if self.attention == "multi_head" else 1
+        if self.hidden_size % self.heads or self.hidden_size % several:
             raise ValueError("hidden_size must be a multiple of heads and of attention_heads")
         return self
 
 
-class Words(_Tokens):
+class WordVectors(Frozen):
+    """How word vectors are trained on the training split: word2vec, continuous bag of words or skip-gram."""
+
+    epochs: Positive = 5
+    """Passes over the training documents."""
+    window: Positive = 5
+    """Largest distance, in words, between a word and those that it is predicted from."""
+    skip_gram: bool = False
+    """True: skip-gram. False: continuous bag of words."""
+    seed: Seed = 0
+    """Seed of the random initial vectors and of the negative samples."""
+
+
+class WordNetwork(_Length, _Vocabulary, _Network):
+    """A network over the lower-cased words of a document, such as a convolution or a recurrent network."""
+
+    kind: Literal["word_network"]
+    """Type of the backbone."""
+    encoder: str
+    """Name of the network. docs/explanation/encoders.md lists them all."""
+    embedding_size: Positive = 100
+    """Size of a word vector."""
+    hidden_size: Positive = 256
+    """Size h of the hidden state of a word, as label attention reads it (of both directions, or of all kernels)."""
+    layers: Positive = 1
+    """Number of layers, for encoders that have several."""
+    kernel_sizes: Some[Positive] = (9,)
+    """Width of each convolution in words, for encoders that have some."""
+    dropout: Fraction = 0.2
+    """Dropout rate on the word vectors."""
+    word_vectors: Literal["trained"] | str | None = None
+    """Initial word vectors. None: random. trained: word2vec on the training split. Else a file: safetensors with
+    `vectors` and `words`, or the text format of word2vec."""
+    word2vec: WordVectors = WordVectors()
+    """Settings of `word_vectors: trained`."""
+    options: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Further settings of one encoder alone, by name. docs/explanation/encoders.md lists them."""
+    # what rules ask of every network
+    parallel: ClassVar[str] = "data"
+    cache_features: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _divides(self) -> WordNetwork:
+        if self.attention == "multi_head" and self.hidden_size % self.attention_heads:
+            raise ValueError("hidden_size must be a multiple of attention_heads")
+        return self
+
+
+class Words(_Tokens, _Vocabulary):
     """No neural network: the tokens are lower-cased words. The word baselines read this backbone."""
 
     kind: Literal["words"]
     """Type of the backbone."""
-    min_documents: Positive = 1
-    """Words in fewer training documents are dropped."""
-    vocabulary: Positive | None = None
-    """Number of words kept, the most frequent ones. None: all."""
 
 
-Backbone = Annotated[Pretrained | Random | Words, Field(discriminator="kind")]
+Network = Pretrained | Random | WordNetwork
+"""A backbone that can be trained."""
+Backbone = Annotated[Pretrained | Random | WordNetwork | Words, Field(discriminator="kind")]

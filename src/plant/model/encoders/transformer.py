@@ -142,6 +142,11 @@ def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torc
     )  # fmt: skip
 
 
+def build(settings: NetworkBackbone, source: str | Path, *, vocabulary: int, device: torch.device) -> Backbone:  # noqa: ARG001 (a transformer brings its own embedding)
+    """`load_backbone`, as `plant.model.registry` calls it."""
+    return load_backbone(settings, source, device=device)
+
+
 def special_tokens(
     settings: NetworkBackbone, folder: str | Path, *, rows: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:

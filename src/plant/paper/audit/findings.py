@@ -1,4 +1,7 @@
-"""The audit of the paper: relations that fail, explained, and what else a reading turns up. Words: audit.yaml."""
+"""The audit of the paper: the relations that fail, with explanations, and what else a reading shows.
+
+The explanations are in audit.yaml. `python -m plant.paper.audit.findings` writes docs/audit.md.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,6 @@ BASES: dict[Basis, str] = {
     "published": "the paper and files that others publish",
     "code": "the paper and its authors' public code",
 }
-UNEXPLAINED = "A00"
 
 
 class Explanation(Frozen):
@@ -49,8 +51,19 @@ class Explanation(Frozen):
     title: str
     rests_on: Basis
     checks: tuple[str, ...] = ()
+    """Patterns of the keys of the failed checks that it explains."""
     cells: tuple[str, ...] = ()
+    """Addresses of the numbers that it is about."""
     text: str
+
+
+UNEXPLAINED = Explanation(
+    id="A00",
+    severity="contradiction",
+    title="Failed checks that nobody has explained yet",
+    rests_on="paper",
+    text="Compare the transcription with the paper first; then explain them in audit.yaml.",
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ class Finding:
 
     entry: Explanation
     checks: tuple[Check, ...]
-    """The failed checks behind it; none for what was found by reading."""
+    """The failed checks behind it; empty if a reader noticed it."""
 
     @property
     def id(self) -> str:
@@ -84,66 +97,54 @@ def load_explanations(source: Path = EXPLANATIONS) -> tuple[Explanation, ...]:
     """Read audit.yaml.
 
     Raises:
-        InputError: the form is wrong, or two entries have one id.
+        InputError: the form is wrong, or two entries have the same id.
     """
     try:
-        read = read_yaml(source)
-        entries = tuple(Explanation.model_validate(entry) for entry in read["findings"])
+        entries = tuple(Explanation.model_validate(entry) for entry in read_yaml(source)["findings"])
     except (yaml.YAMLError, ValidationError, KeyError, TypeError) as error:
         raise InputError(
             source.name, expected="the form that its head explains", got=str(error), fix="Correct it."
         ) from None
-    repeated = [name for name, times in Counter(entry.id for entry in entries).items() if times > 1]
-    if repeated:
-        raise InputError(source.name, expected="one entry an id", got=f"twice {repeated[0]}", fix="Number it anew.")
+    for name, times in Counter(entry.id for entry in entries).items():
+        if times > 1:
+            raise InputError(source.name, expected="one entry per id", got=f"twice {name}", fix="Give it a new number.")
     return entries
 
 
 def audit(values: Values, explanations: tuple[Explanation, ...]) -> Audit:
-    """Check everything and join the failed checks to their explanations.
+    """Check all relations, and give each failed check to its explanation.
 
-    An entry whose checks all hold is left out; failed checks without an entry make one finding of their own.
+    An entry with checks is left out if all of them hold. Failed checks without an entry become the first finding.
 
     Raises:
         InputError: a failed check belongs to two entries, or an entry names a cell that does not exist.
     """
     checks = check_all(values)
     failed = [check for check in checks if not check.holds]
-    taken: dict[str, str] = {}
+    explained_by: dict[str, str] = {}
     findings: list[Finding] = []
     for entry in explanations:
-        behind = tuple(check for check in failed if any(fnmatchcase(check.key, pattern) for pattern in entry.checks))
-        for check in behind:
-            if check.key in taken:
+        own = tuple(check for check in failed if any(fnmatchcase(check.key, pattern) for pattern in entry.checks))
+        for check in own:
+            if check.key in explained_by:
                 raise InputError(
-                    EXPLANATIONS.name, expected=f"one entry for {check.key}", got=f"{taken[check.key]} and {entry.id}",
-                    fix="Narrow one pattern.",
+                    EXPLANATIONS.name, expected=f"one entry for {check.key}",
+                    got=f"{explained_by[check.key]} and {entry.id}", fix="Narrow one pattern.",
                 )  # fmt: skip
-            taken[check.key] = entry.id
-        for key in entry.cells:
-            values.number(key)
-        if behind or not entry.checks:
-            findings.append(Finding(entry, behind))
-    rest = tuple(check for check in failed if check.key not in taken)
-    if rest:
-        findings.insert(0, Finding(_UNEXPLAINED, rest))
-    return Audit(checks, tuple(findings), values)
-
-
-_UNEXPLAINED = Explanation(
-    id=UNEXPLAINED,
-    severity="contradiction",
-    title="Failed checks that nobody has explained yet",
-    rests_on="paper",
-    text="Compare the transcription with the paper first; then explain them in audit.yaml.",
-)
+            explained_by[check.key] = entry.id
+        for address in entry.cells:
+            values.number(address)
+        if own or not entry.checks:
+            findings.append(Finding(entry, own))
+    rest = tuple(check for check in failed if check.key not in explained_by)
+    return Audit(checks, (*([Finding(UNEXPLAINED, rest)] if rest else []), *findings), values)
 
 
 def write_audit(page: Path, table: Path, *, values: Path, explanations: Path) -> None:
     """Write the audit as a page (Markdown) and as a table (CSV).
 
     Raises:
-        InputError: `values` (values.yaml) or `explanations` (audit.yaml) is not what it must be.
+        InputError: `values` (values.yaml) or `explanations` (audit.yaml) has a wrong form.
     """
     result = audit(load_values(values), load_explanations(explanations))
     for target, text in ((page, to_page(result)), (table, to_csv(to_frame(result)))):
@@ -151,25 +152,30 @@ def write_audit(page: Path, table: Path, *, values: Path, explanations: Path) ->
 
 
 def to_frame(result: Audit) -> pl.DataFrame:
-    """One row a failed check, and one a finding without checks."""
+    """One row per failed check, and one per finding without checks."""
     rows = []
     for finding in result.findings:
-        head = {name: getattr(finding.entry, name) for name in ("id", "severity", "title", "rests_on")}
+        entry = finding.entry
         shown = [(check.relation, check.expected, check.printed, check.cells) for check in finding.checks]
         for relation, expected, printed, cells in shown or [("", "", "", finding.cells)]:
-            compared = {"relation": relation, "expected": expected, "found": printed}
             keys = " ".join(f"[{key}]" for key in cells)
-            rows.append(head | compared | {"cells": keys, "text": finding.entry.text.strip()})
+            rows.append({
+                "id": entry.id, "severity": entry.severity, "title": entry.title, "rests_on": entry.rests_on,
+                "relation": relation, "expected": expected, "found": printed, "cells": keys, "text": entry.text.strip(),
+            })  # fmt: skip
     return pl.DataFrame(rows)
 
 
 def to_page(result: Audit) -> str:
     """The page docs/audit.md."""
-    lines = [_INTRODUCTION.format(**_counts(result)), *_relation_table(result)]
+    lines = [_introduction(result), "| Relation | Kind | Checked | Hold |", "| --- | --- | ---: | ---: |"]
+    for name, relation in RELATIONS.items():
+        held = [check.holds for check in result.checks if check.relation == name]
+        sentence = (relation.__doc__ or "").strip().splitlines()[0]
+        lines.append(f"| {sentence} | {name} | {len(held)} | {sum(held)} |")
     for severity, meaning in SEVERITIES.items():
         findings = [finding for finding in result.findings if finding.entry.severity == severity]
-        if findings:
-            lines += ["", f"## {meaning}"]
+        lines += ["", f"## {meaning}"] if findings else []
         for finding in findings:
             lines += ["", *_section(finding, result.values)]
     return "\n".join(lines) + "\n"
@@ -184,8 +190,8 @@ The paper is arXiv 2410.23066 in its LLM version; its earlier AWD-LSTM version i
 page says which of its printed numbers agree with one another. It does not say whether they can be measured again, and
 calling two numbers a contradiction says nothing about how it came about.
 
-{cells} numbers are transcribed ({llm} of the LLM version, {awd} of the earlier one). **{checked} relations were
-checked, {held} hold.** The {failed} that fail, and what reading alone turns up, make {findings} findings:
+{cells} numbers are transcribed ({llm} of the LLM version, {awd} of the earlier one). **{checked:,} relations were
+checked, {held:,} hold.** The {failed} that fail, and what reading alone turns up, make {findings} findings:
 {by_severity}.
 A relation holds if unrounded numbers exist that satisfy it and are printed as in the paper; that of last digits holds
 if chance explains their count. A cell is written item/dataset/row/column: T9 is Table 9, F2 Figure 2, S4 section 4,
@@ -195,48 +201,32 @@ AC appendix C, awd-T2 Table 2 of the earlier version.
 """
 
 
-def _counts(result: Audit) -> dict[str, object]:
+def _introduction(result: Audit) -> str:
     versions = Counter(cell.version for cell in result.values.cells.values())
     severities = Counter(finding.entry.severity for finding in result.findings)
     held = sum(check.holds for check in result.checks)
-    return {
-        "cells": len(result.values.cells),
-        "llm": versions["llm"],
-        "awd": versions["awd"],
-        "checked": f"{len(result.checks):,}",
-        "held": f"{held:,}",
-        "failed": len(result.checks) - held,
-        "findings": len(result.findings),
-        "by_severity": ", ".join(f"{name} {severities[name]}" for name in SEVERITIES),
-    }
-
-
-def _relation_table(result: Audit) -> list[str]:
-    lines = ["| Relation | Kind | Checked | Hold |", "| --- | --- | ---: | ---: |"]
-    for name, function in RELATIONS.items():
-        of_kind = [check.holds for check in result.checks if check.relation == name]
-        sentence = (function.__doc__ or "").strip().splitlines()[0]
-        lines.append(f"| {sentence} | {name} | {len(of_kind)} | {sum(of_kind)} |")
-    return lines
+    return _INTRODUCTION.format(
+        cells=versions.total(), llm=versions["llm"], awd=versions["awd"],
+        checked=len(result.checks), held=held, failed=len(result.checks) - held, findings=len(result.findings),
+        by_severity=", ".join(f"{name} {severities[name]}" for name in SEVERITIES),
+    )  # fmt: skip
 
 
 def _section(finding: Finding, values: Values) -> list[str]:
+    """What the page says of a finding, and its checks or cells."""
     entry = finding.entry
-    lines = [f"### {entry.id}: {entry.title}", "", entry.text.strip(), "", f"Rests on {BASES[entry.rests_on]}."]
-    if finding.checks:
-        lines += ["", "| Where | From the other cells | Printed |", "| --- | --- | --- |"]
-        lines += [f"| {_place(check)} | {check.expected} | {check.printed} |" for check in finding.checks]
-    else:
+    lines = [f"### {entry.id}: {entry.title}", "", entry.text.strip(), "", f"Rests on {BASES[entry.rests_on]}.", ""]
+    if not finding.checks:
         shown = (f"`{key}` = {values.number(key)}" for key in finding.cells)
-        lines += ["", f"Cells: {'; '.join(shown)}."]
+        return [*lines, f"Cells: {'; '.join(shown)}."]
+    lines += ["| Where | From the other cells | Printed |", "| --- | --- | --- |"]
+    for check in finding.checks:
+        if check.relation == "claim":  # the claim, and the cells that it speaks of
+            place = f"{check.place}: " + ", ".join(f"`{key}`" for key in check.cells)
+        else:  # the cell, or both ends of a comparison
+            place = " and ".join(f"`{part}`" for part in check.place.replace(">", "=").split("="))
+        lines.append(f"| {place} | {check.expected} | {check.printed} |")
     return lines
-
-
-def _place(check: Check) -> str:
-    """The two ends of a comparison, the claim and its cells, or the cell that the check is about."""
-    if check.relation == "claim":
-        return f"{check.place}: " + ", ".join(f"`{key}`" for key in check.cells)
-    return " and ".join(f"`{part}`" for part in check.place.replace(">", "=").split("="))
 
 
 def main(page: Path) -> None:

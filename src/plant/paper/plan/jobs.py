@@ -1,4 +1,4 @@
-"""Which jobs a config asks for: those that Snakemake itself plans in a dry run, which needs no data."""
+"""Which jobs a config asks for. Snakemake plans them in a dry run, which needs no data."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from plant.ground.files import write_json
 from plant.ground.settings import Settings
 
 GPU_RULES = ("features", "label_embeddings", "pretrain", "finetune", "predict", "attention")
-"""Rules that take a GPU where there is one."""
+"""Rules whose jobs use a GPU if there is one."""
 NOT_COUNTED = ("fetch", "fetch_archive", "audit", "write_paper_table", "write_paper_figure", "write_cost", "write_plan")
-"""Downloads, and the paper's own items, seconds each."""
+"""Downloads and the paper's own items take seconds."""
 
 
 @dataclass(frozen=True, order=True)
 class Job:
-    """One job of a rule, by the names in its wildcards."""
+    """One job, named by the wildcards of its rule."""
 
     rule: str
     dataset: str = ""
     backbone: str = ""
     recipe: str = ""
-    """What tells the rule's jobs apart: a recipe, system folder, relevance measure, baseline, experiment or study."""
+    """What else names the job: a recipe, system folder, relevance measure, baseline, experiment or study."""
     seed: int | None = None
 
 
@@ -39,21 +39,21 @@ def find_jobs(settings: Settings, snakefile: Path) -> dict[str, frozenset[Job]]:
     """The jobs of `all` and of every experiment alone, from raw files to the report.
 
     Returns:
-        "all" and each name of an experiment -> its jobs; what two experiments share stands in both.
+        "all" and the name of each experiment -> its jobs. A job that two experiments share is a job of both.
     """
     targets = {"all": "all"} | {name: f"experiment_{name}" for name in settings.experiments}
     records = _dry_run(settings, snakefile, targets.values())
     maker = {file: number for number, record in enumerate(records) for file in record["output"]}
     by_rule = {record["rule"]: number for number, record in enumerate(records)}
-    found = {}
+    jobs = {}
     for name, target in targets.items():
         needed, waiting = set(), [by_rule[target]]
         while waiting:
             number = waiting.pop()
             needed.add(number)
             waiting += {maker[file] for file in records[number]["input"] if file in maker} - needed
-        found[name] = frozenset(_job(records[number]) for number in needed if _counts(records[number]))
-    return found
+        jobs[name] = frozenset(_job(records[number]) for number in needed if _is_counted(records[number]))
+    return jobs
 
 
 def _dry_run(settings: Settings, snakefile: Path, targets: Iterable[str]) -> list[dict[str, Any]]:
@@ -73,8 +73,8 @@ def _dry_run(settings: Settings, snakefile: Path, targets: Iterable[str]) -> lis
         return [json.loads(line) for line in (Path(folder) / "jobs.jsonl").read_text("utf-8").splitlines()]
 
 
-def _counts(record: Mapping[str, Any]) -> bool:
-    """Whether a job is work: a target is none."""
+def _is_counted(record: Mapping[str, Any]) -> bool:
+    """False for a target, which does no work, and for NOT_COUNTED."""
     return record["rule"] not in NOT_COUNTED and bool(record["wildcards"])
 
 

@@ -1,7 +1,7 @@
-"""How large a backbone is: weights, what one token passes through, and what LoRA adds, from its published shape.
+"""How large a backbone is: its weights, those that one token passes through, and those that LoRA adds.
 
-Everything is counted from the numbers of a Hugging Face `config.json`; no model is loaded. Symbols: h hidden size,
-f width of the feed-forward layer, d size of an attention head.
+They are counted from the numbers of a Hugging Face `config.json`; no model is loaded. Symbols: h hidden size, f width
+of the feed-forward layer, d size of an attention head.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class Network:
     hidden: int
     layers: int
     linear: int
-    """In the layers' linear maps."""
+    """Weights of the layers' linear maps."""
     experts: int
-    """In routed experts; 0 for a dense model."""
+    """Weights of routed experts; 0 for a dense model."""
     other: int
-    """Embeddings, norms, biases, router: kept at the precision that they are loaded with."""
+    """Embeddings, norms, biases and router, which keep the precision that they are loaded with."""
     passed: float
-    """That one token is multiplied with (of the experts: the chosen ones; no embeddings, which are looked up)."""
+    """Weights that one token is multiplied with: of the experts the chosen ones; no embeddings, which are looked up."""
     score_width: int
-    """Sum over layers of the widths of queries and values: self-attention makes 2 x this x length FLOPs a token."""
+    """Widths of queries and values, summed over layers: self-attention takes 2 x this x length FLOPs for a token."""
     saved_width: int
-    """Numbers that one layer keeps a token for its backward pass (inputs of its maps, with fused attention)."""
+    """Numbers that one layer keeps of a token for its backward pass: inputs of its maps, with fused attention."""
     maps: Mapping[str, tuple[int, int]]
     """Linear maps of one layer that LoRA may adapt: name -> (in, out)."""
 
     @property
     def quantised(self) -> int:
-        """What 4-bit quantisation reaches: linear maps and experts (`plant.model.encoders.experts`)."""
+        """Weights that 4-bit quantisation reaches: linear maps and experts (`plant.model.encoders.experts`)."""
         return self.linear + self.experts
 
     @property
@@ -54,17 +54,18 @@ class Network:
         return self.quantised + self.other
 
     def lora_parameters(self, rank: int, targets: tuple[str, ...] | None) -> int:
-        """Weights of the low-rank matrices on all layers; names that are no map of the layers count nothing."""
+        """Weights of the low-rank matrices of all layers. A name that is no map of the layers adds nothing."""
         names = targets or LORA_TARGETS[self.kind]
         return self.layers * rank * sum(sum(self.maps[name]) for name in names if name in self.maps)
 
 
 def find_network(settings: NetworkBackbone) -> Network | None:
-    """The network of a backbone; None where neither its folder nor architectures.yaml says what it looks like."""
+    """The network of a backbone; None where neither its folder nor architectures.yaml gives a shape that is known."""
     if isinstance(settings, Random):
         return count(_random_shape(settings))
-    shape = _published_shape(settings.path)
-    return None if shape is None or shape.get("model_type") not in _COUNTERS else count(shape)
+    local = Path(settings.path).expanduser() / "config.json"
+    shape = read_json(local) if local.is_file() else read_yaml(ARCHITECTURES).get(settings.path)
+    return count(shape) if shape is not None and shape.get("model_type") in _COUNTERS else None
 
 
 def count(shape: Mapping[str, Any]) -> Network:
@@ -74,13 +75,6 @@ def count(shape: Mapping[str, Any]) -> Network:
         shape: with `model_type` (one of LORA_TARGETS) and the sizes of that model type.
     """
     return _COUNTERS[shape["model_type"]](shape)
-
-
-def _published_shape(path: str) -> Mapping[str, Any] | None:
-    local = Path(path).expanduser() / "config.json"
-    if local.is_file():
-        return read_json(local)
-    return read_yaml(ARCHITECTURES).get(path)
 
 
 def _random_shape(settings: Random) -> dict[str, Any]:
@@ -147,7 +141,7 @@ def _deepseek(shape: Mapping[str, Any]) -> Network:
 
 
 def _bert(shape: Mapping[str, Any]) -> Network:
-    """BERT: biases everywhere, a feed-forward layer without a gate, learned positions, a pooler that is not used."""
+    """BERT: biases on all maps, a feed-forward layer without a gate, learned positions, an unused pooler."""
     h, f, layers = shape["hidden_size"], shape["intermediate_size"], shape["num_hidden_layers"]
     maps = {
         "query": (h, h), "key": (h, h), "value": (h, h), "attention.output.dense": (h, h),

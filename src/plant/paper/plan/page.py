@@ -1,13 +1,13 @@
-"""What a config will cost before anything runs: jobs, FLOPs, GPU hours, memory. Derived in docs/cost-model.md.
+"""What a config will cost before anything runs: jobs, FLOPs, GPU hours and memory. docs/cost-model.md derives it.
 
-Snakemake says which jobs there are; all else is a pure function of the config (and of a corpus' own statistics, where
-the config gives no sizes).
+Snakemake says which jobs there are. All else is computed from the config, and from the statistics of a corpus where the
+config gives no sizes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -16,23 +16,21 @@ from plant.ground.files import write_text
 from plant.ground.settings import Settings
 from plant.paper.plan import work
 from plant.paper.plan.jobs import GPU_RULES, Job
-from plant.paper.plan.rows import TRAINING, Plan, Row, build_plan, jobs_by_rule
+from plant.paper.plan.rows import TRAINING, build_plan, part_of
+from plant.paper.plan.sizes import find_sizes
 from plant.paper.render import to_csv
 from plant.paper.systems import find_roles
 from plant.paper.wording import MISSING
 
-ASSUMPTIONS = (
-    "FP32_SLOWER", "FLOPS_A_BYTE", "DEQUANTISATION_BYTES", "NF4_BYTES", "TRAINED_BYTES", "KEPT_COPIES", "LAST_PIECE",
-    "LONGEST", "POSITIVES", "DESCRIPTION_TOKENS", "FEATURE_TOKENS", "WORKSPACE_GB", "START", "ONE_PASS",
-)  # fmt: skip
-"""Constants of plant.paper.plan.work; docs/cost-model.md gives the source of each."""
+ASSUMPTIONS = {name: value for name, value in vars(work).items() if name.isupper()}
+"""The constants of the cost model."""
 _ORDER = (
     "synthetic", "corpus", "subset", "marked", "tokenizer", "tokens", "random_backbone", "features", "label_embeddings",
     "relevance", "shortlist", "residual", "pretrain", "finetune", "predict", "attention", "tfidf_linear",
     "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions", "evidence",
     "metrics",
 )  # fmt: skip
-
+"""Rules in the order of the story; others follow by name."""
 _PAIRS_NOTE = (
     "One GPU: {hardware.name}, {hardware.memory_gb:g} GB. Hours of all seeds and recipes; memory of the largest job, a "
     "device. Scores: what label attention would add without a fused kernel.\n"
@@ -40,162 +38,146 @@ _PAIRS_NOTE = (
 
 
 def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: Path) -> None:
-    """Write plan.csv (a row a rule, dataset, backbone and recipe) and plan.md (sums, and how they are derived)."""
+    """Write plan.csv (one row for each rule, dataset, backbone and recipe) and plan.md (sums, and their derivation)."""
     plan = build_plan(settings, jobs)
-    for kind, text in (("csv", to_csv(to_frame(plan))), ("md", to_page(plan))):
+    for kind, text in (("csv", to_csv(plan)), ("md", to_page(settings, jobs, plan))):
         write_text(Path(folder) / f"plan.{kind}", text)
 
 
-def to_frame(plan: Plan) -> pl.DataFrame:
-    """The plan as a table at full precision; null where something is not known."""
-    limit = plan.settings.hardware.memory_gb
-    return pl.DataFrame(
-        [
-            {
-                "rule": row.rule, "dataset": row.dataset, "backbone": row.backbone, "recipe": row.recipe,
-                "jobs": row.jobs, "on_request": row.on_request, "experiments": " ".join(row.experiments),
-                "sizes_from": ", ".join(row.sizes.sources) if row.sizes else None,
-                "labels": row.sizes.labels if row.sizes else None, "documents": row.documents, "tokens": row.tokens,
-                "epochs_at_most": row.epochs, "patience": row.patience, "updates": row.updates,
-                "head_moves_at_most": row.movement, "head_is_stuck": None if row.movement is None else row.is_stuck,
-                "flops_a_job": row.work.flops if row.work else None,
-                "label_attention_flops_a_job": row.work.head if row.work else None,
-                "gpu_hours_a_job": row.gpu_hours, "gpu_hours": row.gpu_hours and row.total_gpu_hours,
-                "devices": row.devices or None, "memory_gb_a_device": row.memory.total if row.memory else None,
-                "unfused_scores_gb": row.memory.scores if row.memory else None,
-                "fits": row.memory.total <= limit if row.memory else None,
-            }
-            for row in plan.rows
-        ],
-        infer_schema_length=None,
-    )  # fmt: skip
-
-
-def to_page(plan: Plan) -> str:
+def to_page(settings: Settings, jobs: Mapping[str, frozenset[Job]], plan: pl.DataFrame) -> str:
     """The plan in words and sums, as Markdown."""
-    rows, hardware = plan.asked, plan.settings.hardware
+    asked, on_request = plan.filter(~pl.col("on_request")), plan.filter("on_request")
+    alone = {name: part_of(plan, jobs[name]) for name in settings.experiments}
+    hardware = settings.hardware
     parts = [
         "# Plan\n",
-        _headline(plan),
+        _headline(settings, asked),
         "## What can answer something\n",
-        _answers(plan),
+        _answers(settings, asked, alone),
         "## Jobs and GPU hours of each rule\n",
-        _rules(plan),
+        _rules(asked, on_request),
         "## By dataset and backbone\n",
         _PAIRS_NOTE.format(hardware=hardware),
-        _pairs(rows, hardware.memory_gb),
+        _pairs(asked, hardware.memory_gb),
         "## Sums\n",
-        _sums("Dataset", rows, lambda row: row.dataset),
-        _sums("Backbone", rows, lambda row: row.backbone),
+        *(_table((key.capitalize(), "Jobs", "GPU hours"), [
+            (name, *_sums(own)) for (name,), own in asked.sort(key).group_by(key, maintain_order=True) if name
+        ]) for key in ("dataset", "backbone")),
         "An experiment alone, with the jobs that it shares with others (so these add up to more than the whole):\n",
-        _experiments(plan),
-    ]
-    if asked_for := [row for row in plan.rows if row.on_request]:
-        parts += [
-            "## On request only\n",
-            "No part of the target `all`; `experiment_<name>` runs them.\n",
-            _pairs(asked_for, hardware.memory_gb),
-        ]
-    parts += _unknown(plan)
-    parts += ["## How this is derived\n", _derivation(plan.settings)]
-    return "\n".join(parts)
+        _table(("Experiment", "Jobs", "GPU hours"), [
+            (name + (" (on request)" if settings.experiments[name].on_request else ""), *_sums(rows))
+            for name, rows in alone.items()
+        ]),
+    ]  # fmt: skip
+    if on_request.height:
+        said = "No part of the target `all`; `experiment_<name>` runs them.\n"
+        parts += ["## On request only\n", said, _pairs(on_request, hardware.memory_gb)]
+    return "\n".join([*parts, *_unknown(settings, plan), "## How this is derived\n", _derivation(settings)])
 
 
-def _headline(plan: Plan) -> str:
-    rows, hardware = plan.asked, plan.settings.hardware
-    jobs, on_gpu = sum(row.jobs for row in rows), sum(row.jobs for row in rows if row.rule in GPU_RULES)
-    hours = sum(row.total_gpu_hours for row in rows)
-    waits = any(row.patience is not None for row in rows)
-    too_large = [row for row in rows if row.memory and row.memory.total > hardware.memory_gb]
-    misfits = ", ".join(sorted({row.backbone for row in too_large}))
-    unfit = (
-        f" {_hours(sum(row.total_gpu_hours for row in too_large))} of them are of jobs that do not fit the memory of "
-        f"their devices ({misfits}): they say what the work would take, not that this hardware can do it."
-        if too_large
-        else ""
-    )
-    early = " Early stopping (patience) shortens it: every recipe is counted with all of its epochs." if waits else ""
-    items = len(plan.settings.paper.items)
-    grid = f" Beside them: {items} tables and figures of the paper, the cost table and this plan." if items else ""
+def _headline(settings: Settings, asked: pl.DataFrame) -> str:
+    hardware, on_gpu = settings.hardware, asked.filter(pl.col("rule").is_in(GPU_RULES))
+    too_large = asked.filter(~pl.col("fits"))
+    unfit = early = grid = ""
+    if too_large.height:
+        names = ", ".join(too_large["backbone"].unique().sort())
+        unfit = (
+            f" {_hours(too_large['gpu_hours'].sum())} of them are of jobs that do not fit the memory of their devices "
+            f"({names}): they say what the work would take, not that this hardware can do it."
+        )
+    if asked["patience"].is_not_null().any():
+        early = " Early stopping (patience) shortens it: every recipe is counted with all of its epochs."
+    if items := len(settings.paper.items):
+        grid = f" Beside them: {items} tables and figures of the paper, the cost table and this plan."
     return (
-        f"The target `all` has **{jobs:,} jobs**, {on_gpu:,} of them with a network. They take at most "
-        f"**{_hours(hours)} GPU hours** on {hardware.name} ({hardware.tflops:g} TFLOP/s of dense bf16, of which "
-        f"{hardware.utilisation:.0%} is reached).{unfit}{early} Runs that several experiments share are counted "
-        f"once.{grid} No energy is claimed: it is measured, not planned (tables/cost).\n"
+        f"The target `all` has **{asked['jobs'].sum():,} jobs**, {on_gpu['jobs'].sum():,} of them with a network. They "
+        f"take at most **{_hours(asked['gpu_hours'].sum())} GPU hours** on {hardware.name} ({hardware.tflops:g} "
+        f"TFLOP/s of dense bf16, of which {hardware.utilisation:.0%} is reached).{unfit}{early} Runs that several "
+        f"experiments share are counted once.{grid} No energy is claimed: it is measured, not planned (tables/cost).\n"
     )
 
 
-def _answers(plan: Plan) -> str:
+def _answers(settings: Settings, asked: pl.DataFrame, alone: Mapping[str, pl.DataFrame]) -> str:
     """Which training cannot move the head, the cheapest comparison, and what a time limit does to the longest job."""
-    hours, training = {}, [row for row in plan.asked if row.rule in TRAINING]
-    for name, experiment in plan.settings.experiments.items():
-        roles, rows = find_roles(plan.settings, experiment), plan.of(name)
-        known = all(row.gpu_hours is not None for row in rows if row.rule in TRAINING)
-        if roles.planted and roles.control and known and not experiment.on_request:
-            hours[name] = sum(row.total_gpu_hours for row in rows)
-    able = [name for name in hours if not any(row.is_stuck for row in plan.of(name))]
-    stuck = sorted({f"{row.dataset} with {row.backbone}" for row in training if row.is_stuck})
+    hours, able, training = {}, {}, asked.filter(pl.col("rule").is_in(TRAINING))
+    for name, rows in alone.items():
+        roles = find_roles(settings, settings.experiments[name])
+        known = rows.filter(pl.col("rule").is_in(TRAINING))["gpu_hours"].is_not_null().all()
+        if roles.planted and roles.control and known and not settings.experiments[name].on_request:
+            hours[name] = rows["gpu_hours"].sum()
+            if not rows["head_is_stuck"].any():
+                able[name] = hours[name]
+    stuck = training.filter("head_is_stuck").select(pl.format("{} with {}", "dataset", "backbone").unique().sort())
     return (
-        f"- The head cannot move as far as its random start is wide ({work.START:g}) in: {', '.join(stuck) or 'none'}. "
+        f"- The head cannot move as far as its random start is wide ({work.START:g}) in: "
+        f"{', '.join(stuck.to_series()) or 'none'}. "
         "AdamW moves a weight by updates x rate / 2 at most (`head_moves_at_most` in plan.csv). A larger "
         "`head_learning_rate` or more epochs help; the target `tune` chooses them on validation.\n"
-        f"- Cheapest comparison of planting with a random start: {_cheapest(hours, hours)}; without such a head: "
-        f"{_cheapest(hours, able)}.\n"
-        f"- {_limit(training, plan.settings.hardware.job_hours)}\n"
+        f"- Cheapest comparison of planting with a random start: {_cheapest(hours)}; without such a head: "
+        f"{_cheapest(able)}.\n"
+        f"- {_limit(training, settings.hardware.job_hours)}\n"
     )
 
 
-def _cheapest(hours: Mapping[str, float], names: Iterable[str]) -> str:
-    name = min(names, key=hours.__getitem__, default=None)
+def _cheapest(hours: Mapping[str, float]) -> str:
+    name = min(hours, key=hours.__getitem__, default=None)
     return "none" if name is None else f"`experiment_{name}` ({_hours(hours[name])} GPU hours)"
 
 
-def _limit(training: Iterable[Row], limit: float) -> str:
-    hours = {row: (row.gpu_hours or 0.0) / max(1, row.devices) for row in training}
-    cut_off = [row for row in hours if hours[row] > limit]
-    if not cut_off:
+def _limit(training: pl.DataFrame, limit: float) -> str:
+    """What a cluster's time limit does to the trainings."""
+    lasting = training.with_columns(hours=pl.col("gpu_hours_a_job").fill_null(0.0) / pl.col("devices"))
+    cut_off = lasting.filter(pl.col("hours") > limit)
+    if cut_off.is_empty():
         return f"No training takes longer than {limit:g} hours (`hardware.job_hours`): none is cut off."
-    row = max(cut_off, key=hours.__getitem__)
-    again = math.ceil(hours[row] / limit) - 1
+    row = cut_off.row(int(cut_off["hours"].arg_max() or 0), named=True)
+    again = math.ceil(row["hours"] / limit) - 1
     return (
-        f"{len(cut_off)} of {len(hours)} trainings take longer than the {limit:g} hours after which a job is cut off "
-        f"(`hardware.job_hours`); training goes on from its last state when the job is sent again. The longest "
-        f"({row.rule}, {row.dataset} with {row.backbone}, {_hours(hours[row])} hours) is sent again {again} times: set "
-        f"`retries: {again}` in slurm/profile.yaml, or a longer `max_runtime` in slurm/partitions.yaml."
+        f"{cut_off.height} of {training.height} trainings take longer than the {limit:g} hours after which a job is "
+        f"cut off (`hardware.job_hours`); training goes on from its last state when the job is sent again. The longest "
+        f"({row['rule']}, {row['dataset']} with {row['backbone']}, {_hours(row['hours'])} hours) is sent again {again} "
+        f"times: set `retries: {again}` in slurm/profile.yaml, or a longer `max_runtime` in slurm/partitions.yaml."
     )
 
 
-def _rules(plan: Plan) -> str:
-    counts, extra = jobs_by_rule(plan.asked), jobs_by_rule(row for row in plan.rows if row.on_request)
-    names = sorted({*counts, *extra}, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
-    hours = {name: sum(row.total_gpu_hours for row in plan.asked if row.rule == name) for name in names}
-    body = [(name, f"{counts[name]:,}", f"{extra[name]:,}", _hours(hours[name]) if name in GPU_RULES else MISSING)
-            for name in names]  # fmt: skip
-    body.append(("all", f"{counts.total():,}", f"{extra.total():,}", _hours(sum(hours.values()))))
+def _rules(asked: pl.DataFrame, on_request: pl.DataFrame) -> str:
+    names = {*asked["rule"], *on_request["rule"]}
+    body = []
+    for name in sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)):
+        jobs, hours = _sums(asked.filter(rule=name))
+        extra, _ = _sums(on_request.filter(rule=name))
+        body.append((name, jobs, extra, hours if name in GPU_RULES else MISSING))
+    jobs, hours = _sums(asked)
+    body.append(("all", jobs, _sums(on_request)[0], hours))
     return _table(("Rule", "Jobs of `all`", "on request", "GPU hours of `all`"), body)
 
 
-def _pairs(rows: Iterable[Row], limit: float) -> str:
-    """A row a dataset, backbone and stage; the recipes of a stage together."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        if row.rule in (*TRAINING, "predict", "features"):
-            groups.setdefault((row.dataset, row.backbone, row.rule), []).append(row)
+def _pairs(rows: pl.DataFrame, limit: float) -> str:
+    """One row for each dataset, backbone and stage, with all recipes of the stage."""
+    groups = (
+        rows.filter(pl.col("rule").is_in([*TRAINING, "predict", "features"]))
+        .group_by("dataset", "backbone", "rule")
+        .agg(
+            pl.col("jobs", "gpu_hours").sum(),
+            pl.col("documents", "tokens", "devices").first(),
+            pl.col("gpu_hours_a_job", "memory_gb_a_device", "unfused_scores_gb").max(),
+            pl.col("flops_a_job").mean(),
+        )
+        .sort("dataset", "backbone", "rule")
+    )
     body = []
-    for (dataset, backbone, rule), group in sorted(groups.items()):
-        first, jobs = group[0], sum(row.jobs for row in group)
-        if first.work is None or first.sizes is None:
-            body.append((dataset, backbone, rule, f"{jobs:,}", *["not known"] * 3, *[MISSING] * 5))
+    for row in groups.iter_rows(named=True):
+        name = (row["dataset"], row["backbone"], row["rule"], f"{row['jobs']:,}")
+        if row["flops_a_job"] is None:
+            body.append((*name, *["not known"] * 3, *[MISSING] * 5))
             continue
-        memories = [row.memory for row in group if row.memory]
-        largest = max((memory.total for memory in memories), default=None)
-        scores = max((memory.scores for memory in memories), default=None)
+        memory, scores, fits = row["memory_gb_a_device"], row["unfused_scores_gb"], MISSING
+        if memory is not None:
+            fits = f"{'yes' if memory <= limit else '**no**'} ({row['devices']} x {limit:g} GB)"
         body.append((
-            dataset, backbone, rule, f"{jobs:,}", f"{first.documents:,}", f"{first.tokens:,.0f}",
-            f"{sum(row.work.flops for row in group if row.work) / len(group) / 1e15:,.3g}",
-            _hours(max(row.gpu_hours or 0.0 for row in group)), _hours(sum(row.total_gpu_hours for row in group)),
-            MISSING if largest is None else f"{largest:,.0f} GB",
-            MISSING if scores is None else f"{scores:,.0f} GB", _fits(largest, limit, first.devices),
+            *name, f"{row['documents']:,}", f"{row['tokens']:,.0f}", f"{row['flops_a_job'] / 1e15:,.3g}",
+            _hours(row["gpu_hours_a_job"]), _hours(row["gpu_hours"]),
+            *(MISSING if gb is None else f"{gb:,.0f} GB" for gb in (memory, scores)), fits,
         ))  # fmt: skip
     return _table(
         ("Dataset", "Backbone", "Stage", "Jobs", "Documents", "Tokens a document", "PFLOP a job (mean)",
@@ -203,46 +185,31 @@ def _pairs(rows: Iterable[Row], limit: float) -> str:
     )  # fmt: skip
 
 
-def _fits(needed: float | None, limit: float, devices: int) -> str:
-    if needed is None:
-        return MISSING
-    return f"{'yes' if needed <= limit else '**no**'} ({devices} x {limit:g} GB)"
+def _sums(rows: pl.DataFrame) -> tuple[str, str]:
+    """Jobs and GPU hours of some rows."""
+    return f"{rows['jobs'].sum():,}", _hours(rows["gpu_hours"].sum())
 
 
-def _sums(title: str, rows: Sequence[Row], key: Callable[[Row], str]) -> str:
-    body = []
-    for name in sorted({key(row) for row in rows} - {""}):
-        own = [row for row in rows if key(row) == name]
-        body.append((name, f"{sum(row.jobs for row in own):,}", _hours(sum(row.total_gpu_hours for row in own))))
-    return _table((title, "Jobs", "GPU hours"), body)
-
-
-def _experiments(plan: Plan) -> str:
-    body = []
-    for name, experiment in plan.settings.experiments.items():
-        rows = plan.of(name)
-        body.append((
-            name + (" (on request)" if experiment.on_request else ""), f"{sum(row.jobs for row in rows):,}",
-            _hours(sum(row.total_gpu_hours for row in rows)),
-        ))  # fmt: skip
-    return _table(("Experiment", "Jobs", "GPU hours"), body)
-
-
-def _unknown(plan: Plan) -> list[str]:
+def _unknown(settings: Settings, plan: pl.DataFrame) -> list[str]:
     """What has no number, and what to do about it."""
-    without = [row for row in plan.rows if row.rule in TRAINING and row.work is None]
-    sizes = sorted({row.dataset for row in without if row.sizes is None})
-    networks = sorted({row.backbone for row in without if row.sizes is not None})
-    bounds = sorted({row.dataset for row in plan.rows if row.sizes and "upper bound" in row.sizes.sources})
-    lengths = sorted({row.dataset for row in plan.rows if row.sizes and row.sizes.tokens is None})
+    sized = plan.filter(pl.col("labels").is_not_null())
+    without = plan.filter(pl.col("rule").is_in(TRAINING) & pl.col("flops_a_job").is_null())
     said = {
-        "Size not known, not counted (give `datasets.<name>.expected`, or make the corpus first)": sizes,
+        "Size not known, not counted (give `datasets.<name>.expected`, or make the corpus first)": (
+            without.filter(pl.col("labels").is_null())["dataset"]
+        ),
         "Shape not known, not counted (add it to src/plant/paper/plan/architectures.yaml, or give a local folder with "
-        "its config.json)": networks,
-        "Sizes taken from the dataset that it is a part of, an upper bound": bounds,
-        "Length of documents not known, counted with max_tokens": lengths,
+        "its config.json)": without.filter(pl.col("labels").is_not_null())["backbone"],
+        "Sizes taken from the dataset that it is a part of, an upper bound": (
+            sized.filter(pl.col("sizes_from").str.contains("upper bound"))["dataset"]
+        ),
+        "Length of documents not known, counted with max_tokens": [
+            dataset
+            for dataset, backbone in sized.select("dataset", "backbone").unique().rows()
+            if (sizes := find_sizes(settings, dataset, backbone)) and sizes.tokens is None
+        ],
     }
-    lines = [f"- {what}: {', '.join(names)}." for what, names in said.items() if names]
+    lines = [f"- {what}: {', '.join(sorted(set(names)))}." for what, names in said.items() if len(names)]
     return ["## What is not known\n", "\n".join(lines) + "\n"] if lines else []
 
 
@@ -265,7 +232,7 @@ FLOPs a weight that is unpacked from NF4) / ({hardware.tflops:g} TFLOP/s x {hard
 {work.TRAINED_BYTES} bytes a trained weight, activations, fp32 states of label attention, {work.WORKSPACE_GB:g} GB of
   work space; at the longest documents, so it is an upper estimate.
 
-{_table(("Assumption", "Value"), [(name, f"{getattr(work, name):g}") for name in ASSUMPTIONS])}"""
+{_table(("Assumption", "Value"), [(name, f"{value:g}") for name, value in ASSUMPTIONS.items()])}"""
 
 
 def _hours(value: float) -> str:

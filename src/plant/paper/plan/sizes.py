@@ -11,8 +11,6 @@ from plant.ground.files import read_json
 from plant.ground.settings import Settings, Subset
 from plant.paper.plan.networks import NetworkBackbone
 
-FIELDS = ("train", "val", "test", "labels", "tokens")
-
 
 @dataclass(frozen=True)
 class Sizes:
@@ -35,52 +33,55 @@ class Sizes:
 def find_sizes(settings: Settings, dataset: str, backbone: str) -> Sizes | None:
     """The sizes of a dataset; None where train, test or labels are not known.
 
-    A field is taken from the first that has it: `expected` of the config, the statistics of the corpus (if it was
-    made), the settings of its generator, and for a subset the dataset that it is a part of (an upper bound).
-    `train_size`, `val_size` and `labels.top` bound what they say.
+    Each field is that of the first source that has it: `expected` of the config, the statistics of the corpus if it
+    has been made, the settings of its generator, and for a subset the dataset that it is a part of (an upper bound).
+    `train_size`, `val_size` and `labels.top` are upper bounds of all sources.
     """
     chosen = settings.datasets[dataset]
-    ways = {
+    known: dict[str, Mapping[str, Any]] = {
         "published": chosen.expected.model_dump(),
         "corpus": _measured(settings, dataset, backbone),
         "generator": _generated(settings, dataset),
     }
     if isinstance(chosen, Subset):
         whole = find_sizes(settings, chosen.of, backbone)
-        ways["upper bound"] = {} if whole is None else {name: getattr(whole, name) for name in FIELDS}
-    found, sources = {}, []
-    for name in FIELDS:
-        way = next((way for way, sizes in ways.items() if sizes.get(name) is not None), None)
-        found[name] = None if way is None else ways[way][name]
-        sources += [way] if way is not None else []
-    if found["train"] is None or found["test"] is None or found["labels"] is None:
+        known["upper bound"] = {} if whole is None else vars(whole)
+    source_of = {}
+    for name in ("train", "val", "test", "labels", "tokens"):
+        source = next((source for source, sizes in known.items() if sizes.get(name) is not None), None)
+        if source is not None:
+            source_of[name] = source
+    if not {"train", "test", "labels"} <= source_of.keys():
         return None
-    train = int(found["train"])
+    sizes = {name: known[source][name] for name, source in source_of.items()}
+    train, labels = int(sizes["train"]), int(sizes["labels"])
     held_out = chosen.split.val / (chosen.split.train + chosen.split.val) if chosen.split.val else 0.0
-    val = int(train * held_out if found["val"] is None else found["val"])
+    val = int(sizes.get("val", train * held_out))
     return Sizes(
         train=min(train, chosen.train_size or train),
         val=min(val, chosen.val_size or val),
-        test=int(found["test"]),
-        labels=min(int(found["labels"]), chosen.labels.top or int(found["labels"])),
-        tokens=found["tokens"],
-        sources=tuple(dict.fromkeys(sources)),
+        test=int(sizes["test"]),
+        labels=min(labels, chosen.labels.top or labels),
+        tokens=sizes.get("tokens"),
+        sources=tuple(dict.fromkeys(source_of.values())),
     )
 
 
 def _measured(settings: Settings, dataset: str, backbone: str) -> dict[str, Any]:
+    """Of the corpus that has been made, and of its tokens."""
     folder = Path(settings.results) / "corpus" / dataset
-    found: dict[str, Any] = {}
-    if (folder / "statistics.json").is_file():
-        record = read_json(folder / "statistics.json")
-        found = {"labels": record["labels"], **{name: part["documents"] for name, part in record["splits"].items()}}
-    if (folder / backbone / "statistics.json").is_file():
-        found["tokens"] = read_json(folder / backbone / "statistics.json")["tokens_per_document"]["mean"]
-    return found
+    corpus, tokens = folder / "statistics.json", folder / backbone / "statistics.json"
+    sizes: dict[str, Any] = {}
+    if corpus.is_file():
+        record = read_json(corpus)
+        sizes = {"labels": record["labels"], **{name: part["documents"] for name, part in record["splits"].items()}}
+    if tokens.is_file():
+        sizes["tokens"] = read_json(tokens)["tokens_per_document"]["mean"]
+    return sizes
 
 
 def _generated(settings: Settings, dataset: str) -> Mapping[str, Any]:
-    """What the generator of a stand-in makes, split by fractions."""
+    """Of what the generator of a stand-in makes, split by the fractions of the config."""
     chosen = settings.datasets[dataset]
     generate = getattr(chosen, "generate", None)
     if generate is None:

@@ -1,8 +1,8 @@
-"""What one job computes and holds: floating-point operations, dequantised weights and device memory.
+"""What one job computes and holds: floating-point operations, unpacked 4-bit weights and device memory.
 
-Derived in docs/cost-model.md. Symbols: P weights that one token passes through, n tokens of a document, h hidden size,
-L labels, m labels that get a gradient, b documents of a micro-batch. A product of a (r, s) with an (s, t) matrix is
-2 r s t FLOPs; what is no matrix product (norms, softmax, the ranking loss) is left out: less than 1%.
+docs/cost-model.md derives the formulas. Symbols: P weights that one token passes through, n tokens of a document,
+h hidden size, L labels, m labels with a gradient, b documents of a micro-batch. The product of an (r, s) with an (s, t)
+matrix takes 2 r s t FLOPs. Norms, softmax and the ranking loss are no matrix products and are left out: less than 1%.
 """
 
 from __future__ import annotations
@@ -14,48 +14,49 @@ from plant.ground.settings import Finetuning, Hardware, Optimisation, Pretrainin
 from plant.paper.plan.networks import Network, NetworkBackbone
 from plant.paper.plan.sizes import Sizes
 
+# Every constant of this file is printed in the plan, in this order; docs/cost-model.md gives its source.
 FP32_SLOWER = 15.0
-"""Times that fp32 products take longer than bf16 ones: 989 against 67 TFLOP/s on an H100 SXM, 312 against 19.5 on an
-A100 (data sheets). Label attention and head run in fp32 outside the autocast of the backbone."""
+"""fp32 products take so many times longer than bf16 ones: 989 against 67 TFLOP/s on an H100 SXM, 312 against 19.5 on an
+A100 (data sheets). Label attention and head run in fp32, outside the autocast of the backbone."""
 FLOPS_A_BYTE = 295.0
-"""Peak bf16 FLOPs in the time that one byte takes to or from memory: 989 TFLOP/s / 3.35 TB/s (H100 SXM data sheet)."""
+"""bf16 FLOPs in the time that one byte takes to or from memory: 989 TFLOP/s / 3.35 TB/s (H100 SXM data sheet)."""
 DEQUANTISATION_BYTES = 4.5
-"""Memory traffic of one NF4 weight a pass: read as half a byte, written and read again as bf16."""
+"""Memory traffic of one NF4 weight in one pass: read as half a byte, written and read again as bf16."""
 NF4_BYTES = 0.516
-"""A weight in NF4 with double quantisation: 4 + 0.127 bits (Dettmers et al. 2023, section 3)."""
+"""Bytes of a weight in NF4 with double quantisation: 4 + 0.127 bits (Dettmers et al. 2023, section 3)."""
 TRAINED_BYTES = 16
-"""Beside a trained fp32 weight: gradient, two moments of AdamW, and the best epoch's copy that training keeps."""
+"""Bytes beside a trained fp32 weight: gradient, two moments of AdamW, and the copy of the best epoch."""
 KEPT_COPIES = 1.7
-"""Times the inputs of a layer's maps that the backward pass keeps: norms and LoRA keep fp32 copies (1.4 to 1.7 times,
-counted on the real models)."""
+"""The backward pass keeps the inputs of a layer's maps so many times, as norms and LoRA keep fp32 copies (1.4 to 1.7
+times, counted on the real models)."""
 LAST_PIECE = 0.5
-"""Of a piece is padding in a document's last piece, on average."""
+"""Share of the last piece of a document that is padding, on average."""
 LONGEST = 10
 """The longest document of a batch has at most this many times the mean tokens, and never more than max_tokens."""
 POSITIVES = 15
-"""Labels of a document where the corpus is not there yet (MIMIC-III and IV: median 14; facts of the benchmarks)."""
+"""Labels of a document where the corpus has not been made yet (MIMIC-III and IV: median 14)."""
 DESCRIPTION_TOKENS = 16
 """Tokens of a label's description."""
-WORKSPACE_GB = 3.0
-"""CUDA context, libraries' work space, one dequantised layer and the allocator's slack."""
 FEATURE_TOKENS = 8192
-"""That go through a frozen backbone together where its states are cached."""
+"""Tokens that pass through a frozen backbone together when its states are cached."""
+WORKSPACE_GB = 3.0
+"""CUDA context, work space of the libraries, one unpacked layer and the allocator's slack."""
 START = 0.02
-"""Standard deviation of E at its random start (choice C10): a head that moves less than this stays where it began."""
+"""Standard deviation of E at its random start (choice C10). A head that moves less than this stays where it began."""
 ONE_PASS = 4
-"""Hard negatives are found in a pass of their own where they are less than this part of the labels (Stage 2's code)."""
+"""Hard negatives are searched in a pass of their own if they are fewer than the labels divided by this (Stage 2)."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Of one job on all its devices together."""
+    """What one job computes, on all its devices together."""
 
     products: float = 0.0
     """FLOPs of the backbone."""
     head: float = 0.0
     """FLOPs of label attention and head, in fp32."""
     dequantised: float = 0.0
-    """4-bit weights that are unpacked, counted once a pass."""
+    """4-bit weights that are unpacked, counted once for each pass."""
 
     def __add__(self, other: Work) -> Work:
         return Work(self.products + other.products, self.head + other.head, self.dequantised + other.dequantised)
@@ -68,27 +69,31 @@ class Work:
         return self.products + self.head
 
     def gpu_hours(self, hardware: Hardware, backbone: NetworkBackbone) -> float:
-        """Hours of GPUs that are taken, at the config's share of the peak.
+        """Hours of all GPUs that the job holds, at the config's share of the peak.
 
-        Data parallelism divides the time by the devices and takes all of them: the sum stays. Layers that are spread
-        over devices work one after the other, and all devices are taken meanwhile: times their number.
+        Data parallelism divides the time by the devices and holds all of them: the sum stays the same. Layers that are
+        spread over devices work one after the other while all devices are held: the sum grows with the devices.
         """
         slower = FP32_SLOWER if backbone.precision == "fp32" else 1.0
         operations = self.products * slower + self.head * FP32_SLOWER
         operations += self.dequantised * DEQUANTISATION_BYTES * FLOPS_A_BYTE
-        taken = backbone.devices if backbone.parallel == "layers" else 1
-        return taken * operations / (hardware.tflops * 1e12 * hardware.utilisation) / 3600
+        held = backbone.devices if backbone.parallel == "layers" else 1
+        return held * operations / (hardware.tflops * 1e12 * hardware.utilisation) / 3600
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A backbone on a corpus: what every formula below starts from."""
+    """A backbone on a corpus: the start of every formula below."""
 
     network: Network
     backbone: NetworkBackbone
     sizes: Sizes
-    passed: float
-    """P."""
+
+    @property
+    def passed(self) -> float:
+        """P: as the config says, or counted."""
+        given = getattr(self.backbone, "parameters", None)
+        return self.network.passed if given is None else given * 1e9
 
     @property
     def lora(self) -> int:
@@ -103,22 +108,22 @@ class Setup:
 
     @property
     def computed(self) -> float:
-        """Tokens that the backbone computes for it: the last piece is filled up with padding."""
+        """Tokens that the backbone computes for the mean document: padding fills up its last piece."""
         n, piece = self.tokens, self.backbone.chunk_tokens
         return n if n <= piece else n + LAST_PIECE * piece
 
     @property
     def frozen(self) -> bool:
-        """No gradient reaches the backbone."""
+        """True if no gradient reaches the backbone."""
         return self.backbone.adapter == "frozen"
 
     @property
     def devices(self) -> int:
-        """That share the documents of a batch."""
+        """Devices that share the documents of a batch."""
         return self.backbone.devices if self.backbone.parallel == "data" else 1
 
     def read(self, documents: float, batch: int, *, training: bool) -> Work:
-        """The backbone over documents: forward, or forward and backward."""
+        """The backbone over documents: forward, or forward and backward. Nothing where its states are cached."""
         if self.backbone.cache_features:
             return Work()
         scores = 2 * self.network.score_width * min(self.tokens, self.backbone.chunk_tokens)
@@ -126,7 +131,7 @@ class Setup:
         a_token, passes = forward, 1
         if training and not self.frozen:
             again = self.backbone.gradient_checkpointing
-            weights = 4 if self.backbone.adapter == "full" else 2  # without weight gradients: those of the inputs only
+            weights = 4 if self.backbone.adapter == "full" else 2  # 2: gradients of the inputs alone
             a_token += again * forward + weights * self.passed + 2 * scores + 4 * self.lora
             passes += again + 1
         quantised = self.network.quantised if self.backbone.quantization == "nf4" else 0
@@ -135,7 +140,7 @@ class Setup:
 
 
 def stage1(setup: Setup, recipe: Pretraining) -> Work:
-    """All epochs of Stage 1, with the validation after each (documents of val, and as many of train)."""
+    """All epochs of Stage 1. After each, the validation split is scored, and as many documents of train."""
     sizes, h, n = setup.sizes, setup.network.hidden, setup.tokens
     positives = min(POSITIVES, sizes.labels)
     lists = sizes.labels if recipe.negatives is None else min(sizes.labels, positives + recipe.negatives)
@@ -148,12 +153,12 @@ def stage1(setup: Setup, recipe: Pretraining) -> Work:
     epoch = setup.read(sizes.train, recipe.batch_size, training=True) + Work(head=sizes.train * training)
     checked = sizes.val + min(sizes.train, sizes.val)
     epoch += setup.read(checked, recipe.batch_size, training=False)
-    epoch += Work(head=2 * checked * (keys + scored(positives)))  # logits, and probabilities for mass and entropy
+    epoch += Work(head=2 * checked * (keys + scored(positives)))  # logits, then probabilities for mass and entropy
     return epoch * recipe.epochs
 
 
 def stage2(setup: Setup, recipe: Finetuning) -> Work:
-    """All epochs of Stage 2, with the prediction of val after each."""
+    """All epochs of Stage 2. After each, the validation split is predicted."""
     sizes = setup.sizes
     pool, chosen = labels_in_play(sizes.labels, recipe)
     b = recipe.batch_size / setup.devices
@@ -172,8 +177,15 @@ def predict(setup: Setup, recipe: Finetuning, documents: float) -> Work:
     return setup.read(documents, recipe.batch_size, training=False) + head
 
 
+def encode(setup: Setup, texts: float) -> Work:
+    """One forward pass of the backbone over texts of the length of a document, to cache its states."""
+    uncached = setup.backbone.model_copy(update={"cache_features": False})
+    batch = max(1, int(FEATURE_TOKENS / setup.tokens))
+    return Setup(setup.network, uncached, setup.sizes).read(texts, batch, training=False)
+
+
 def count_updates(documents: int, recipe: Optimisation) -> int:
-    """Updates of all epochs: an epoch's last batch and its last group of batches may be shorter.
+    """Updates of all epochs. The last batch and the last group of batches of an epoch may be smaller.
 
     >>> count_updates(136, Finetuning(epochs=5))
     25
@@ -182,26 +194,24 @@ def count_updates(documents: int, recipe: Optimisation) -> int:
 
 
 def largest_movement(documents: int, recipe: Optimisation) -> float:
-    """How far AdamW takes a weight of the head at most, about: its rate an update, halved by the cosine on average."""
+    """How far AdamW moves a weight of the head at most: its rate at every update, halved on average by the cosine."""
     return count_updates(documents, recipe) * recipe.head_learning_rate / 2
 
 
 def labels_in_play(labels: int, recipe: Finetuning) -> tuple[int, int]:
-    """(labels that get a score, labels that get a gradient) of a document in Stage 2."""
-    pool = labels
+    """(labels with a score, labels with a gradient) of a document in Stage 2."""
+    pool, m = labels, recipe.hard_negatives
     if recipe.shortlist is not None and labels > recipe.shortlist_above:
         pool = min(labels, recipe.shortlist + POSITIVES)
-    m = recipe.hard_negatives
-    mined = m is not None and m < pool // ONE_PASS
-    return pool, min(pool, m + POSITIVES) if mined and m is not None else pool
+    return pool, min(pool, m + POSITIVES) if m is not None and m < pool // ONE_PASS else pool
 
 
 def label_pass(setup: Setup, b: float, labels: int, *, gradient: bool) -> float:
     """FLOPs of label attention and the folded head over a micro-batch of b documents.
 
-    Keys and values of every token 4 b n h^2; queries W_Q E and head vectors of every label, once a batch, 4 L h^2;
-    scores and weighted sums 4 b m n h. Backward, each product has one product for each of its two factors; frozen
-    states need none for themselves.
+    Keys and values of every token: 4 b n h^2. Queries W_Q E and head vectors of every label, once for a batch: 4 L h^2.
+    Scores and weighted sums: 4 b m n h. Backward, each product has one product for each of its two factors; frozen
+    states need no gradient.
     """
     h, n = setup.network.hidden, setup.tokens
     states, shared, scores = 4 * b * n * h * h, 4 * setup.sizes.labels * h * h, 4 * b * labels * n * h
@@ -211,7 +221,7 @@ def label_pass(setup: Setup, b: float, labels: int, *, gradient: bool) -> float:
 
 @dataclass(frozen=True)
 class Memory:
-    """Of one device, GB, at the largest batch."""
+    """What one device holds at the largest batch, GB."""
 
     weights: float
     trained: float
@@ -221,37 +231,41 @@ class Memory:
     states: float
     """Hidden states, keys and values of label attention in fp32, with their gradients."""
     scores: float
-    """Scores and probabilities of label attention, where no fused kernel avoids them; not in the total."""
+    """Scores and probabilities of label attention where no fused kernel avoids them. Not in the total."""
 
     @property
     def total(self) -> float:
         return WORKSPACE_GB + self.weights + self.trained + self.activations + self.states
 
 
-def device_memory(setup: Setup, *, batch: int, labels: int, kept: int, training: bool, whole: bool) -> Memory:
-    """An upper estimate of a device's memory.
+def device_memory(setup: Setup, recipe: Pretraining | Finetuning, *, training: bool) -> Memory:
+    """An upper estimate of the memory of one device.
 
     Args:
         setup: backbone and corpus.
-        batch: documents of a micro-batch over all devices.
-        labels: that get a score without gradient.
-        kept: that get one with gradient.
-        training: with gradients and optimiser.
-        whole: E, attention and head are trained; else E, W_Q and W_K only (Stage 1).
+        recipe: of Stage 1, which trains E, W_Q and W_K, or of Stage 2, which trains E, all attention and the head.
+        training: with gradients and optimiser; else prediction.
     """
-    network, backbone, h = setup.network, setup.backbone, setup.network.hidden
+    network, backbone, h, labels = setup.network, setup.backbone, setup.network.hidden, setup.sizes.labels
     width = {"fp32": 4, "bf16": 2, "fp16": 2}[backbone.precision]
     loaded = 0 if backbone.cache_features else 1
     spread = backbone.devices if backbone.parallel == "layers" else 1
-    each = 4 if backbone.adapter == "full" else width
+
+    full = backbone.adapter == "full"
+    each = 4 if full else width
     maps = NF4_BYTES if backbone.quantization == "nf4" else each
     frozen = loaded * (network.quantised * maps + network.other * each)
-    adapter = network.parameters if backbone.adapter == "full" else setup.lora
-    head = 3 * setup.sizes.labels * h + 4 * (h * h + h) + backbone.pool_size + 1
-    trained_head = head if whole else setup.sizes.labels * h + 2 * (h * h + h)
-    documents = math.ceil(batch / setup.devices)
+    adapter = network.parameters if full else setup.lora
+    head = trained_head = 3 * labels * h + 4 * (h * h + h) + backbone.pool_size + 1
+    scored = 0
+    if isinstance(recipe, Pretraining):
+        trained_head = labels * h + 2 * (h * h + h)
+    else:
+        pool, kept = labels_in_play(labels, recipe)
+        scored = max(pool, 2 * kept if training else 0)
+
+    documents = math.ceil(recipe.batch_size / setup.devices)
     longest = min(backbone.max_tokens, LONGEST * setup.sizes.tokens_of(backbone))
-    tokens = documents * longest
     a_layer = KEPT_COPIES * network.saved_width * width
     if not training or setup.frozen:
         activations = float(network.saved_width * width)  # of one layer, while it is computed
@@ -259,12 +273,11 @@ def device_memory(setup: Setup, *, batch: int, labels: int, kept: int, training:
         activations = network.layers * h * width / spread + a_layer
     else:
         activations = network.layers * a_layer / spread
-    pairs = documents * backbone.attention_heads * longest
     gb = 1e9
     return Memory(
         weights=(frozen / spread + 4 * (setup.lora / spread + head)) / gb,
         trained=training * TRAINED_BYTES * (adapter / spread + trained_head) / gb,
-        activations=loaded * tokens * activations / gb,
-        states=tokens * h * 4 * (6 if training else 3) / gb,
-        scores=2 * 4 * pairs * max(labels, kept * (2 if training else 1)) / gb,
+        activations=loaded * documents * longest * activations / gb,
+        states=documents * longest * h * 4 * (6 if training else 3) / gb,
+        scores=2 * 4 * documents * backbone.attention_heads * longest * scored / gb,
     )

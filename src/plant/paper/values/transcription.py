@@ -1,14 +1,15 @@
-"""The numbers of the paper, as one table of cells. Transcribed in values.yaml, whose head explains the form.
+"""The numbers of the paper, as one table of cells. They are transcribed in values.yaml; its head explains the form.
 
-Values are `Decimal`, so that 8.70 and 0.1 + 0.2 are what is printed. Nothing here is measured by this pipeline.
+Values are `Decimal`, so that 8.70 stays 8.70, and 0.1 + 0.2 is 0.3. Nothing here is measured by this pipeline.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,15 +28,15 @@ Rule = Literal["difference", "mean_difference", "ratio", "mean", "least", "great
 
 OVER_ALL_LABELS = ("macro_precision", "macro_recall")
 AT_MICRO = ("micro_f1", "micro_precision", "micro_recall")
-"""Judged at the threshold tuned for micro-F1 (choice C12)."""
+"""Metrics at the threshold that is tuned for micro-F1 (choice C12)."""
 AVERAGE = "average_gain"
-"""The system of a row that holds the mean of a column's gains."""
+"""System of a row with the mean gain of each column."""
 BEST = "best"
-"""What a gain is measured from when it is the best other row of the block."""
+"""`against` of a gain that is measured from the best other row of the block."""
 
 
 class PaperRow(Frozen):
-    """A row of a table; lists have one entry a column."""
+    """A row of a table. Each list has one entry per column."""
 
     row: str
     system: str
@@ -72,7 +73,7 @@ class PaperItem(Frozen):
 
 
 class SamePlaces(Frozen):
-    """Two places (item/dataset, or item/dataset/row) that are compared."""
+    """Two places that are compared. A place is item/dataset or item/dataset/row."""
 
     a: str
     b: str
@@ -82,13 +83,12 @@ class SamePlaces(Frozen):
 class Published(Frozen):
     """Counts that others publish."""
 
-    name: str
     counts: tuple[int, ...]
     source: str
 
 
 class Claim(Frozen):
-    """A number of the text, and what it must follow from."""
+    """A number of the text, and the cells that it must follow from."""
 
     id: str
     where: str
@@ -98,22 +98,12 @@ class Claim(Frozen):
     of: tuple[str, ...] = Field(min_length=1)
     at_least: bool = False
     tolerance: Decimal | None = None
-    """Instead of half a unit of the last place."""
+    """None: half a unit of the last decimal."""
 
 
-class Transcription(Frozen):
-    """values.yaml."""
-
-    items: tuple[PaperItem, ...]
-    same: tuple[SamePlaces, ...]
-    independent: tuple[SamePlaces, ...]
-    published: tuple[Published, ...]
-    claims: tuple[Claim, ...]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PaperCell:
-    """One number of the paper and everything that is printed with it."""
+    """One number of the paper, and everything that is printed with it."""
 
     item: str
     version: str
@@ -125,7 +115,7 @@ class PaperCell:
     origin: Origin
     cite: str | None
     convention: Convention | None
-    """Which macro-F1; None where the column is another metric."""
+    """Which macro-F1; None for another metric."""
     value: Decimal
     decimals: int
     gain: Decimal | None
@@ -147,25 +137,38 @@ class PaperCell:
 
     @property
     def half(self) -> Decimal:
-        """Half a unit of the last printed place."""
+        """Half a unit of the last printed decimal."""
         return half_unit(self.decimals)
 
     @property
     def metric(self) -> str | None:
-        """The name of this pipeline's metric that the cell can be set beside; None where the convention is unknown."""
+        """Name of the metric of this pipeline that compares with the cell; None if the convention is unknown."""
         return None if self.convention == "unknown" else metric_of(self.column, self.convention or "all")
 
 
-@dataclass(frozen=True)
-class Values:
-    """The cells by key, and what relates them."""
+class Values(Frozen):
+    """The content of values.yaml."""
 
-    cells: dict[str, PaperCell]
     items: tuple[PaperItem, ...]
     same: tuple[SamePlaces, ...]
     independent: tuple[SamePlaces, ...]
     published: dict[str, Published]
     claims: tuple[Claim, ...]
+
+    @cached_property
+    def cells(self) -> dict[str, PaperCell]:
+        """All cells by key.
+
+        Raises:
+            InputError: a row or a number has the wrong form, or two cells have the same key.
+        """
+        cells = [cell for item, block in self.blocks() for row in block.rows for cell in _cells(item, block, row)]
+        for key, times in Counter(cell.key for cell in cells).items():
+            if times > 1:
+                raise InputError(
+                    TRANSCRIPTION.name, expected="one cell per key", got=f"twice {key}", fix="Rename one row."
+                )
+        return {cell.key: cell for cell in cells}
 
     def blocks(self) -> Iterator[tuple[PaperItem, Block]]:
         for item in self.items:
@@ -176,7 +179,7 @@ class Values:
         """Cells of item/dataset (keyed row/column) or of item/dataset/row (keyed by column).
 
         Raises:
-            InputError: no cell is there.
+            InputError: the place has no cells.
         """
         inside = {key[len(place) + 1 :]: cell for key, cell in self.cells.items() if key.startswith(f"{place}/")}
         if not inside:
@@ -186,16 +189,15 @@ class Values:
         return inside
 
     def number(self, address: str) -> Decimal:
-        """The number behind `key`, `key#gain`, `key#low`, `key#high`, or a published count's name.
+        """The number at `key`, `key#gain`, `key#low` or `key#high`, or the sum of the published counts of that name.
 
         Raises:
-            InputError: there is none.
+            InputError: there is no such number.
         """
         if address in self.published:
             return Decimal(sum(self.published[address].counts))
         key, _, part = address.partition("#")
-        cell = self.cells.get(key)
-        number = getattr(cell, part or "value") if cell is not None and part in {"", "gain", "low", "high"} else None
+        number = getattr(self.cells.get(key), part or "value", None) if part in {"", "gain", "low", "high"} else None
         if not isinstance(number, Decimal):
             raise InputError(
                 TRANSCRIPTION.name, expected="the address of a number", got=repr(address), fix="Correct the address."
@@ -204,7 +206,7 @@ class Values:
 
 
 def metric_of(column: str, convention: Convention = "all") -> str:
-    """The metric of a column; the paper's own macro-F1 is over all labels (appendix E).
+    """The metric of a column. The paper's own macro-F1 is over all labels (appendix E).
 
     >>> metric_of("macro_f1"), metric_of("macro_recall"), metric_of("micro_recall"), metric_of("p@15")
     ('macro_f1_all', 'macro_recall_all', 'micro_recall@micro', 'p@15')
@@ -217,7 +219,7 @@ def metric_of(column: str, convention: Convention = "all") -> str:
 
 
 def half_unit(decimals: int) -> Decimal:
-    """Half a unit of the last place.
+    """Half a unit of the last decimal.
 
     >>> half_unit(1), half_unit(0)
     (Decimal('0.05'), Decimal('0.5'))
@@ -230,22 +232,14 @@ def load_values(source: Path = TRANSCRIPTION) -> Values:
 
     Raises:
         InputError: the form is wrong, a row is longer or shorter than its columns, a number has more decimals than the
-            item prints, two cells have one key, or a pair or a claim points at nothing.
+            item prints, two cells have the same key, or a pair or a claim names cells that do not exist.
     """
     try:
-        read = Transcription.model_validate(read_yaml(source))
+        values = Values.model_validate(read_yaml(source))
     except (yaml.YAMLError, ValidationError) as error:
         raise InputError(
             source.name, expected="the form that its head explains", got=str(error), fix="Correct it."
         ) from None
-    cells = [
-        cell for item in read.items for block in item.blocks for row in block.rows for cell in _cells(item, block, row)
-    ]
-    repeated = [key for key, times in Counter(cell.key for cell in cells).items() if times > 1]
-    if repeated:
-        raise InputError(source.name, expected="one cell a key", got=f"twice {repeated[0]}", fix="Rename one row.")
-    published = {entry.name: entry for entry in read.published}
-    values = Values({cell.key: cell for cell in cells}, read.items, read.same, read.independent, published, read.claims)
     for pair in (*values.same, *values.independent):
         values.within(pair.a), values.within(pair.b)
     for claim in values.claims:
@@ -255,66 +249,63 @@ def load_values(source: Path = TRANSCRIPTION) -> Values:
 
 
 def read_yaml(source: Path) -> Any:
-    """The content of a YAML file, by the compiled parser where there is one."""
+    """The content of a YAML file. The compiled parser reads it, if there is one."""
     return yaml.load(source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _cells(item: PaperItem, block: Block, row: PaperRow) -> Iterator[PaperCell]:
-    """The cells of a row; a dash of the paper has none."""
+    """The cells of a row. A dash of the paper has no cell."""
+    _require_form(item, block, row)
     origin = row.origin or block.origin
-    _require_form(item, block, row, quoted=origin == "quoted")
+    # appendix E defines the paper's own macro-F1 over all labels; a quoted row has that of its source
+    convention = row.macro_f1 or ("all" if origin == "own" else "unknown")
     for at, (column, value) in enumerate(zip(block.columns, row.values, strict=True)):
         if value is None:
             continue
         decimals = item.decimals if isinstance(item.decimals, int) else item.decimals[at]
-        low, high = row.intervals[at] if row.intervals else (None, None)
+        interval_decimals = decimals if item.interval_decimals is None else item.interval_decimals
         gain = row.gains[at] if row.gains else None
-        cell = PaperCell(
+        low, high = row.intervals[at] if row.intervals else (None, None)
+        _require_printed(
+            f"{item.item}/{block.dataset}/{row.row}/{column}",
+            ((value, decimals), (gain, decimals), (low, interval_decimals), (high, interval_decimals)),
+        )
+        yield PaperCell(
             item=item.item, version=item.version, dataset=block.dataset, row=row.row, column=column,
             system=row.system, backbone=row.backbone, origin=origin, cite=row.cite, against=row.against,
-            convention=_convention(row, origin) if column == "macro_f1" else None,
-            value=value, decimals=decimals, gain=gain, low=low, high=high,
-            interval_decimals=decimals if item.interval_decimals is None else item.interval_decimals,
+            convention=convention if column == "macro_f1" else None,
+            value=round(value, decimals), decimals=decimals, gain=None if gain is None else round(gain, decimals),
+            low=low, high=high, interval_decimals=interval_decimals,
             arrow=row.arrows if isinstance(row.arrows, str) else row.arrows[at],
             bold=row.bold == "all" or column in row.bold,
         )  # fmt: skip
-        _require_printed(cell)
-        yield replace(cell, value=round(value, decimals), gain=None if gain is None else round(gain, decimals))
 
 
-def _convention(row: PaperRow, origin: Origin) -> Convention:
-    """Appendix E defines the paper's own macro-F1 over all labels; a quoted row has that of its source."""
-    return row.macro_f1 or ("all" if origin == "own" else "unknown")
-
-
-def _require_form(item: PaperItem, block: Block, row: PaperRow, *, quoted: bool) -> None:
-    where = f"{item.item}/{block.dataset}/{row.row}"
+def _require_form(item: PaperItem, block: Block, row: PaperRow) -> None:
+    """Refuse lists of another length than the columns, and names that the block does not have."""
     lists = {name: getattr(row, name) for name in ("values", "gains", "intervals", "arrows")}
-    columns = len(block.columns)
-    for name, entries in (*lists.items(), ("decimals", item.decimals)):
-        if isinstance(entries, tuple) and len(entries) != columns:
-            raise InputError(
-                where, expected=f"{columns} {name}, one a column", got=str(len(entries)), fix="Read the paper again."
-            )
+    columns, quoted = len(block.columns), (row.origin or block.origin) == "quoted"
+    faults = [
+        (f"{columns} {name}, one per column", str(len(entries)))
+        for name, entries in (*lists.items(), ("decimals", item.decimals))
+        if isinstance(entries, tuple) and len(entries) != columns
+    ]
     if row.bold != "all" and not set(row.bold) <= set(block.columns):
-        raise InputError(where, expected="bold columns of the block", got=str(row.bold), fix="Correct `bold`.")
+        faults.append(("bold columns of the block", str(row.bold)))
     if row.against not in {None, BEST, *(other.row for other in block.rows)}:
-        raise InputError(where, expected="a row of the block", got=repr(row.against), fix="Correct `against`.")
+        faults.append(("`against` to name a row of the block", repr(row.against)))
     if quoted and item.version == "llm" and not row.cite:
-        raise InputError(where, expected="the publication of a quoted row", got="none", fix="Add `cite`.")
+        faults.append(("`cite`, the publication of a quoted row", "none"))
+    for expected, got in faults[:1]:
+        where = f"{item.item}/{block.dataset}/{row.row}"
+        raise InputError(where, expected=expected, got=got, fix="Correct the row; compare it with the paper.")
 
 
-def _require_printed(cell: PaperCell) -> None:
-    """No number has more decimals than the paper prints there, and intervals stand the right way round."""
-    for number, decimals in (
-        (cell.value, cell.decimals),
-        (cell.gain, cell.decimals),
-        (cell.low, cell.interval_decimals),
-        (cell.high, cell.interval_decimals),
-    ):
+def _require_printed(key: str, numbers: tuple[tuple[Decimal | None, int], ...]) -> None:
+    """Refuse a number with more decimals than the paper prints, and an interval with its bounds swapped."""
+    for number, decimals in numbers:
         if number is not None and number != round(number, decimals):
-            raise InputError(
-                cell.key, expected=f"at most {decimals} decimals", got=str(number), fix="Read the paper again."
-            )
-    if cell.low is not None and cell.high is not None and cell.low > cell.high:
-        raise InputError(cell.key, expected="low <= high", got=f"[{cell.low}, {cell.high}]", fix="Swap them.")
+            raise InputError(key, expected=f"at most {decimals} decimals", got=str(number), fix="Read the paper again.")
+    *_, (low, _), (high, _) = numbers
+    if low is not None and high is not None and low > high:
+        raise InputError(key, expected="low <= high", got=f"[{low}, {high}]", fix="Swap them.")

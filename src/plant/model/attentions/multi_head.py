@@ -1,4 +1,4 @@
-"""Label attention and the head on top of it (section 2, Eq. 1).
+"""The label attention of the paper and the head on top of it (section 2, Eq. 1): many heads, a boost, a shared map.
 
 Symbols, as in the paper:
     E   label embeddings (|L|, h), the queries        H   hidden states (n, h), keys and values
@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from plant.ground.errors import InputError
+from plant.kernels.attention import affine
+from plant.model.attentions.interface import EvidenceHead, LabelVectors, Sizes
 
 EMBEDDING_STD = 0.02  # choice C10: the usual scale of transformer embeddings
 
@@ -119,12 +121,29 @@ class LabelAttention(nn.Module):
         attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)  # (B, G, m, d)
         return attended.transpose(1, 2).flatten(2)
 
+    def keys(self, tokens: Tensor) -> Tensor:
+        """W_K H + b_K of tokens without padding, (N, h)."""
+        return affine(tokens, self.key.weight, self.key.bias)
+
+    def values(self, tokens: Tensor) -> Tensor:
+        """W_V H + b_V of tokens without padding, (N, h)."""
+        return affine(tokens, self.value.weight, self.value.bias)
+
+    def label_vectors(self, head: "Head") -> LabelVectors:
+        """Queries, and the head folded into one vector and one bias for each label."""
+        w, c = head.folded()
+        return LabelVectors(
+            queries=affine(self.embeddings, self.query.weight, self.query.bias),
+            folded=affine(c, self.output.weight.T),
+            bias=head.bias(w, c, self.output),
+        )
+
     def _split(self, states: Tensor) -> Tensor:
         """(B, m, h) -> (B, G, m, d)"""
         return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
-class Head(nn.Module):
+class Head(EvidenceHead):
     """Boost, adaptive average pooling and the shared map to one logit, folded into one vector a label.
 
     Pooling is a fixed matrix M (p, h), and the shared map is W_c (p). Both are linear. So with w = M^T W_c and
@@ -146,33 +165,23 @@ class Head(nn.Module):
         self.register_parameter("evidence", None)
         self.register_buffer("pooling", pooling_matrix(hidden_size, pool_size).float(), persistent=False)
 
-    def forward(self, attended: Tensor, output: nn.Linear, labels: Tensor | None) -> Tensor:
+    def forward(self, attended: Tensor, attention: LabelAttention, labels: Tensor | None) -> Tensor:
         """Logits of the labels whose attention is given.
 
         Args:
             attended: A' (B, m, h), from `LabelAttention.attend`.
-            output: W_O and b_O of the attention.
+            attention: whose W_O and b_O are folded in.
             labels: the same ids (B, m), or None for all labels (then m = |L|).
 
         Returns:
             (B, m) in fp32 or wider.
         """
-        w, c = self.folded()
+        (w, c), output = self.folded(), attention.output
         u, bias = c @ output.weight, self.bias(w, c, output)  # (|L|, h): W_O^T c_l as rows
         if labels is not None:
             u, bias = u[labels], bias[labels]
         wide = torch.promote_types(attended.dtype, torch.float32)
         return (attended.to(wide) * u.to(wide)).sum(-1) + bias.to(wide)
-
-    def weigh_evidence(self) -> None:
-        """Add the parameter beta of `with_evidence`; it starts at 0, which is a weight of log 2."""
-        self.evidence = nn.Parameter(torch.zeros_like(self.project.bias[0]))
-
-    def with_evidence(self, logits: Tensor, evidence: Tensor) -> Tensor:
-        """logit + softplus(beta) e (choice C27), e the evidence of the same documents and labels."""
-        if self.evidence is None:
-            raise ValueError("with_evidence: call weigh_evidence first")
-        return logits + F.softplus(self.evidence) * evidence
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """w (h), and c_l as rows (|L|, h)."""
@@ -182,6 +191,12 @@ class Head(nn.Module):
     def bias(self, w: Tensor, c: Tensor, output: nn.Linear) -> Tensor:
         """The part of a label's logit that no document changes: c_l . b_O + B_a,l . w + beta (|L|)."""
         return c @ output.bias + self.boost_add @ w + self.project.bias
+
+
+def build(sizes: Sizes) -> tuple[LabelAttention, Head]:
+    """The attention and the head of the paper."""
+    attention = LabelAttention(sizes.labels, sizes.hidden, sizes.heads)
+    return attention, Head(sizes.labels, sizes.hidden, sizes.pool)
 
 
 def pooling_matrix(hidden_size: int, pool_size: int) -> Tensor:

@@ -1,0 +1,51 @@
+"""The convolution of CAML (Mullenbach et al. 2018, Eq. 1): one kernel over the words.
+
+    h_j = tanh(W_c * x_{j - k/2 .. j + k/2} + b_c)
+
+`*` is a convolution of width k with as many outputs as words: zeros stand before the first word and after the last.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from plant.ground.errors import InputError
+from plant.ground.settings import WordNetwork
+from plant.model.encoders.words import WordBackbone, word_vectors
+
+
+class Convolution(nn.Module):
+    """One convolution and tanh.
+
+    Args:
+        size: e of the word vectors.
+        hidden_size: h, number of filters.
+        kernel_size: k, in words.
+    """
+
+    def __init__(self, size: int, hidden_size: int, kernel_size: int) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.convolution = nn.Conv1d(size, hidden_size, kernel_size, padding="same")
+        nn.init.xavier_uniform_(self.convolution.weight)  # as in CAML's public code
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:  # noqa: ARG002 (padding is zeros, as beyond the text)
+        """(B, n, e) -> (B, n, h)."""
+        return self.convolution(states.transpose(1, 2)).transpose(1, 2).tanh()
+
+
+def build(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> WordBackbone:  # noqa: ARG001
+    """CAML's encoder.
+
+    Raises:
+        InputError: more than one kernel size.
+    """
+    if len(settings.kernel_sizes) != 1:
+        raise InputError(
+            "backbone: kernel_sizes", expected="one width for the encoder cnn", got=str(list(settings.kernel_sizes)),
+            fix="Name one, or use the encoder multi_res_cnn.",
+        )  # fmt: skip
+    network = Convolution(settings.embedding_size, settings.hidden_size, settings.kernel_sizes[0])
+    vectors = word_vectors(settings, source, vocabulary=vocabulary)
+    return WordBackbone(vectors, network, dropout=settings.dropout)

@@ -1,0 +1,79 @@
+"""What word networks share: the embedding of words, and documents as states without padding.
+
+A word network maps the word vectors of a document to one hidden state for each word:
+
+    x_j = dropout(E_w(t_j))    H = network(x_1, ..., x_n)
+
+Shapes: B documents, n words of a padded document, e size of a word vector, h size of a hidden state.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays
+from plant.ground.settings import WordNetwork
+
+EMBEDDING_STD = 0.1  # of random word vectors
+
+
+class WordBackbone(nn.Module):
+    """Word embedding and network.
+
+    Args:
+        vectors: initial word vectors (V, e).
+        network: maps (states (B, n, e), mask (B, n)) to (B, n, h); has `hidden_size`.
+        dropout: rate on the word vectors.
+    """
+
+    def __init__(self, vectors: Tensor, network: nn.Module, *, dropout: float) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(vectors, freeze=False)
+        self.dropout = nn.Dropout(dropout)
+        self.network = network
+
+    @property
+    def hidden_size(self) -> int:
+        return int(self.network.hidden_size)  # type: ignore[arg-type]
+
+    def place(self, device: torch.device) -> "WordBackbone":
+        """Move it to a device."""
+        return self.to(device)
+
+    def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
+        """H (B, n, h); zeros at padding.
+
+        Args:
+            input_ids: (B, n).
+            mask: (B, n), True at words, all words before all padding.
+        """
+        states = self.embedding(input_ids) * mask[..., None]  # (B, n, e), zeros at padding
+        return self.network(self.dropout(states), mask) * mask[..., None]
+
+
+def word_vectors(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> Tensor:
+    """Initial word vectors (V, e): random, or from a file of `plant.model.word_vectors`.
+
+    Args:
+        settings: of the backbone.
+        source: the file, or "" for random vectors.
+        vocabulary: V.
+
+    Raises:
+        InputError: the file is of another vocabulary or size.
+    """
+    vectors = torch.empty(vocabulary, settings.embedding_size)
+    nn.init.normal_(vectors, std=EMBEDDING_STD)
+    if not source:
+        return vectors
+    given = read_arrays(Path(source))["vectors"]
+    if given.shape != vectors.shape:
+        raise InputError(
+            str(source), expected=f"vectors of {vectors.shape[1]} numbers for {vectors.shape[0]} words",
+            got=f"{given.shape[0]} of {given.shape[1]}", fix="Delete it and run again.",
+        )  # fmt: skip
+    known = torch.from_numpy(given.any(axis=1))
+    vectors[known] = torch.from_numpy(given.astype("float32"))[known]
+    return vectors

@@ -1,0 +1,133 @@
+"""Initial word vectors: trained on the training split by word2vec, or taken from the user's file.
+
+The written file holds a row for every word of the corpus's vocabulary. A word that the user's file lacks has a row of
+zeros here and starts from a random vector (`plant.model.encoders.words`).
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from plant.corpus.reader import Tokens, load_labels, load_tokens
+from plant.ground.errors import InputError
+from plant.ground.files import read_arrays, require_file, write_arrays
+from plant.ground.settings import WordNetwork
+
+
+def write_word_vectors(settings: WordNetwork, corpus: Path, tokens: Path, *, out: Path) -> dict[str, int]:
+    """Write `vectors`, f32 (V, e), in the order of the vocabulary.
+
+    Args:
+        settings: of the backbone, with `word_vectors`.
+        corpus: folder of the corpus room.
+        tokens: folder of the backbone's tokens.
+        out: file to write.
+
+    Returns:
+        Facts for the record: words, and how many of them have a vector.
+
+    Raises:
+        InputError: gensim is not installed, or the file is missing, has no such form, or vectors of another size.
+    """
+    read = load_tokens(tokens)
+    if settings.word_vectors == "trained":
+        vectors = train(settings, read, load_labels(corpus).rows("train"))
+    else:
+        vectors = from_file(Path(str(settings.word_vectors)), read.vocabulary, settings.embedding_size)
+    write_arrays(out, {"vectors": vectors})
+    return {"words": len(vectors), "with_vectors": int(vectors.any(axis=1).sum())}
+
+
+class _Sentences:
+    """Training documents as lists of words (their ids as text); gensim goes through them several times."""
+
+    def __init__(self, tokens: Tokens, documents: slice) -> None:
+        self._tokens, self._documents = tokens, documents
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for document in range(self._documents.start, self._documents.stop):
+            yield [str(token) for token in self._tokens.row(document)]
+
+
+def train(settings: WordNetwork, tokens: Tokens, documents: slice) -> np.ndarray:
+    """word2vec (Mikolov et al. 2013) by gensim, in one thread: the same seed gives the same bits."""
+    try:
+        from gensim.models import Word2Vec
+    except ImportError as error:
+        raise InputError(
+            "word_vectors: trained", expected="the package gensim", got="none",
+            fix="Install the extra `word_vectors`, or name a file of vectors.",
+        ) from error  # fmt: skip
+    how = settings.word2vec
+    model = Word2Vec(
+        _Sentences(tokens, documents), vector_size=settings.embedding_size, window=how.window, epochs=how.epochs,
+        sg=int(how.skip_gram), seed=how.seed, min_count=1, workers=1,
+    )  # fmt: skip
+    vectors = np.zeros((len(tokens.vocabulary), settings.embedding_size), dtype=np.float32)
+    vectors[[int(word) for word in model.wv.index_to_key]] = model.wv.vectors
+    return vectors
+
+
+def from_file(source: Path, vocabulary: Sequence[str], size: int) -> np.ndarray:
+    """Rows of the vocabulary's words from a user's file; zeros for words that it lacks.
+
+    Args:
+        source: `*.safetensors` with `vectors` (n, e) and `words` (bytes of UTF-8, one word a line), or a text file in
+            word2vec's format: an optional first line with n and e, then a word and its e numbers on each line.
+        vocabulary: words by token id.
+        size: e.
+
+    Raises:
+        InputError: the file is missing, is of another form or size, or has none of the words.
+    """
+    require_file(source)
+    words, vectors = _safetensors(source) if source.suffix == ".safetensors" else _text(source, set(vocabulary), size)
+    if vectors.shape[1] != size:
+        raise _other_size(source, size, vectors.shape[1])
+    row_of = {word: row for row, word in enumerate(words)}
+    rows = np.array([row_of.get(word, -1) for word in vocabulary])
+    if (rows < 0).all():
+        raise InputError(
+            str(source), expected="vectors of words of this corpus, in lower case", got="none of them",
+            fix="Check the language and the form of the file.",
+        )  # fmt: skip
+    out = np.zeros((len(vocabulary), size), dtype=np.float32)
+    out[rows >= 0] = vectors[rows[rows >= 0]]
+    return out
+
+
+def _safetensors(source: Path) -> tuple[list[str], np.ndarray]:
+    arrays = read_arrays(source)
+    vectors, words = arrays.get("vectors"), arrays.get("words")
+    names = [] if words is None else bytes(words).decode("utf-8").splitlines()
+    if vectors is None or vectors.ndim != 2 or len(names) != len(vectors):
+        raise InputError(
+            str(source), expected="the arrays `vectors` (n, e) and `words` (UTF-8, n lines)",
+            got=", ".join(arrays) or "nothing", fix="Write both, or use the text format of word2vec.",
+        )  # fmt: skip
+    return names, vectors
+
+
+def _text(source: Path, wanted: set[str], size: int) -> tuple[list[str], np.ndarray]:
+    """Only the words that are wanted are kept: such files have millions."""
+    words, rows = [], []
+    with source.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            word, *values = line.rstrip().split(" ")
+            if number == 1 and len(values) == 1:
+                continue  # n and e
+            if len(values) != size:
+                raise _other_size(source, size, len(values), number)
+            if word in wanted:
+                words.append(word)
+                rows.append(np.array(values, dtype=np.float32))
+    return words, np.array(rows, dtype=np.float32).reshape(-1, size)
+
+
+def _other_size(source: Path, size: int, got: int, line: int | None = None) -> InputError:
+    where = str(source) if line is None else f"{source}, line {line}"
+    return InputError(
+        where, expected=f"word vectors of {size} numbers", got=str(got),
+        fix="Set embedding_size of the backbone to the size of the vectors, or name another file.",
+    )  # fmt: skip
