@@ -66,8 +66,10 @@ def backbone_source(wildcards):
 
 
 def made_backbone(wildcards):
-    """The random transformer or the word vectors that this pipeline makes, or nothing."""
+    """The random transformer, the language model or the word vectors that this pipeline makes, or nothing."""
     settings, folder = SETTINGS.backbones[wildcards.backbone], f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
+    if settings.kind == "word_network" and settings.language_model:
+        return f"{folder}/language_model.safetensors"
     if settings.kind == "word_network":
         return [] if settings.word_vectors is None else f"{folder}/word_vectors.safetensors"
     return f"{folder}/backbone" if settings.kind == "random" else []

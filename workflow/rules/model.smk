@@ -3,11 +3,11 @@
 REQUIRED INPUTS
     results/corpus/<dataset>/<backbone>/tokenizer/   (random backbones)
     results/corpus/<dataset>/<backbone>/tokens.safetensors, vocabulary.parquet
-    a file of word vectors                           (word networks whose `word_vectors` names one)
+    a file of word vectors or of published weights   (word networks that name one)
 
 OUTPUTS
     results/model/<dataset>/<backbone>/backbone/     a Hugging Face folder
-    results/model/<dataset>/<backbone>/word_vectors.safetensors, features.safetensors, label_embeddings.safetensors
+    results/model/<dataset>/<backbone>/language_model.safetensors, word_vectors.safetensors, features.safetensors, label_embeddings.safetensors
 """
 
 
@@ -51,6 +51,33 @@ rule word_vectors:
         code=code("word_vectors"),
     script:
         "../scripts/word_vectors.py"
+
+
+rule language_model:
+    """A language model of the training texts, from which a recurrent encoder starts; continues where it was interrupted."""
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+    output:
+        weights="<results>/model/{dataset}/{backbone}/language_model.safetensors",
+        history="<results>/model/{dataset}/{backbone}/language_model.parquet",
+        provenance="<results>/model/{dataset}/{backbone}/language_model.provenance.json",
+    log:
+        "logs/model/{dataset}/{backbone}/language_model.log",
+    benchmark:
+        "benchmarks/model/{dataset}/{backbone}/language_model.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: training_threads
+    resources:
+        gpu=devices_of_one_process,
+        mem_mb=attempts(16000),
+    params:
+        settings=settings_of("backbone", "compute"),
+        code=code_of_network("language_model"),
+    script:
+        "../scripts/language_model.py"
 
 
 rule features:

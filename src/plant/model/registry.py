@@ -38,10 +38,12 @@ class Entry:
     Attributes:
         function: `module:function`.
         options: keys of `options` in the config that this encoder alone reads.
+        language_model: whether the encoder can start from a language model (`plant.model.language_model`).
     """
 
     function: str
     options: tuple[str, ...] = ()
+    language_model: bool = False
 
     @property
     def module(self) -> str:
@@ -52,7 +54,14 @@ class Entry:
         return getattr(import_module(self.module), self.function.partition(":")[2])
 
 
-ENCODERS = {"cnn": Entry("plant.model.encoders.cnn:build")}
+ENCODERS = {
+    "awd_lstm": Entry(
+        "plant.model.encoders.awd_lstm:build",
+        options=("segment", "backward", "frozen", "input_dropout", "hidden_dropout", "weight_dropout", "word_dropout"),
+        language_model=True,
+    ),
+    "cnn": Entry("plant.model.encoders.cnn:build"),
+}
 """Encoders of word networks (`kind: word_network`)."""
 
 ATTENTIONS = {
@@ -116,6 +125,9 @@ def _unknown(settings: Settings) -> Iterator[str]:
         if backbone.encoder not in ENCODERS:
             yield f"{path}.encoder: unknown name {backbone.encoder!r}. {nearest(backbone.encoder, ENCODERS)}"
             continue
+        if backbone.language_model is not None and not ENCODERS[backbone.encoder].language_model:
+            able = ", ".join(name for name, entry in ENCODERS.items() if entry.language_model)
+            yield f"{path}.language_model: {backbone.encoder} cannot be a language model; these can: {able}"
         known = ENCODERS[backbone.encoder].options
         for key in backbone.options:
             if key not in known:

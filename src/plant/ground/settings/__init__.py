@@ -22,7 +22,7 @@ from plant.ground.settings.corpus import (
     Xmc,
 )
 from plant.ground.settings.load import Settings, forget_foreign_nulls, load, parse_backbone, parse_dataset
-from plant.ground.settings.model import Backbone, Lora, Network, Pretrained, Random, WordNetwork, Words
+from plant.ground.settings.model import Backbone, LanguageModel, Lora, Network, Pretrained, Random, WordNetwork, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Optimisation, Pretraining, Relevance, Variant
 from plant.ground.settings.results import (
     BaselineSettings,
@@ -59,6 +59,7 @@ __all__ = [
     "Hardware",
     "Item",
     "LabelSpace",
+    "LanguageModel",
     "Lora",
     "Network",
     "Mimic3",

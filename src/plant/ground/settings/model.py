@@ -6,7 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import Fraction, Frozen, Positive, Rate, Seed, Some
+from plant.ground.settings.base import Fraction, Frozen, LearningRate, Positive, Rate, Seed, Some
+from plant.ground.settings.recipes import Optimisation
 
 
 class Lora(Frozen):
@@ -148,6 +149,19 @@ class WordVectors(Frozen):
     """Seed of the random initial vectors and of the negative samples."""
 
 
+class LanguageModel(Optimisation):
+    """A language model of the training texts, from which a recurrent encoder starts (earlier version, A.3 and A.6)."""
+
+    epochs: Positive = 20
+    """Largest number of passes over the training documents (A.6)."""
+    learning_rate: LearningRate = 1e-3
+    """Learning rate. The earlier version's 1e-5 is for published weights (A.6)."""
+    start: str | None = None
+    """File of published weights (docs/explanation/encoders.md gives its form). None: random weights."""
+    seed: Seed = 0
+    """Seed of the random initial weights and of the order of the documents."""
+
+
 class WordNetwork(_Length, _Vocabulary, _Network):
     """A network over the lower-cased words of a document, such as a convolution or a recurrent network."""
 
@@ -170,6 +184,9 @@ class WordNetwork(_Length, _Vocabulary, _Network):
     `vectors` and `words`, or the text format of word2vec."""
     word2vec: WordVectors = WordVectors()
     """Settings of `word_vectors: trained`."""
+    language_model: LanguageModel | None = None
+    """Train the encoder as a language model of the training texts first. It takes the place of `word_vectors`. Only for
+    encoders that can be one."""
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Further settings of one encoder alone, by name. docs/explanation/encoders.md lists them."""
     # what rules ask of every network

@@ -1,0 +1,169 @@
+"""The AWD-LSTM of Merity et al. 2017, as the earlier version of the paper uses it (A.3, Eq. 4).
+
+    h_j = AWD-LSTM(x_1, ..., x_j)
+
+Three LSTM layers; the last one has the size of a word vector, so that a language model can share its weights with the
+embedding. The recurrent weights drop out (DropConnect), and so do whole words, word vectors and the states between
+layers; a dropout mask is drawn once for a document, not for every token.
+
+A document passes in segments of `bptt` tokens. The states are carried from one segment to the next without a gradient,
+so the memory that the gradient needs in a layer is that of a segment. With `backward: true` the network reads from the
+last token to the first.
+"""
+
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from plant.ground.settings import WordNetwork
+from plant.model.encoders.words import WordBackbone, word_vectors
+
+SEGMENT = 72
+"""Tokens of a segment (A.6: BPTT of 72 for the classifier)."""
+
+
+class LSTMLayer(nn.Module):
+    """One LSTM layer whose recurrent weights drop out.
+
+    Args:
+        inputs: size of x.
+        hidden: size of h.
+        dropout: share of the recurrent weights that are set to zero in a training step.
+    """
+
+    def __init__(self, inputs: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.hidden, self.dropout = hidden, dropout
+        bound = hidden**-0.5  # as nn.LSTM
+        shapes = {"w_x": (4 * hidden, inputs), "w_h": (4 * hidden, hidden), "b_x": (4 * hidden,), "b_h": (4 * hidden,)}
+        for name, shape in shapes.items():
+            self.register_parameter(name, nn.Parameter(torch.empty(shape).uniform_(-bound, bound)))
+
+    def recurrent_weights(self) -> Tensor:
+        """W_h with its dropout: drawn once for a document, the same for all its segments."""
+        return F.dropout(self.w_h, self.dropout, self.training)
+
+    def forward(
+        self, states: Tensor, carried: tuple[Tensor, Tensor], w_h: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """x (B, n, e) and the carried (h, c), each (1, B, h) -> h (B, n, h) and the next (h, c)."""
+        weights = [self.w_x, w_h, self.b_x, self.b_h]
+        out, h, c = torch.lstm(states, carried, weights, True, 1, 0.0, self.training, False, True)
+        return out, (h, c)
+
+
+class AwdLstm(nn.Module):
+    """Layers of `LSTMLayer`, read in segments.
+
+    Args:
+        size: e of the word vectors, and of the last layer.
+        hidden: of the other layers.
+        layers: number of layers.
+        segment: tokens between two cuts of the gradient.
+        dropouts: rates: of x (`input`), of the states between layers (`hidden`), of the recurrent weights (`weight`).
+        backward: read from the last token to the first.
+    """
+
+    def __init__(
+        self, size: int, hidden: int, layers: int, *, segment: int, dropouts: dict[str, float], backward: bool
+    ) -> None:
+        super().__init__()
+        self.hidden_size, self.segment, self.backward_reading = size, segment, backward
+        self.dropouts = dropouts
+        sizes = [size, *[hidden] * (layers - 1), size]
+        self.layers = nn.ModuleList(
+            LSTMLayer(inputs, outputs, dropouts["weight"]) for inputs, outputs in pairwise(sizes)
+        )
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """X (B, n, e), mask (B, n) -> H (B, n, e); what stands at padding has no meaning."""
+        order = reversed_order(mask) if self.backward_reading else None
+        if order is not None:
+            states = _reordered(states, order)
+        states = _dropped(states, self.dropouts["input"], self.training)
+        for depth, layer in enumerate(self.layers):
+            states = self._layer(layer, states)
+            if depth + 1 < len(self.layers):
+                states = _dropped(states, self.dropouts["hidden"], self.training)
+        return states if order is None else _reordered(states, order)  # the order is its own inverse
+
+    def _layer(self, layer: nn.Module, states: Tensor) -> Tensor:
+        batch = states.shape[0]
+        zeros = states.new_zeros(1, batch, layer.hidden)  # type: ignore[arg-type]
+        carried, w_h, parts = (zeros, zeros), layer.recurrent_weights(), []  # type: ignore[operator]
+        for part in states.split(self.segment, dim=1):
+            out, (h, c) = layer(part, carried, w_h)
+            carried = (h.detach(), c.detach())
+            parts.append(out)
+        return torch.cat(parts, dim=1)
+
+
+class AwdLstmBackbone(WordBackbone):
+    """Word embedding and AWD-LSTM; in training, whole words drop out of the embedding."""
+
+    def __init__(self, vectors: Tensor, network: AwdLstm, *, dropout: float) -> None:
+        super().__init__(vectors, network, dropout=0.0)
+        self.word_dropout = dropout
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """x_j (B, n, e)."""
+        states = self.embedding(input_ids)
+        if not self.training or not self.word_dropout:
+            return states
+        kept = F.dropout(states.new_ones(len(self.embedding.weight), 1), self.word_dropout)  # one draw for each word
+        return states * kept[input_ids]
+
+    def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
+        """H (B, n, e); zeros at padding. Arguments as in `WordBackbone`."""
+        states = self.embed(input_ids) * mask[..., None]
+        return self.network(states, mask) * mask[..., None]
+
+    @property
+    def layer_groups(self) -> list[list[nn.Parameter]]:
+        """Parameters by layer, the last layer first, the embedding last: the order of gradual unfreezing."""
+        network = [list(layer.parameters()) for layer in reversed(self.network.layers)]  # type: ignore[arg-type]
+        return [*network, list(self.embedding.parameters())]
+
+
+def reversed_order(mask: Tensor) -> Tensor:
+    """(B, n): for each position the one that it changes places with when a document's tokens are reversed."""
+    lengths = mask.sum(1, keepdim=True)
+    position = torch.arange(mask.shape[1], device=mask.device)[None]
+    return torch.where(position < lengths, lengths - 1 - position, position)
+
+
+def _reordered(states: Tensor, order: Tensor) -> Tensor:
+    return states.gather(1, order[..., None].expand_as(states))
+
+
+def _dropped(states: Tensor, rate: float, training: bool) -> Tensor:
+    """Dropout of (B, n, h) with one mask for all tokens of a document."""
+    if not training or not rate:
+        return states
+    return states * F.dropout(states.new_ones(states.shape[0], 1, states.shape[2]), rate)
+
+
+def build(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> AwdLstmBackbone:  # noqa: ARG001
+    """The encoder, from a language model (`plant.model.language_model`) or from word vectors."""
+    from plant.model.language_model import load_language_model
+
+    options = settings.options
+    network = AwdLstm(
+        settings.embedding_size, settings.hidden_size, settings.layers,
+        segment=int(options.get("segment", SEGMENT)), backward=bool(options.get("backward", False)),
+        dropouts={
+            "input": float(options.get("input_dropout", settings.dropout)),
+            "hidden": float(options.get("hidden_dropout", settings.dropout)),
+            "weight": float(options.get("weight_dropout", settings.dropout)),
+        },
+    )  # fmt: skip
+    vectors = word_vectors(settings, "" if settings.language_model else source, vocabulary=vocabulary)
+    backbone = AwdLstmBackbone(vectors, network, dropout=float(options.get("word_dropout", settings.dropout / 2)))
+    if settings.language_model and source:
+        load_language_model(backbone, Path(source))
+    if options.get("frozen", False):
+        backbone.requires_grad_(False)
+    return backbone

@@ -1,0 +1,205 @@
+"""A language model of the training texts, from which an AWD-LSTM encoder starts (Howard and Ruder 2018; A.3, A.6).
+
+    log P(t_{j+1} | t_1, ..., t_j) = log softmax(E_w h_j + b)
+
+E_w is the embedding itself, so that the model has one bias more than the encoder. A backward encoder predicts the token
+before. The validation measure is the mean log-likelihood in nats a token; its negative exponential is the perplexity.
+"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from plant.corpus.reader import load_tokens
+from plant.ground.checkpoints import load_tensors, save_tensors
+from plant.ground.errors import InputError
+from plant.ground.seeds import stream
+from plant.ground.settings import LanguageModel, WordNetwork
+from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled_batches
+from plant.model.encoders.awd_lstm import AwdLstmBackbone, build
+from plant.model.fitting import Group, Task, fit
+from plant.model.parallel import processes
+
+ROWS = 2**24  # logits that exist at one time in validation: tokens times words
+
+
+class NextToken(nn.Module):
+    """The encoder and the bias of the output layer.
+
+    Args:
+        backbone: gives h_j; its embedding is the output layer.
+    """
+
+    def __init__(self, backbone: AwdLstmBackbone) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.bias = nn.Parameter(torch.zeros(len(backbone.embedding.weight)))
+
+    def log_likelihood(self, input_ids: Tensor, mask: Tensor) -> tuple[Tensor, int]:
+        """Sum of the log-probabilities of all tokens that have one before them, in nats, and their number.
+
+        Args:
+            input_ids: (B, n).
+            mask: (B, n), True at tokens.
+        """
+        states = self.backbone(input_ids, mask)  # (B, n, e)
+        backward = self.backbone.network.backward_reading
+        # the state at j predicts j + 1; read backward, the state at j + 1 predicts j
+        known, asked = (slice(1, None), slice(None, -1)) if backward else (slice(None, -1), slice(1, None))
+        both = mask[:, 1:]  # the two tokens of a pair exist where the later one does
+        states, targets = states[:, known][both], input_ids[:, asked][both]  # (N, e), (N)
+        total = states.new_zeros(())
+        rows = max(1, ROWS // len(self.bias))
+        for part, wanted in zip(states.split(rows), targets.split(rows), strict=True):
+            logits = part @ self.backbone.embedding.weight.T + self.bias  # (rows, V)
+            total = total - F.cross_entropy(logits, wanted, reduction="sum")
+        return total, len(targets)
+
+
+def train_language_model(
+    backbone: AwdLstmBackbone,
+    corpus: Corpus,
+    settings: LanguageModel,
+    *,
+    checkpoint: Path,
+    digest: str,
+    device: torch.device,
+) -> list[dict[str, float]]:
+    """Train on the training texts; the backbone keeps the weights of the epoch with the best validation likelihood.
+
+    Args:
+        backbone: to train, all of it.
+        corpus: splits train and val are read; labels are not.
+        settings: epochs, rate, batch size, seed.
+        checkpoint: folder for resuming.
+        digest: of everything that the run depends on.
+        device: where it runs.
+
+    Returns:
+        History, a row for each epoch: loss, log_likelihood (nats a token, at most 0) and perplexity of validation.
+
+    Raises:
+        InputError: no validation document has two tokens.
+    """
+    model = NextToken(backbone).to(device)
+    train, val = corpus.documents("train"), corpus.documents("val")
+    if not (corpus.length(val) > 1).any():
+        raise InputError(
+            "language_model", expected="a validation document with two tokens", got="none", fix="Use more documents."
+        )
+
+    def loss(batch: np.ndarray, _: int) -> tuple[Tensor, float]:
+        batch = batch[processes().mine(len(batch))]
+        if not len(batch):
+            return torch.zeros(()), 0.0
+        documents = pad_documents(corpus, batch, device)
+        total, count = model.log_likelihood(_ids(documents.input_ids), documents.mask)
+        return -total, float(count)
+
+    @torch.no_grad()
+    def validate() -> dict[str, float]:
+        sums = np.zeros(2)
+        batches = ordered_batches(corpus, val, settings.batch_size)
+        for batch in (batches[position] for position in processes().mine(len(batches))):
+            documents = pad_documents(corpus, batch, device)
+            total, count = model.log_likelihood(_ids(documents.input_ids), documents.mask)
+            sums += [float(total), count]
+        total, count = processes().sum(sums).tolist()
+        return {"log_likelihood": total / count, "perplexity": math.exp(min(700.0, -total / count))}
+
+    task = Task(
+        name="Language model", groups=[Group("all", list(model.parameters()), settings.learning_rate)],
+        loss=loss, validate=validate, monitor="log_likelihood",
+        batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=settings.seed, epoch=epoch),
+    )  # fmt: skip
+    return fit(model, task, settings, seed=settings.seed, checkpoint=checkpoint, digest=digest)
+
+
+def _ids(input_ids: Tensor | None) -> Tensor:
+    if input_ids is None:
+        raise ValueError("language model: needs input ids, not cached features")
+    return input_ids
+
+
+def start_encoder(
+    settings: WordNetwork, tokens: Path, *, device: torch.device
+) -> tuple[AwdLstmBackbone, dict[str, int]]:
+    """The encoder before any training: random weights, or published ones.
+
+    A file of published weights holds the tensors of `AwdLstmBackbone` by name, and `words`: UTF-8 bytes, one word a
+    line, one for each row of `embedding.weight`. A word of the corpus that the file lacks starts from the mean of its
+    vectors, as in ULMFiT.
+
+    Args:
+        settings: of the backbone, with `language_model`.
+        tokens: folder of the backbone's tokens.
+        device: where the job runs.
+
+    Returns:
+        The encoder, and facts for the record: words, and how many of them the file knows.
+
+    Raises:
+        InputError: the file is missing or of another form, other sizes, or of another vocabulary.
+    """
+    how = settings.language_model
+    if how is None:
+        raise ValueError("start_encoder: the backbone has no language_model")
+    words = load_tokens(tokens).vocabulary
+    torch.manual_seed(stream(how.seed, "initialisation"))
+    random = settings.model_copy(update={"options": {**settings.options, "frozen": False}})
+    backbone = build(random, "", vocabulary=len(words), device=device)
+    if how.start is None:
+        return backbone, {"words": len(words)}
+    source = Path(how.start)
+    tensors = load_tensors(source)
+    names = bytes(tensors.pop("words", torch.zeros(0, dtype=torch.uint8)).numpy()).decode("utf-8").splitlines()
+    given = tensors.pop("embedding.weight", torch.zeros(0, 0))
+    if len(names) != len(given):
+        raise InputError(
+            str(source), expected="the tensors `words` (UTF-8, n lines) and `embedding.weight` (n, e)",
+            got=f"{len(names)} words and {len(given)} vectors", fix="Write both into the file.",
+        )  # fmt: skip
+    row_of = {word: row for row, word in enumerate(names)}
+    rows = torch.tensor([row_of.get(word, -1) for word in words])
+    known = rows >= 0
+    if not known.any():
+        raise InputError(
+            str(source), expected="a language model of this language: words of this corpus, in lower case",
+            got="none of them", fix="Name another file.",
+        )  # fmt: skip
+    vectors = given.mean(0, keepdim=True).repeat(len(words), 1)
+    vectors[known] = given[rows[known]]
+    _put(backbone, {**tensors, "embedding.weight": vectors}, source)
+    return backbone, {"words": len(words), "words_in_start": int(known.sum())}
+
+
+def save_language_model(backbone: AwdLstmBackbone, target: Path) -> None:
+    """Write the encoder's weights."""
+    save_tensors(target, backbone.state_dict())
+
+
+def load_language_model(backbone: AwdLstmBackbone, source: Path) -> None:
+    """Put weights of `save_language_model` into an encoder of the same sizes.
+
+    Raises:
+        InputError: the file is missing, or its sizes or its vocabulary are others.
+    """
+    _put(backbone, load_tensors(source), source)
+
+
+def _put(backbone: AwdLstmBackbone, tensors: dict[str, Tensor], source: Path) -> None:
+    expected = {name: tuple(tensor.shape) for name, tensor in backbone.state_dict().items()}
+    got = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    wrong = sorted(name for name in {*expected, *got} if expected.get(name) != got.get(name))
+    if wrong:
+        name = wrong[0]
+        raise InputError(
+            str(source),
+            expected=f"a language model of this vocabulary and these sizes: {name} of {expected.get(name)}",
+            got=f"{got.get(name)}", fix="Delete it and run again, or name the model that belongs to the backbone.",
+        )  # fmt: skip
+    backbone.load_state_dict(tensors)

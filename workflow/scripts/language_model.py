@@ -1,0 +1,39 @@
+"""A language model of the training texts."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from plant.ground.job import job
+
+
+def given_file(args: Namespace) -> list[Path]:
+    """The user's weights, where the config names some."""
+    source = args.settings["backbone"]["language_model"]["start"]
+    return [] if source is None else [Path(source)]
+
+
+def main(args: Namespace) -> dict[str, object]:
+    from plant.ground.checkpoints import discard_checkpoint
+    from plant.ground.files import write_table
+    from plant.ground.settings import WordNetwork
+    from plant.model.assemble import load_training_data, run_digest
+    from plant.model.determinism import set_up
+    from plant.model.language_model import save_language_model, start_encoder, train_language_model
+
+    settings = WordNetwork.model_validate(args.settings["backbone"])
+    device = set_up(args.settings["compute"])
+    corpus = load_training_data(args.labels.parent, args.tokens.parent).corpus
+    backbone, facts = start_encoder(settings, args.tokens.parent, device=device)
+    checkpoint = args.weights.parent / "checkpoint"
+    history = train_language_model(
+        backbone, corpus, settings.language_model, checkpoint=checkpoint, device=device,
+        digest=run_digest(args.settings, [args.labels, args.tokens, *given_file(args)]),
+    )  # fmt: skip
+    save_language_model(backbone, args.weights)
+    write_table(args.history, history)
+    discard_checkpoint(checkpoint)
+    return facts | {"device": str(device)}
+
+
+if __name__ == "__main__":
+    job(main, reads=given_file)
