@@ -80,6 +80,15 @@ class Pretraining(Optimisation):
     label_min_documents: Positive = 1
     """Labels with fewer training documents are left out of Stage 1. It tests the claim that planting on common labels
     helps rare ones."""
+    lists: Literal["documents", "vocabulary"] = "documents"
+    """What is ranked. documents: the tokens of a document, by the label attention (Eq. 2). vocabulary: all words,
+    by the ranking model of the earlier version (its A.2); Stage 2 then needs `differentiable_attention`."""
+    outside: Count = 1000
+    """With `lists: vocabulary`, number of words outside T_l in a label's list; their relevance is 0 (choice C35)."""
+    l2r_size: Positive = 100
+    """With `lists: vocabulary`, size of the embeddings of labels and words in the ranking model (choice C35)."""
+    l2r_hidden: Positive = 100
+    """With `lists: vocabulary`, width of the ranking model's first layer (choice C35)."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of the label lists in a batch are combined (choice C06)."""
     keep_epochs: bool = False

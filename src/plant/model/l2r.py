@@ -1,0 +1,100 @@
+"""The ranking model of the earlier version of the paper (A.2), and the attention that it gives (A.4, Eq. 6).
+
+    f(l, t) = w_2 . relu(W_1 [e_l; e_t] + b_1) + b_2        a score for each label l and word t (Eqs. 1 and 2, L = 2)
+    P_l = softmax over the document's tokens of threshold(f(l, t_j), k)                      inattention (Eq. 6, A.5)
+
+f knows labels and words, not documents: it is trained over the vocabulary (`plant.pretraining.vocabulary`), before the
+classifier. The classifier adds P to its learned attention and trains f further (`differentiable_attention`).
+W_1 [e_l; e_t] is computed as the sum of a label's part and a word's part.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+L2R_PREFIX = "l2r."
+"""Of its weights among those of a label attention."""
+
+
+class L2R(nn.Module):
+    """f(l, t), a feed-forward network of two layers over the embeddings of a label and a word.
+
+    Args:
+        n_labels: |L|.
+        vocabulary: V.
+        size: d of both embeddings.
+        hidden: r, width of the first layer.
+    """
+
+    def __init__(self, n_labels: int, vocabulary: int, size: int, hidden: int) -> None:
+        super().__init__()
+        self.labels = nn.Parameter(torch.empty(n_labels, size))
+        self.words = nn.Parameter(torch.empty(vocabulary, size))
+        self.of_label = nn.Linear(size, hidden)  # the left half of W_1, and b_1
+        self.of_word = nn.Linear(size, hidden, bias=False)  # the right half of W_1
+        self.output = nn.Linear(hidden, 1)
+        for table in (self.labels, self.words):
+            nn.init.normal_(table, std=1 / math.sqrt(size))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The arguments of the constructor."""
+        return {
+            "n_labels": len(self.labels), "vocabulary": len(self.words), "size": self.labels.shape[1],
+            "hidden": self.output.in_features,
+        }  # fmt: skip
+
+    def pairs(self, labels: Tensor, words: Tensor) -> Tensor:
+        """f of a list of words for each label: label ids (m), word ids (m, t) -> (m, t)."""
+        left = self.of_label(self.labels[labels])[:, None]  # (m, 1, r)
+        right = self.of_word(self.words[words])  # (m, t, r)
+        return self.output((left + right).relu())[..., 0]
+
+    def scores(self, labels: Tensor | None, words: Tensor) -> Tensor:
+        """f of all words of a document for each label: label ids (m) or None for all, word ids (n) -> (m, n).
+
+        The hidden layer (m, n, r) is computed again in the backward pass; it is never kept.
+        """
+        left = self.of_label(self.labels if labels is None else self.labels[labels])  # (m, r)
+        right = self.of_word(self.words[words])  # (n, r)
+        if not torch.is_grad_enabled():
+            return self._combined(left, right)
+        return checkpoint(self._combined, left, right, use_reentrant=False)
+
+    def _combined(self, left: Tensor, right: Tensor) -> Tensor:
+        return self.output((left[:, None] + right[None]).relu())[..., 0]
+
+
+def inattention(scores: Tensor, k: int | None, losers: str) -> Tensor:
+    """P of Eq. 6: softmax over tokens after the threshold of A.5 (choice C34).
+
+    Args:
+        scores: f (m, n).
+        k: the threshold is the k-th largest score of a row; None, or k above n: no threshold.
+        losers: `zero` reads A.5 as printed: scores above the k-th largest stay (k - 1 of them, without ties), and the
+            others become 0, which keeps the weight e^0. `minus_infinity` gives the others no weight, and keeps the k largest.
+
+    Returns:
+        (m, n), rows sum to 1.
+    """
+    if k is not None and k <= scores.shape[-1]:
+        kth = scores.detach().topk(k, dim=-1).values[..., -1:]
+        if losers == "zero":
+            scores = scores.masked_fill(scores.detach() <= kth, 0.0)
+        else:
+            scores = scores.masked_fill(scores.detach() < kth, -torch.inf)
+    return scores.softmax(-1)
+
+
+def l2r_from(tensors: dict[str, Tensor]) -> L2R | None:
+    """A model of the sizes of its saved weights, with random weights; None where there are none.
+
+    Args:
+        tensors: of a label attention's file; those of the ranking model begin with `L2R_PREFIX`.
+    """
+    if f"{L2R_PREFIX}labels" not in tensors:
+        return None
+    labels, words = tensors[f"{L2R_PREFIX}labels"], tensors[f"{L2R_PREFIX}words"]
+    return L2R(len(labels), len(words), labels.shape[1], tensors[f"{L2R_PREFIX}output.weight"].shape[1])
