@@ -74,7 +74,8 @@ def inattention(scores: Tensor, k: int | None, losers: str) -> Tensor:
         scores: f (m, n).
         k: the threshold is the k-th largest score of a row; None, or k above n: no threshold.
         losers: `zero` reads A.5 as printed: scores above the k-th largest stay (k - 1 of them, without ties), and the
-            others become 0, which keeps the weight e^0. `minus_infinity` gives the others no weight, and keeps the k largest.
+            others become 0, which keeps the weight e^0. `minus_infinity` gives the others no weight, and keeps the k
+            largest.
 
     Returns:
         (m, n), rows sum to 1.
