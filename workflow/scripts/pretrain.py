@@ -13,6 +13,7 @@ def main(args: Namespace) -> dict[str, object]:
     from plant.model.parallel import processes
     from plant.pretraining.lists import load_top_tokens
     from plant.pretraining.pretrain import pretrain, publish_epochs
+    from plant.pretraining.vocabulary import pretrain_l2r
 
     settings = Pretraining.model_validate(args.settings["pretraining"])
     data, classifier, facts = prepare(
@@ -23,7 +24,11 @@ def main(args: Namespace) -> dict[str, object]:
     more = [args.embeddings] if args.embeddings else []
     digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance, *more])
     checkpoint = args.out / "checkpoint"
-    history = pretrain(classifier, data.corpus, top, settings, seed=args.seed, checkpoint=checkpoint, digest=digest)
+    run = {"seed": args.seed, "checkpoint": checkpoint, "digest": digest}
+    if settings.lists == "vocabulary":
+        history = pretrain_l2r(classifier, top, settings, **run)
+    else:
+        history = pretrain(classifier, data.corpus, top, settings, **run)
     if processes().first:
         save_weights(classifier, args.out, head=False)
         publish_epochs(checkpoint, args.out, epochs=len(history))

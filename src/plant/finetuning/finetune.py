@@ -5,13 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from plant.finetuning.asymmetric_loss import asymmetric_loss
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.focal_loss import focal_loss
 from plant.finetuning.hard_negatives import hard_labels
 from plant.finetuning.scoring import validation_f1
+from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning
 from plant.model.batches import Corpus, multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
@@ -96,7 +97,8 @@ def document_losses(
 
 def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[Group]:
     """The planted weights, the rest of the head, and what is trained of the backbone, each with its rate."""
-    planted = classifier.attention.planted
+    l2r = getattr(classifier.attention, "l2r", None)
+    planted = classifier.attention.planted if l2r is None else list(l2r.parameters())
     known = {id(p) for p in planted}
     rest = [*classifier.attention.parameters(), *classifier.head.parameters()]
     rate = settings.head_learning_rate
@@ -105,10 +107,28 @@ def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[
         Group("head", [p for p in rest if id(p) not in known], rate),
     ]
     if classifier.backbone is not None:
-        adapter = [p for p in classifier.backbone.parameters() if p.requires_grad]
-        if adapter:
-            groups.append(Group("backbone", adapter, settings.learning_rate, settings.backbone_from_epoch))
+        groups += backbone_groups(classifier.backbone, settings)
     return groups
+
+
+def backbone_groups(backbone: nn.Module, settings: Finetuning) -> list[Group]:
+    """What is trained of the backbone: at once, or layer by layer from the last one.
+
+    Raises:
+        InputError: gradual unfreezing of a backbone that does not name its layers.
+    """
+    first, rate = settings.backbone_from_epoch, settings.learning_rate
+    if settings.unfreezing == "together":
+        adapter = [p for p in backbone.parameters() if p.requires_grad]
+        return [Group("backbone", adapter, rate, first)] if adapter else []
+    layers = getattr(backbone, "layer_groups", None)
+    if layers is None:
+        raise InputError(
+            "finetunings: unfreezing", expected="a backbone that names its layers (the encoder awd_lstm)",
+            got="another one", fix="Set unfreezing: together.",
+        )  # fmt: skip
+    trained = [[p for p in layer if p.requires_grad] for layer in layers]
+    return [Group(f"layer {depth}", part, rate, first + depth) for depth, part in enumerate(trained) if part]
 
 
 def finetune(

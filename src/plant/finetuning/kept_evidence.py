@@ -18,7 +18,8 @@ from plant.ground.files import read_arrays
 from plant.ground.settings import Finetuning
 from plant.kernels.attention import ScoreBias
 from plant.model.assemble import TrainingData
-from plant.model.classifier import Known, LabelClassifier
+from plant.model.classifier import Known, LabelClassifier, Stateful
+from plant.model.l2r import inattention
 from plant.pretraining.lists import TopTokens, load_top_tokens
 
 Static = Callable[[np.ndarray | None, np.ndarray], np.ndarray]
@@ -46,9 +47,11 @@ def keep_evidence(
         whole: whether all labels are scored; with a shortlist the relevance stays where it is, on disk.
 
     Raises:
-        InputError: a file is needed and was not given, or is of another corpus.
+        InputError: a file is needed and was not given, or is of another corpus; the recipe needs a ranking model or a
+            head that its backbone or Stage 1 does not give.
     """
-    if not settings.static_attention and settings.residual is None:
+    _set_up_decoder(classifier, settings)
+    if not settings.static_attention and not settings.differentiable_attention and settings.residual is None:
         return data
     static_part, log_odds, strength = None, None, settings.static_attention
     if strength:
@@ -60,14 +63,54 @@ def keep_evidence(
 
     def known(batch: np.ndarray, device: torch.device) -> Known:
         """What counts say of some documents; called for every batch (`Corpus.known`)."""
-        bias, evidence = None, None
+        tokens = [data.corpus.tokens(int(document)) for document in batch]
+        bias, weights, evidence = None, None, None
         if static_part is not None:
-            bias = _bias(static_part, [data.corpus.tokens(int(document)) for document in batch], device)
+            bias = _bias(static_part, tokens, device)
+        if settings.static_place == "weights":
+            bias, weights = None, bias
+        if settings.differentiable_attention:
+            weights = _added(weights, _differentiable(classifier, settings, tokens, device))
         if log_odds is not None:
             evidence = torch.from_numpy(log_odds[batch][:, data.trained].astype(np.float32)).to(device)
-        return Known(bias, evidence)
+        return Known(bias, weights, evidence)
 
     return replace(data, corpus=replace(data.corpus, known=known))
+
+
+def _set_up_decoder(classifier: LabelClassifier, settings: Finetuning) -> None:
+    """Check that the recipe's parts are there, and tell the classifier how to read segments."""
+    if settings.differentiable_attention and not hasattr(classifier.attention, "l2r"):
+        raise InputError(
+            "finetunings: differentiable_attention", expected="a ranking model, trained by a Stage 1 recipe with "
+            "`lists: vocabulary`", got="none",
+            fix="Name such a recipe as `pretraining` of the variant, or set differentiable_attention: 0.",
+        )  # fmt: skip
+    if settings.segment is None:
+        return
+    if not hasattr(classifier.head, "products"):
+        raise InputError(
+            "finetunings: segment", expected="a label attention with output weights for each label (per_label, laat)",
+            got="another one", fix="Change `attention` of the backbone, or set segment: null.",
+        )  # fmt: skip
+    classifier.stateful = Stateful(settings.segment, settings.decoder_state)
+
+
+def _differentiable(
+    classifier: LabelClassifier, settings: Finetuning, documents: Sequence[np.ndarray], device: torch.device
+) -> ScoreBias:
+    """P of Eq. 6, times its factor."""
+
+    def weights(row: int, labels: Tensor | None) -> Tensor:
+        words = torch.from_numpy(documents[row].astype(np.int64)).to(device)
+        scores = classifier.attention.l2r.scores(labels, words)  # (m, n)
+        return settings.differentiable_attention * inattention(scores, settings.inattention, settings.losers)
+
+    return weights
+
+
+def _added(first: ScoreBias | None, second: ScoreBias) -> ScoreBias:
+    return second if first is None else lambda row, labels: first(row, labels) + second(row, labels)
 
 
 def _bias(static: Static, documents: Sequence[np.ndarray], device: torch.device) -> ScoreBias:

@@ -20,6 +20,7 @@ from plant.model.classifier import LabelClassifier
 from plant.model.descriptions import start_from_descriptions
 from plant.model.determinism import set_up
 from plant.model.features import read_features
+from plant.model.l2r import l2r_from
 from plant.model.registry import build_backbone
 
 SPLITS = ("train", "val", "test")
@@ -200,8 +201,11 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
     for module, name, strict in parts:
         if module is None:
             continue
+        tensors = load_tensors(folder / name)
+        if module is classifier.attention and (l2r := l2r_from(tensors)) is not None:
+            module.l2r = l2r.to(module.embeddings.device)
         try:
-            unknown = module.load_state_dict(load_tensors(folder / name), strict=strict).unexpected_keys
+            unknown = module.load_state_dict(tensors, strict=strict).unexpected_keys
             wrong = f"unknown names {unknown[:3]}" if unknown else ""
         except RuntimeError as error:
             wrong = str(error).splitlines()[-1].strip()

@@ -19,14 +19,32 @@ class Known:
 
     Attributes:
         bias: what is added to the scores of label attention (choice C26), or None.
+        weights: what is added to the attention after the softmax, S and P of the earlier version (choice C37), or None.
+            It is asked as a bias is; its result carries a gradient.
         evidence: log-odds that are added to the logits with one trained weight, (B, |L|) (choice C27), or None.
     """
 
     bias: ScoreBias | None = None
+    weights: ScoreBias | None = None
     evidence: Tensor | None = None
 
 
 NOTHING = Known()
+
+
+@dataclass(frozen=True)
+class Stateful:
+    """How a document is read in segments (earlier version, section 3.2; choice C36).
+
+        V_t = (attention inside segment t) . H_t * W    D_t = phi(D_{t-1}, V_t)    logit = 1 . D_last + b
+
+    Attributes:
+        segment: tokens of a segment.
+        state: phi. `sum`: D + V. `tanh`: tanh(D + V).
+    """
+
+    segment: int
+    state: str
 
 
 @dataclass(frozen=True)
@@ -83,6 +101,7 @@ class LabelClassifier(nn.Module):
         sizes = Sizes(n_labels, hidden_size, heads=heads, pool=pool_size, projection=projection)
         self.attention, self.head = build_attention(attention, sizes)
         self.mask_padding = mask_padding
+        self.stateful: Stateful | None = None
 
     @property
     def n_labels(self) -> int:
@@ -126,9 +145,10 @@ class LabelClassifier(nn.Module):
         """
         asked = self.n_labels if labels is None else labels.shape[1]
         few = asked * hidden.shape[1] * hidden.shape[2] < FEW * self.attention.heads
-        vectors = None if few or hidden.device.type != "cpu" else vectors or self.label_vectors()
+        plain = few or hidden.device.type != "cpu" or known.weights is not None or self.stateful is not None
+        vectors = None if plain else vectors or self.label_vectors()
         if vectors is None:
-            logits = self.attended_logits(hidden, mask, labels, bias=known.bias)
+            logits = self.attended_logits(hidden, mask, labels, bias=known.bias, weights=known.weights)
         else:
             logits = self.logits_by_hand(hidden, mask, labels, vectors=vectors, bias=known.bias)
         if known.evidence is None:
@@ -136,20 +156,60 @@ class LabelClassifier(nn.Module):
         return self.head.with_evidence(logits, known.evidence if labels is None else known.evidence.gather(1, labels))
 
     def attended_logits(
-        self, hidden: Tensor, mask: Tensor, labels: Tensor | None = None, *, bias: ScoreBias | None = None
+        self,
+        hidden: Tensor,
+        mask: Tensor,
+        labels: Tensor | None = None,
+        *,
+        bias: ScoreBias | None = None,
+        weights: ScoreBias | None = None,
     ) -> Tensor:
-        """`logits` by PyTorch's attention. A bias is made dense for the whole batch, (B, m, n)."""
+        """`logits` by PyTorch's attention. Bias and weights are made dense for the whole batch, (B, m, n)."""
         allowed = mask if self.mask_padding else None
         added = None if bias is None else self.dense_bias(hidden, labels, bias)
-        return self.head(self.attention.attend(hidden, labels, allowed, added), self.attention, labels)
+        more = None if weights is None else self.dense_bias(hidden, labels, weights)
+        if self.stateful is None:
+            return self.head(self._attended(hidden, labels, allowed, added, more), self.attention, labels)
+        return self._logits_of_states(self.stateful, hidden, mask, labels, added, more)
+
+    def _attended(
+        self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None, bias: Tensor | None, weights: Tensor | None
+    ) -> Tensor:
+        """What the labels attend to, (B, m, h); the weights (B, m, n) add to the attention's own (Eq. 7)."""
+        attended = self.attention.attend(hidden, labels, mask, bias)
+        return attended if weights is None else attended + weights @ self.attention.values(hidden)
+
+    def _logits_of_states(
+        self,
+        how: Stateful,
+        hidden: Tensor,
+        mask: Tensor,
+        labels: Tensor | None,
+        bias: Tensor | None,
+        weights: Tensor | None,
+    ) -> Tensor:
+        """Logits (B, m) from the states D of the segments."""
+        asked = self.n_labels if labels is None else labels.shape[1]
+        states = hidden.new_zeros(len(hidden), asked, hidden.shape[2])  # D (B, m, h)
+        for start in range(0, hidden.shape[1], how.segment):
+            part = slice(start, start + how.segment)
+            rows = mask[:, part].any(1).nonzero()[:, 0]  # documents that have tokens here; the others keep their state
+            attended = self._attended(
+                hidden[rows, part], None if labels is None else labels[rows], mask[rows, part],
+                None if bias is None else bias[rows, :, part], None if weights is None else weights[rows, :, part],
+            )  # fmt: skip
+            products = self.head.products(attended, None if labels is None else labels[rows])  # V_t
+            new = states[rows] + products
+            states = states.index_copy(0, rows, new if how.state == "sum" else new.tanh())
+        return self.head.summed(states, labels)
 
     def dense_bias(self, hidden: Tensor, labels: Tensor | None, bias: ScoreBias) -> Tensor:
         """The bias of all documents of a batch, (B, m, n), 0 at padding."""
         asked = self.n_labels if labels is None else labels.shape[1]
         added = hidden.new_zeros(len(hidden), asked, hidden.shape[1])
-        for row, dense in enumerate(added):
+        for row in range(len(added)):
             part = bias(row, None if labels is None else labels[row])
-            dense[:, : part.shape[1]] = part
+            added[row, :, : part.shape[1]] = part
         return added
 
     def logits_by_hand(

@@ -237,6 +237,13 @@ def _variant_faults(settings: Settings) -> Iterator[str]:
         if recipe.evidence is not None:
             yield from _check(f"variants.{name}.evidence", recipe.evidence, settings.evidences)
         yield from _epoch_of(settings, name)
+        stage1, stage2 = settings.pretrainings.get(recipe.pretraining), settings.finetunings.get(recipe.finetuning)
+        ranks_words = stage1 is not None and stage1.lists == "vocabulary"
+        if stage2 is not None and stage2.differentiable_attention and not ranks_words:
+            yield (
+                f"variants.{name}: {recipe.finetuning} has differentiable_attention, which needs a pretraining with "
+                f"`lists: vocabulary`; got {recipe.pretraining}"
+            )
 
 
 def _experiment_faults(settings: Settings) -> Iterator[str]:

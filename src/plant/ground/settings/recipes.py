@@ -136,6 +136,25 @@ class Finetuning(Optimisation):
     static_attention: Annotated[float, Field(ge=0)] = 0.0
     """Weight lambda: lambda times the relevance of the token is added to the attention scores of every head before the
     softmax, in training and in prediction (choice C26). 0: learned attention only."""
+    static_place: Literal["scores", "weights"] = "scores"
+    """Where the static attention is added. scores: before the softmax. weights: to the weights after it, as S in
+    Eq. 7 of the earlier version (choice C37)."""
+    differentiable_attention: Annotated[float, Field(ge=0)] = 0.0
+    """Factor of P, the attention of the ranking model that Stage 1 trained with `lists: vocabulary`. It is added to the
+    weights after the softmax (earlier version, Eqs. 6 and 7). `attention_rate` is then the rate of the ranking model
+    (its 1/2 and 1/3). 0: none."""
+    inattention: Positive | None = None
+    """Threshold k of P (earlier version, A.5). None: no threshold."""
+    losers: Literal["zero", "minus_infinity"] = "minus_infinity"
+    """What becomes of scores below the threshold of `inattention` before the softmax (choice C34). zero: as printed."""
+    segment: Positive | None = None
+    """Number of tokens of a segment: label attention looks at one segment at a time, and a state adds them up (earlier
+    version, section 3.2; it uses 72). None: the whole document at once."""
+    decoder_state: Literal["sum", "tanh"] = "tanh"
+    """How the state of `segment` goes on: D + V, or tanh(D + V) (choice C36)."""
+    unfreezing: Literal["together", "gradual"] = "together"
+    """gradual: the backbone's layers begin to train one after the other, the last layer in `backbone_from_epoch`, the
+    one below it an epoch later (earlier version, section 3.2)."""
     static_measure: Name = "mig"
     """Relevance measure of the static attention. random and shuffled are controls (choice C26)."""
     residual: Positive | None = None

@@ -77,6 +77,15 @@ class LabelOutputs(EvidenceHead):
 
     def forward(self, attended: Tensor, attention: nn.Module, labels: Tensor | None) -> Tensor:  # noqa: ARG002
         """Logits (B, m) of what the labels attended to (B, m, h); `labels` (B, m), or None for all."""
-        weight, bias = (self.weight, self.bias) if labels is None else (self.weight[labels], self.bias[labels])
+        return self.summed(self.products(attended, labels), labels)
+
+    def products(self, attended: Tensor, labels: Tensor | None) -> Tensor:
+        """w_l * v_l of each label (B, m, h), in fp32 or wider."""
+        weight = self.weight if labels is None else self.weight[labels]
         wide = torch.promote_types(attended.dtype, torch.float32)
-        return (attended.to(wide) * weight.to(wide)).sum(-1) + bias.to(wide)
+        return attended.to(wide) * weight.to(wide)
+
+    def summed(self, products: Tensor, labels: Tensor | None) -> Tensor:
+        """Sum over h, and the label's bias: (B, m, h) -> (B, m)."""
+        bias = self.bias if labels is None else self.bias[labels]
+        return products.sum(-1) + bias.to(products)
