@@ -34,14 +34,31 @@ def per_label(weights, states, label):
     return scores, states, lambda v: weights["weight"][label] @ v + weights["bias"][label]
 
 
-ORACLES = {"per_label": per_label}
+def laat(weights, states, label):
+    """Vu et al. 2020, Eqs. 6 to 9."""
+    scores = [weights["embeddings"][label] @ np.tanh(weights["project.weight"] @ h) for h in states]
+    return scores, states, lambda v: weights["weight"][label] @ v + weights["bias"][label]
 
 
-def by_loops(model, states, bias=None):
+def cross_attention(weights, states, label):
+    """Edin et al. 2024: layer norm, and one output layer for all labels."""
+    scores = [weights["embeddings"][label] @ (weights["key.weight"] @ h) for h in states]
+    values = [weights["value.weight"] @ h + weights["value.bias"] for h in states]
+
+    def logit(v):
+        normed = (v - v.mean()) / np.sqrt(v.var() + 1e-5) * weights["norm.weight"] + weights["norm.bias"]
+        return weights["output.weight"][0] @ normed + weights["output.bias"][0]
+
+    return scores, values, logit
+
+
+ORACLES = {"per_label": per_label, "laat": laat, "cross_attention": cross_attention}
+
+
+def by_loops(oracle, model, states, bias=None):
     """Probabilities (|L|, n) and logits (|L|) of one document (n, h)."""
     named = [*model.attention.named_parameters(), *model.head.named_parameters()]
     weights = {name: value.detach().numpy() for name, value in named}
-    oracle = ORACLES[next(name for name in SINGLE if type(model.attention) is type(made(name).attention))]
     probabilities, logits = [], []
     for label in range(LABELS):
         scores, values, logit = oracle(weights, states.numpy(), label)
@@ -67,7 +84,9 @@ def test_probabilities_and_logits_are_those_of_the_equations(monkeypatch, name, 
         asked = torch.tensor([[0, 5], [6, 6], [2, 1]])
         torch.testing.assert_close(model.logits(hidden, mask, asked, **known), logits.gather(1, asked))
         for row, n in enumerate(LENGTHS):
-            probabilities, expected = by_loops(model, hidden[row, :n], None if given is None else given[row, :, :n])
+            probabilities, expected = by_loops(
+                ORACLES[name], model, hidden[row, :n], None if given is None else given[row, :, :n]
+            )
             np.testing.assert_allclose(s[row, :, :n].detach(), probabilities, rtol=1e-11)
             assert (s[row, :, n:] == 0).all()
             np.testing.assert_allclose(logits[row].detach(), expected, rtol=1e-10, atol=1e-11)

@@ -63,6 +63,44 @@ def test_the_convolution_is_that_of_caml():
             np.testing.assert_allclose(states[row, j], np.tanh(total), rtol=1e-11)
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_multi_res_cnn_is_that_of_its_equations(layers):
+    backbone = network(settings("multi_res_cnn", kernel_sizes=[3, 5], layers=layers)).double().eval()
+    ids, mask = batch()
+    states = backbone(ids, mask).detach().numpy()
+    weights = {name: value.detach().numpy() for name, value in backbone.network.named_parameters()}
+    for row, n in enumerate(LENGTHS):
+        x = backbone.embedding.weight.detach().numpy()[ids[row, :n].numpy()]
+        parts = []
+        for place in range(2):
+            f = np.tanh(convolved(x, weights[f"filters.{place}.weight"]) + weights[f"filters.{place}.bias"])
+            for block in range(layers):
+                first, second, shortcut = (weights[f"blocks.{place}.{block}.{name}.weight"]
+                                           for name in ("first", "second", "shortcut"))  # fmt: skip
+                f = np.tanh(convolved(np.tanh(convolved(f, first)), second) + convolved(f, shortcut))
+            parts.append(f)
+        np.testing.assert_allclose(states[row, :n], np.concatenate(parts, 1), rtol=1e-10)
+
+
+def convolved(x, weight):
+    """x (n, e), weight (filters, e, k), k odd -> (n, filters), by loops."""
+    k = weight.shape[2]
+    wide = np.pad(x, ((k // 2, k // 2), (0, 0)))
+    return np.array([sum(weight[:, :, part] @ wide[j + part] for part in range(k)) for j in range(len(x))])
+
+
+def test_recurrent_networks_run_over_each_document_from_both_ends():
+    ids, mask = batch()
+    for encoder in ("bilstm", "bigru"):
+        backbone = network(settings(encoder)).double().eval()
+        whole, changed = ids.clone(), ids.clone()
+        changed[0, 10] = (ids[0, 10] + 1) % WORDS
+        one, two = backbone(whole, mask)[0], backbone(changed, mask)[0]
+        forward, backward = (one != two).any(0).split(4)
+        assert (one[:10, :4] == two[:10, :4]).all() and forward.any()  # the last word changes no earlier forward state
+        assert (one[:10, 4:] != two[:10, 4:]).any(1).all() and backward.all()
+
+
 def test_given_vectors_are_taken_and_words_without_one_start_at_random(tmp_path):
     given = np.random.default_rng(0).normal(size=(WORDS, 6)).astype(np.float32)
     given[7] = 0
@@ -81,9 +119,13 @@ def test_vectors_of_another_vocabulary_or_size_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [({"kernel_sizes": [3, 5]}, "one width for the encoder cnn")],
-)  # fmt: skip
-def test_sizes_that_do_not_fit_an_encoder_are_refused(options, said):
+    ("encoder", "options", "said"),
+    [
+        ("cnn", {"kernel_sizes": [3, 5]}, "one width for the encoder cnn"),
+        ("multi_res_cnn", {"kernel_sizes": [3, 5, 7]}, "a multiple of 3, the number of kernel_sizes"),
+        ("bilstm", {"hidden_size": 7, "attention": "laat"}, "an even number"),
+    ],
+)
+def test_sizes_that_do_not_fit_an_encoder_are_refused(encoder, options, said):
     with pytest.raises(InputError, match=said):
-        network(settings(**options))
+        network(settings(encoder, **options))

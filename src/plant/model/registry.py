@@ -52,12 +52,19 @@ class Entry:
         return getattr(import_module(self.module), self.function.partition(":")[2])
 
 
-ENCODERS = {"cnn": Entry("plant.model.encoders.cnn:build")}
+ENCODERS = {
+    "cnn": Entry("plant.model.encoders.cnn:build"),
+    "multi_res_cnn": Entry("plant.model.encoders.multi_res_cnn:build"),
+    "bilstm": Entry("plant.model.encoders.recurrent:lstm"),
+    "bigru": Entry("plant.model.encoders.recurrent:gru"),
+}
 """Encoders of word networks (`kind: word_network`)."""
 
 ATTENTIONS = {
     "multi_head": Entry("plant.model.attentions.multi_head:build"),
     "per_label": Entry("plant.model.attentions.per_label:build"),
+    "laat": Entry("plant.model.attentions.laat:build"),
+    "cross_attention": Entry("plant.model.attentions.cross_attention:build"),
 }
 """Label attentions, each with its head."""
 
