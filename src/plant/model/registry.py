@@ -61,12 +61,17 @@ ENCODERS = {
         language_model=True,
     ),
     "cnn": Entry("plant.model.encoders.cnn:build"),
+    "multi_res_cnn": Entry("plant.model.encoders.multi_res_cnn:build"),
+    "bilstm": Entry("plant.model.encoders.recurrent:lstm"),
+    "bigru": Entry("plant.model.encoders.recurrent:gru"),
 }
 """Encoders of word networks (`kind: word_network`)."""
 
 ATTENTIONS = {
     "multi_head": Entry("plant.model.attentions.multi_head:build"),
     "per_label": Entry("plant.model.attentions.per_label:build"),
+    "laat": Entry("plant.model.attentions.laat:build"),
+    "cross_attention": Entry("plant.model.attentions.cross_attention:build"),
 }
 """Label attentions, each with its head."""
 

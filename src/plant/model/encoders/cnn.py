@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from plant.ground.errors import InputError
 from plant.ground.settings import WordNetwork
@@ -27,12 +28,18 @@ class Convolution(nn.Module):
     def __init__(self, size: int, hidden_size: int, kernel_size: int) -> None:
         super().__init__()
         self.hidden_size = hidden_size
-        self.convolution = nn.Conv1d(size, hidden_size, kernel_size, padding="same")
+        self.convolution = nn.Conv1d(size, hidden_size, kernel_size)
         nn.init.xavier_uniform_(self.convolution.weight)  # as in CAML's public code
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:  # noqa: ARG002 (padding is zeros, as beyond the text)
         """(B, n, e) -> (B, n, h)."""
-        return self.convolution(states.transpose(1, 2)).transpose(1, 2).tanh()
+        return self.convolution(widened(states.transpose(1, 2), self.convolution)).transpose(1, 2).tanh()
+
+
+def widened(states: Tensor, convolution: nn.Conv1d) -> Tensor:
+    """States (B, e, n) with k - 1 zeros around each document, (B, e, n + k - 1); with an even k, more at its end."""
+    more = convolution.kernel_size[0] - 1
+    return F.pad(states, (more // 2, more - more // 2))
 
 
 def build(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> WordBackbone:  # noqa: ARG001

@@ -1,0 +1,148 @@
+"""Every registered label attention against its paper's equations, written as loops over labels and words."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from plant.model.classifier import LabelClassifier
+from plant.model.registry import ATTENTIONS
+
+LABELS, HIDDEN, LENGTHS = 7, 12, (9, 4, 1)
+SINGLE = sorted(set(ATTENTIONS) - {"multi_head"})  # the paper's own has its oracle in test_label_attention.py
+
+
+def made(name, **options):
+    """A classifier with random weights in float64."""
+    torch.manual_seed(0)
+    sizes = {"heads": 3, "pool_size": 5} | ({"projection": 5} if name == "laat" else {})
+    model = LabelClassifier(None, n_labels=LABELS, hidden_size=HIDDEN, attention=name, **sizes, **options).double()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    return model
+
+
+def batch():
+    torch.manual_seed(1)
+    mask = torch.arange(max(LENGTHS))[None, :] < torch.tensor(LENGTHS)[:, None]
+    return torch.randn(*mask.shape, HIDDEN, dtype=torch.float64), mask
+
+
+def per_label(weights, states, label):
+    """Mullenbach et al. 2018, Eqs. 2 to 5: scores, and the logit of the attended state."""
+    scores = [states[j] @ weights["embeddings"][label] for j in range(len(states))]
+    return scores, states, lambda v: weights["weight"][label] @ v + weights["bias"][label]
+
+
+def laat(weights, states, label):
+    """Vu et al. 2020, Eqs. 6 to 9."""
+    scores = [weights["embeddings"][label] @ np.tanh(weights["project.weight"] @ h) for h in states]
+    return scores, states, lambda v: weights["weight"][label] @ v + weights["bias"][label]
+
+
+def cross_attention(weights, states, label):
+    """Edin et al. 2024: layer norm, and one output layer for all labels."""
+    scores = [weights["embeddings"][label] @ (weights["key.weight"] @ h) for h in states]
+    values = [weights["value.weight"] @ h + weights["value.bias"] for h in states]
+
+    def logit(v):
+        normed = (v - v.mean()) / np.sqrt(v.var() + 1e-5) * weights["norm.weight"] + weights["norm.bias"]
+        return weights["output.weight"][0] @ normed + weights["output.bias"][0]
+
+    return scores, values, logit
+
+
+ORACLES = {"per_label": per_label, "laat": laat, "cross_attention": cross_attention}
+
+
+def by_loops(oracle, model, states, bias=None):
+    """Probabilities (|L|, n) and logits (|L|) of one document (n, h)."""
+    named = [*model.attention.named_parameters(), *model.head.named_parameters()]
+    weights = {name: value.detach().numpy() for name, value in named}
+    probabilities, logits = [], []
+    for label in range(LABELS):
+        scores, values, logit = oracle(weights, states.numpy(), label)
+        scores = np.array(scores) + (0 if bias is None else bias[label].numpy())
+        a = np.exp(scores - scores.max())
+        a /= a.sum()
+        probabilities.append(a)
+        logits.append(logit(sum(a[j] * values[j] for j in range(len(values)))))
+    return np.array(probabilities), np.array(logits)
+
+
+@pytest.mark.parametrize("few", [0, 2**40], ids=["fast way on a CPU", "torch attention"])
+@pytest.mark.parametrize("name", SINGLE)
+def test_probabilities_and_logits_are_those_of_the_equations(monkeypatch, name, few):
+    monkeypatch.setattr("plant.model.classifier.FEW", few)
+    model, (hidden, mask) = made(name), batch()
+    bias = 2 * torch.rand(len(LENGTHS), LABELS, max(LENGTHS), dtype=torch.float64) * mask[:, None]
+    everything = torch.arange(LABELS).expand(len(LENGTHS), -1)
+    for given in (None, bias):
+        s = model.attention.token_probabilities(hidden, everything, mask, given)
+        known = {} if given is None else {"known": known_of(given)}
+        logits = model.logits(hidden, mask, **known)
+        asked = torch.tensor([[0, 5], [6, 6], [2, 1]])
+        torch.testing.assert_close(model.logits(hidden, mask, asked, **known), logits.gather(1, asked))
+        for row, n in enumerate(LENGTHS):
+            probabilities, expected = by_loops(
+                ORACLES[name], model, hidden[row, :n], None if given is None else given[row, :, :n]
+            )
+            np.testing.assert_allclose(s[row, :, :n].detach(), probabilities, rtol=1e-11)
+            assert (s[row, :, n:] == 0).all()
+            np.testing.assert_allclose(logits[row].detach(), expected, rtol=1e-10, atol=1e-11)
+
+
+def known_of(bias):
+    from plant.model.classifier import Known
+
+    def of(row, labels):
+        part = bias[row, :, : LENGTHS[row]]
+        return part if labels is None else part[labels]
+
+    return Known(of)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_token_logits_are_the_scores_before_the_softmax(name):
+    model, (hidden, mask) = made(name), batch()
+    labels = torch.tensor([[3, 0], [1, 1], [6, 2]])
+    scores = model.attention.token_logits(hidden, labels).masked_fill(~mask[:, None], -torch.inf)
+    torch.testing.assert_close(scores.softmax(-1), model.attention.token_probabilities(hidden, labels, mask))
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+def test_padding_and_the_rest_of_the_batch_leave_logits_unchanged(name):
+    model, (hidden, mask) = made(name), batch()
+    junk = torch.randn(len(LENGTHS), 3, HIDDEN, dtype=torch.float64)
+    wider = torch.cat([mask, torch.zeros(len(LENGTHS), 3, dtype=torch.bool)], 1)
+    logits = model.logits(hidden, mask)
+    torch.testing.assert_close(model.logits(torch.cat([hidden, junk], 1), wider), logits)
+    for row, n in enumerate(LENGTHS):
+        torch.testing.assert_close(model.logits(hidden[row : row + 1, :n], mask[row : row + 1, :n])[0], logits[row])
+
+
+@pytest.mark.parametrize("few", [0, 2**40], ids=["fast way on a CPU", "torch attention"])
+@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+def test_gradients_are_those_of_finite_differences(monkeypatch, name, few):
+    monkeypatch.setattr("plant.model.classifier.FEW", few)
+    model, (hidden, mask) = made(name), batch()
+    hidden.requires_grad_()
+    names = [key for key, _ in model.named_parameters()]
+
+    def logits(states, *weights):
+        return torch.func.functional_call(model, dict(zip(names, weights, strict=True)), (states, mask))
+
+    monkeypatch.setattr(LabelClassifier, "forward", LabelClassifier.logits, raising=False)
+    assert torch.autograd.gradcheck(logits, (hidden, *model.parameters()), fast_mode=True)
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+def test_scores_depend_on_the_planted_weights_and_on_no_others(name):
+    model, (hidden, _) = made(name), batch()
+    labels = torch.arange(LABELS).expand(len(LENGTHS), -1)
+    every = [*model.attention.parameters(), *model.head.parameters()]
+    weigh = torch.randn(len(LENGTHS), LABELS, max(LENGTHS), dtype=torch.float64)
+    scores = (model.attention.token_logits(hidden, labels) * weigh).sum()
+    moved = {id(w) for w, g in zip(every, torch.autograd.grad(scores, every, allow_unused=True), strict=True)
+             if g is not None}  # fmt: skip
+    assert moved == {id(weight) for weight in model.attention.planted}

@@ -1,0 +1,135 @@
+"""Encoders and label attentions by name: what the config may name, and that an entry and a file are all it takes."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from plant.ground.errors import InputError
+from plant.ground.settings import load, parse_backbone
+from plant.model.registry import ATTENTIONS, ENCODERS, check, modules_of
+
+ROOT = Path(__file__).resolve().parents[2]
+NETWORK = {"kind": "word_network", "encoder": "cnn", "attention": "per_label", "hidden_size": 16, "embedding_size": 8}
+CONFIG = {
+    "datasets": {"small": {"source": "mimic3", "path": "x"}},
+    "backbones": {"net": NETWORK},
+    "pretrainings": {"plant": {}},
+    "finetunings": {"focal": {}},
+    "variants": {"plain": {"finetuning": "focal"}, "plant": {"pretraining": "plant", "finetuning": "focal"}},
+    "experiments": {"one": {"dataset": "small", "backbone": "net", "variants": ["plain", "plant"],
+                            "reference": "plain"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("section", "entry", "value", "said"),
+    [
+        ("backbones", "net", {**NETWORK, "encoder": "cmn"},
+         "backbones.net.encoder: unknown name 'cmn'. Did you mean 'cnn'?"),
+        ("backbones", "net", {**NETWORK, "attention": "perlabel"}, "'perlabel'. Did you mean 'per_label'?"),
+        ("backbones", "tiny", {"kind": "random", "attention": "x"}, "backbones.tiny.attention: unknown name 'x'."),
+        ("backbones", "net", {**NETWORK, "options": {"stride": 2}}, "backbones.net.options: cnn has no option"),
+        ("finetunings", "focal", {"initialisation": "descriptions"}, "plain starts from descriptions"),
+        ("pretrainings", "plant", {"initialisation": "descriptions"}, "plant starts from descriptions"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_made_is_refused_before_any_job(section, entry, value, said):
+    check(load(CONFIG))
+    with pytest.raises(InputError) as error:
+        check(load({**CONFIG, section: {**CONFIG[section], entry: value}}))
+    assert said in str(error.value)
+
+
+def test_heads_that_do_not_divide_are_refused_for_the_attention_that_has_heads():
+    several = {**NETWORK, "hidden_size": 15, "attention": "multi_head"}
+    with pytest.raises(InputError, match="hidden_size must be a multiple of attention_heads"):
+        load({**CONFIG, "backbones": {"net": several}})
+    load({**CONFIG, "backbones": {"net": {**several, "attention": "per_label"}}})
+
+
+def test_every_entry_names_a_function_and_reading_the_entries_imports_no_torch():
+    for entry in [*ENCODERS.values(), *ATTENTIONS.values()]:
+        assert callable(entry.load())
+    code = "import sys; import plant.model.registry; print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "numpy", "transformers"} & set(said)
+
+
+def test_a_job_depends_on_the_modules_of_its_own_encoder_and_attention():
+    assert modules_of(parse_backbone(NETWORK)) == ["plant.model.encoders.cnn", "plant.model.attentions.per_label"]
+    assert modules_of(parse_backbone({"kind": "random"})) == [
+        "plant.model.encoders.transformer", "plant.model.attentions.multi_head",
+    ]  # fmt: skip
+
+
+TOY = '''
+"""Every word is its vector."""
+from torch import nn
+from plant.model.encoders.words import WordBackbone, word_vectors
+
+
+class Same(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.hidden_size = size
+
+    def forward(self, states, mask):
+        return states
+
+
+def build(settings, source, *, vocabulary, device):
+    vectors = word_vectors(settings, source, vocabulary=vocabulary)
+    return WordBackbone(vectors, Same(settings.embedding_size), dropout=settings.options["rate"])
+'''
+
+
+@pytest.mark.slow
+def test_a_file_and_an_entry_are_a_backbone_that_is_planted_trained_and_measured(tmp_path):
+    for part in ("src", "workflow", "profiles", "config", "envs"):
+        shutil.copytree(ROOT / part, tmp_path / "house" / part)
+    shutil.copy(ROOT / "Snakefile", tmp_path / "house")
+    (tmp_path / "house/src/plant/model/encoders/toy.py").write_text(TOY, encoding="utf-8")
+    registry = tmp_path / "house/src/plant/model/registry.py"
+    entry = 'ENCODERS = {\n    "toy": Entry("plant.model.encoders.toy:build", ("rate",)),'
+    registry.write_text(registry.read_text("utf-8").replace("ENCODERS = {", entry), encoding="utf-8")
+    stage = {"epochs": 1, "batch_size": 16, "accumulation": 1, "learning_rate": 0.01, "head_learning_rate": 0.01}
+    random = np.random.default_rng(0)
+    own = [random.choice(6, random.integers(1, 4), replace=False) for _ in range(120)]
+    texts = [" ".join([*(f"sign{label}" for label in labels), *(f"word{i}" for i in random.integers(0, 90, 20))])
+             for labels in own]  # fmt: skip
+    labels = [";".join(f"L{label}" for label in each) for each in own]
+    pl.DataFrame({"id": [f"d{i}" for i in range(120)], "text": texts, "labels": labels}).write_csv(tmp_path / "own.csv")
+    vectors = [f"sign{label} " + " ".join(map(str, random.normal(size=8))) for label in range(6)]
+    (tmp_path / "vectors.txt").write_text("\n".join(vectors), encoding="utf-8")
+    of = {"dataset": "small", "variants": ["plant"], "reference": "plant", "seeds": [0], "report": False}
+    config = {
+        "datasets": {"small": {"source": "table", "path": "own.csv"}},
+        "backbones": {
+            "cnn": {**NETWORK, "min_documents": 2, "word_vectors": "vectors.txt"},
+            "toy": {**NETWORK, "encoder": "toy", "options": {"rate": 0.1}},
+        },
+        "relevance": {"k": 50},
+        "pretrainings": {"plant": {**stage, "k": 50}},
+        "finetunings": {"focal": {**stage, "hard_negatives": 5, "static_attention": 1}},
+        "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}},
+        "experiments": {name: {**of, "backbone": name} for name in ("cnn", "toy")},
+    }  # fmt: skip
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    asked = [f"results/evaluation/small/{name}/plant+focal/seed0/{file}"
+             for name in ("cnn", "toy") for file in ("metrics.json", "attention.parquet")]  # fmt: skip
+    command = [sys.executable, "-m", "snakemake", "--snakefile", tmp_path / "house/Snakefile", "--directory", tmp_path,
+               "--configfile", tmp_path / "config.yaml", "--cores", "2", "--show-failed-logs", *asked]  # fmt: skip
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    run = subprocess.run(command, capture_output=True, text=True, env={**environment, "OMP_NUM_THREADS": "1"})
+    assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
+    for name in ("cnn", "toy"):
+        table = pl.read_parquet(tmp_path / f"results/evaluation/small/{name}/plant+focal/seed0/attention.parquet")
+        sums = table.group_by("document_id", "label").agg(pl.col("weight").sum())["weight"]
+        assert len(sums) and (sums - 1).abs().max() < 1e-5
