@@ -6,6 +6,7 @@ the config gives no sizes).
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -40,10 +41,15 @@ _PAIRS_NOTE = (
 
 
 def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: Path) -> None:
-    """Write plan.csv (a row a rule, dataset, backbone and recipe) and plan.md (sums, and how they are derived)."""
-    plan = build_plan(settings, jobs)
-    for kind, text in (("csv", to_csv(to_frame(plan))), ("md", to_page(plan))):
-        write_text(Path(folder) / f"plan.{kind}", text)
+    """Write plan.csv (a row for each rule, dataset, backbone and recipe) and plan.md (sums, and how they are derived).
+
+    The log gets the first part of plan.md, and the path.
+    """
+    plan, page = build_plan(settings, jobs), Path(folder) / "plan.md"
+    for path, text in ((page.with_suffix(".csv"), to_csv(to_frame(plan))), (page, to_page(plan))):
+        write_text(path, text)
+    first = "\n".join([_headline(plan), _answers(plan), *_unknown(plan)])
+    logging.getLogger("plant").info("plan\n\n%s\nMore in %s", first.replace("**", ""), page)
 
 
 def to_frame(plan: Plan) -> pl.DataFrame:
