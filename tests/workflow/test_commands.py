@@ -140,6 +140,25 @@ def write_tuning(folder: Path, config: str, name: str) -> None:
     )  # fmt: skip
 
 
+def typed(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Snakemake with these words, as typed in a folder."""
+    env = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    return subprocess.run(["snakemake", *words], cwd=folder, env=env, capture_output=True, text=True)
+
+
+def test_all_on_a_cluster_is_the_papers_grid_and_asks_for_the_folders_of_mimic(checkout):
+    for data in DATA:
+        (checkout / data).rmdir()
+    run = typed(["--profile", "slurm", "all", "--dry-run"], checkout)
+    for data in DATA:
+        (checkout / data).mkdir()
+    assert run.returncode != 0
+    assert re.findall(r"^  (datasets\.mimic._full\.path): (\S+)$", run.stdout + run.stderr, re.MULTILINE) == [
+        ("datasets.mimic4_full.path", "data/mimic4"),
+        ("datasets.mimic3_full.path", "data/mimic3"),
+    ]
+
+
 def runnable() -> list[str]:
     """Those that name real targets: no place for a name, and no other errand."""
     return [command for command in printed() if not re.search(r"<|--unlock|--lint|--sdm", command)]
@@ -152,7 +171,6 @@ def test_every_printed_command_plans_its_jobs(checkout, command):
     for config, name in re.findall(r"(\S+) results/tuning/(\w+)/chosen\.yaml", command):
         write_tuning(checkout, config, name)
     words = [*shlex.split(command), "--dry-run"] if "--dry-run" not in command else shlex.split(command)
-    env = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    run = subprocess.run(["snakemake", *words], cwd=checkout, env=env, capture_output=True, text=True)
+    run = typed(words, checkout)
     assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
     assert re.search(r"^total +\d+$", run.stdout + run.stderr, re.MULTILINE), run.stderr[-3000:]
