@@ -88,7 +88,7 @@ class LogHandler(LogHandlerBase):
 
     def start(self, total: int) -> None:
         self.total = total
-        self.tell(f"{total} jobs")
+        self.tell(f"{total} job{'s' if total > 1 else ''}")
         self.progress.start()
         self.task = self.progress.add_task("", total=total)
 

@@ -208,7 +208,7 @@ def test_verify_finds_a_flipped_byte_in_weights_and_says_how_to_make_them_anew(t
     assert ended.value.code == 1
     line, summary = capsys.readouterr().out.splitlines()
     assert line.startswith(f"{weights} is not what its job wrote")
-    assert line.endswith(f"snakemake --cores 1 --force {weights}")
+    assert line.endswith(f"snakemake --cores 1 --force {weights} (and your --configfile)")
     assert summary == "5 files compared, 1 changed; 1 are no longer there"
 
 

@@ -6,7 +6,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,12 +16,21 @@ import yaml
 from snakemake.cli import get_argument_parser
 
 from plant.evaluation.tuning import RATES, write_choice
-from plant.ground.settings import further_runs, load, runs_of_arms, tuning_points
+from plant.ground.settings import Settings, further_runs, load, runs_of_arms, tuning_points
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / name
-    for name in ("README.md", "Makefile", "Snakefile", "slurm/README.md", "slurm/profile.yaml", "envs/Containerfile")
+    for name in (
+        "README.md",
+        "Makefile",
+        "Snakefile",
+        "config/README.md",
+        "CONTRIBUTING.md",
+        "slurm/README.md",
+        "slurm/profile.yaml",
+        "envs/Containerfile",
+    )
 ] + [path for kind in ("docs/**/*.md", "config/**/*.yaml") for path in sorted(ROOT.glob(kind)) if path.name != "log.md"]
 COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
 """A command ends at a backtick, a bracket, or where its words stand further apart than one space."""
@@ -64,6 +75,41 @@ def test_every_printed_command_has_the_targets_and_the_configs_that_a_reader_see
     assert all((ROOT / path).is_file() for path in configs if path != "config/mine.yaml" and path[:8] != "results/")
 
 
+def laid_over(base: Any, more: Any) -> Any:
+    """A config with another laid over it, as `--configfile` does it."""
+    if not (isinstance(base, dict) and isinstance(more, dict)):
+        return more
+    return base | {key: laid_over(base.get(key), value) for key, value in more.items()}
+
+
+def examples(page: str) -> list[dict[str, Any]]:
+    """The parts of a config that a page prints, in its order."""
+    blocks = re.findall(r"(?:^ {4}.*\n)+", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    parts = [yaml.safe_load(textwrap.dedent(block)) for block in blocks if re.match(r"\s+\w+:\n", block)]
+    return [part for part in parts if part.keys() <= Settings.model_fields.keys()]
+
+
+def own_config(page: str) -> dict[str, Any]:
+    """config/own.yaml with all that a page adds to it; its encoder takes the place of `small`, as the page says."""
+    config = yaml.safe_load((ROOT / "config/own.yaml").read_text(encoding="utf-8"))
+    config["experiments"]["mine"]["backbone"] = "encoder"
+    del config["backbones"]["small"]
+    for part in examples(page):
+        config = laid_over(config, part)
+    return config
+
+
+@pytest.mark.parametrize("page", ["config/README.md", "docs/tutorial/own-labels.md"])
+def test_the_examples_of_a_page_are_a_config_in_which_everything_new_is_run(page):
+    assert len(examples(page)) >= 3
+    config = own_config(page)
+    experiment = load(config).experiments["mine"]
+    new = {name for part in examples(page) for name in part.get("variants", {})}
+    assert new and new <= set(experiment.variants)
+    if "descriptions" in config["datasets"]["mine"]:
+        assert {"descriptions", "mentions"} <= set(experiment.baselines)
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
     """The repository elsewhere, with a config and a table of one's own, and empty folders in the place of MIMIC."""
@@ -72,11 +118,10 @@ def checkout(tmp_path_factory) -> Path:
         if (ROOT / part).exists():
             (folder / part).symlink_to(ROOT / part)
     shutil.copytree(ROOT / "config", folder / "config")
-    shutil.copy(folder / "config/config.yaml", folder / "config/mine.yaml")
+    (folder / "config/mine.yaml").write_text(yaml.safe_dump(own_config("config/README.md")), encoding="utf-8")
     for data in DATA:
         (folder / data).mkdir(parents=True)
     (folder / "data/mine.csv").touch()  # the table of the README's section on own labels
-    write_tuning(folder, "config/paper.yaml", "mimic3")
     return folder
 
 
@@ -95,6 +140,25 @@ def write_tuning(folder: Path, config: str, name: str) -> None:
     )  # fmt: skip
 
 
+def typed(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Snakemake with these words, as typed in a folder."""
+    env = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    return subprocess.run(["snakemake", *words], cwd=folder, env=env, capture_output=True, text=True)
+
+
+def test_all_on_a_cluster_is_the_papers_grid_and_asks_for_the_folders_of_mimic(checkout):
+    for data in DATA:
+        (checkout / data).rmdir()
+    run = typed(["--profile", "slurm", "all", "--dry-run"], checkout)
+    for data in DATA:
+        (checkout / data).mkdir()
+    assert run.returncode != 0
+    assert re.findall(r"^  (datasets\.mimic._full\.path): (\S+)$", run.stdout + run.stderr, re.MULTILINE) == [
+        ("datasets.mimic4_full.path", "data/mimic4"),
+        ("datasets.mimic3_full.path", "data/mimic3"),
+    ]
+
+
 def runnable() -> list[str]:
     """Those that name real targets: no place for a name, and no other errand."""
     return [command for command in printed() if not re.search(r"<|--unlock|--lint|--sdm", command)]
@@ -103,8 +167,10 @@ def runnable() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", runnable())
 def test_every_printed_command_plans_its_jobs(checkout, command):
+    shutil.rmtree(checkout / "results", ignore_errors=True)
+    for config, name in re.findall(r"(\S+) results/tuning/(\w+)/chosen\.yaml", command):
+        write_tuning(checkout, config, name)
     words = [*shlex.split(command), "--dry-run"] if "--dry-run" not in command else shlex.split(command)
-    env = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    run = subprocess.run(["snakemake", *words], cwd=checkout, env=env, capture_output=True, text=True)
+    run = typed(words, checkout)
     assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
     assert re.search(r"^total +\d+$", run.stdout + run.stderr, re.MULTILINE), run.stderr[-3000:]

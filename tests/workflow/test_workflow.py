@@ -226,7 +226,7 @@ def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_befor
         ]
         assert run.stdout.count("error: ") == 1 and "Traceback" not in run.stdout
         assert not (tmp_path / "logs").exists()
-    assert planned(snakemake(tmp_path, config, "--dry-run", "plan")) == {"plan": 1, "write_plan": 1}
+    assert planned(snakemake(tmp_path, config, "--dry-run", "plan")) == {"plan": 1}
 
 
 def test_a_corpus_that_is_made_needs_its_raw_files_no_more(again, snakemake, config):

@@ -160,7 +160,7 @@ rule write_cost:
 
 
 rule write_plan:
-    """Jobs and GPU hours of the whole config, before anything runs."""
+    """The plan as a file of the paper's grid."""
     output:
         PLAN,
         provenance="<results>/paper/plan.provenance.json",
@@ -251,10 +251,20 @@ rule cost:
 
 
 rule plan:
-    """Jobs and GPU hours of the whole config."""
-    input:
-        PLAN,
+    """Jobs and GPU hours of the whole config, counted now; the first part of the page is shown."""
+    log:
+        "logs/paper/so_far/plan.log",
     localrule: True
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        settings=lambda wildcards: section(config=CONFIG),
+        snakefile=HERE / "Snakefile",
+        out=f"{R}/paper",
+        screen="everything",
+        provenance=f"{R}/paper/plan.provenance.json",
+    script:
+        "../scripts/plan.py"
 
 
 for experiment in SETTINGS.experiments:

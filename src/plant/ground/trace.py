@@ -208,7 +208,8 @@ def verify(root: Path) -> tuple[list[str], str]:
     states = {path: _state(path, digest) for path, digest in outputs if digest is not None}
     changed = [path for path, state in states.items() if state not in (UNCHANGED, GONE)]
     gone = sum(state == GONE for state in states.values())
-    lines = [f"{path} is not what its job wrote; anew: snakemake --cores 1 --force {path}" for path in changed]
+    anew = "is not what its job wrote; anew: snakemake --cores 1 --force"
+    lines = [f"{path} {anew} {path} (and your --configfile)" for path in changed]
     return lines, f"{len(states) - gone} files compared, {len(changed)} changed; {gone} are no longer there"
 
 

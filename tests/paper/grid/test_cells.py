@@ -205,10 +205,7 @@ def test_a_metric_without_an_interval_shows_its_value_and_no_verdict(world):
     pl.read_parquet(path).filter(pl.col("metric") != "p@15").write_parquet(path)
     cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
     assert cell.ours is not None
-    assert (cell.verdict, cell.why) == (
-        "not attempted",
-        "no interval yet: `snakemake experiment_mimic4_full_phi3_mini`",
-    )
+    assert (cell.verdict, cell.why) == ("not attempted", "no interval yet: target `experiment_mimic4_full_phi3_mini`")
 
 
 def test_metrics_of_the_seeds_that_ran_are_averaged_before_there_are_statistics(world):

@@ -116,14 +116,14 @@ def test_every_figure_has_ink_and_says_that_stand_ins_are_none_of_the_paper(comp
 def test_with_nothing_run_a_figure_names_the_experiments_that_it_waits_for(world, name):
     text = texts(draw(name, world))
     assert "Not attempted" in text
-    assert "snakemake experiment_mimic" in text
+    assert "target experiment_mimic" in text
 
 
 def test_a_figure_of_which_half_has_run_shows_that_half_and_names_the_other(world):
     world.run("mimic3_few_mistral_7b")
     text = texts(draw("figure_2", world))
     assert "not run yet" in text
-    assert "Missing: not run yet: snakemake experiment_mimic3_full_mistral_7b" in text
+    assert "Missing: not run yet: target experiment_mimic3_full_mistral_7b" in text
     assert "F1 of 299 labels" in text
 
 

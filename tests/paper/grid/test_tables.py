@@ -34,7 +34,7 @@ def test_with_nothing_run_every_cell_says_what_is_missing(world, name):
     assert judged.get_column("verdict").unique().to_list() == ["not attempted"]
     assert frame.get_column("ours").is_null().all()
     for why in judged.get_column("why").unique():
-        target = re.search(r"snakemake experiment_(\w+)", why)
+        target = re.search(r"target `experiment_(\w+)`", why)
         assert (target and target[1] in world.settings.experiments) or "no experiment" in why or "gain" in why
 
 

@@ -113,11 +113,11 @@ def _finish(figure: Figure, points: Sequence[Points], caption: str) -> Figure:
 
 
 def _missing(points: Sequence[Points], *, most: int) -> str:
-    """The first reasons, and the experiments to run as one command."""
+    """The first reasons, and the targets to run."""
     lines = dict.fromkeys(line for each in points for line in each.missing)
     names = list(dict.fromkeys(name for each in points for name in each.to_run))
     shown = [*list(lines)[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
     if names:
         rest = f" and {len(names) - most} more" if len(names) > most else ""
-        shown.append(f"not run yet: {target(*names[:most])}{rest}")
+        shown.append(f"not run yet: target {target(*names[:most])}{rest}")
     return "; ".join(shown)

@@ -98,7 +98,7 @@ def _statistics(grid: Grid, dataset: str) -> tuple[Record, str] | str:
             path = Path(grid.paths[name].corpus) / "statistics.json"
             if path.is_file():
                 return read_json(path), name
-    return f"not run yet: `{target(names[0])}`"
+    return f"not run yet: target `{target(names[0])}`"
 
 
 def _number(source: tuple[Record, str] | str, column: str) -> Number:

@@ -40,13 +40,15 @@ def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], fold
     Raises:
         InputError: no such item, or a result file that is there is unreadable.
     """
-    grid, values = Grid(settings, paths), load_values()
+    grid, values, log = Grid(settings, paths), load_values(), logging.getLogger("plant")
     if item.startswith("figure_"):
         with look():
             save(grid_figure(item, grid, values), Path(folder) / "figures" / item)
+        log.info("%s: %s", item, Path(folder) / "figures" / f"{item}.png")
         return
     sheet = build_sheet(item, grid, values)
     for kind, text in (("csv", to_csv(to_frame(sheet))), ("md", to_page(sheet)), ("tex", to_tex(sheet))):
         write_text(Path(folder) / "tables" / f"{item}.{kind}", text)
     for line in (*([sheet.banner] if sheet.banner else []), *sheet.summary):
-        logging.getLogger("plant").info("%s: %s", item, line)
+        log.info("%s: %s", item, line)
+    log.info("%s: %s", item, Path(folder) / "tables" / f"{item}.md")

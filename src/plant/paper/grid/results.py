@@ -142,7 +142,7 @@ class Grid:
             over = interval_over(row["n_seeds"], trained=system not in baselines())
             return _number(row, ("value", "low", "high"), why, name, over=over)
         if not self.ran(name).metrics.get(system):
-            return Number(why=f"not run yet: `{target(name)}`", experiment=name)
+            return Number(why=f"not run yet: target `{target(name)}`", experiment=name)
         values = self.by_seed(name, system, metric).values()
         if not values:
             return Number(why=f"{metric} is not in metrics.json (see `evaluation`)", experiment=name)
@@ -170,7 +170,7 @@ class Grid:
             return f"no interval: experiment {name} has `report: false`"
         if metric not in self.settings.statistics.metrics:
             return f"no interval: {metric} is not in statistics.metrics"
-        return f"no interval yet: `{target(name)}`"
+        return f"no interval yet: target `{target(name)}`"
 
     def _rank(self, name: str, systems: Sequence[str]) -> tuple[bool, bool, bool, bool, int]:
         experiment: Experiment = self.settings.experiments[name]
@@ -180,12 +180,12 @@ class Grid:
 
 
 def target(*experiments: str) -> str:
-    """The command that runs experiments.
+    """The targets that run experiments; the reader's own command (cores, profile, config) goes around them.
 
     >>> target("a", "b")
-    'snakemake experiment_a experiment_b'
+    'experiment_a experiment_b'
     """
-    return " ".join(["snakemake", *(f"experiment_{name}" for name in experiments)])
+    return " ".join(f"experiment_{name}" for name in experiments)
 
 
 def measured_seeds(inputs: Inputs, system: str, file: str) -> dict[int, Path]:

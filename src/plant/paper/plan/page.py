@@ -6,6 +6,7 @@ config gives no sizes.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,10 +39,22 @@ _PAIRS_NOTE = (
 
 
 def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: Path) -> None:
-    """Write plan.csv (one row for each rule, dataset, backbone and recipe) and plan.md (sums, and their derivation)."""
-    plan = build_plan(settings, jobs)
-    for kind, text in (("csv", to_csv(plan)), ("md", to_page(settings, jobs, plan))):
-        write_text(Path(folder) / f"plan.{kind}", text)
+    """Write plan.csv (one row for each rule, dataset, backbone and recipe) and plan.md (sums, and their derivation).
+
+    The log gets the first part of plan.md, and the path.
+    """
+    plan, path = build_plan(settings, jobs), Path(folder) / "plan.md"
+    page = to_page(settings, jobs, plan)
+    for file, text in ((path.with_suffix(".csv"), to_csv(plan)), (path, page)):
+        write_text(file, text)
+    first, _, _ = page.removeprefix("# Plan
+").partition("## Jobs and GPU hours")
+    parts = [first.strip(), *_unknown(settings, plan)]
+    logging.getLogger("plant").info("plan
+
+%s
+More in %s", "
+".join(parts).replace("**", ""), path)
 
 
 def to_page(settings: Settings, jobs: Mapping[str, frozenset[Job]], plan: pl.DataFrame) -> str:
