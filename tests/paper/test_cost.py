@@ -11,17 +11,17 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import TypeAdapter
 
 from plant.ground.files import read_json, write_arrays, write_json
 from plant.ground.settings import Settings, load
 from plant.paper.experiment.tables import build_tables
 from plant.paper.figures.cost import cost_figure
 from plant.paper.figures.style import look
-from plant.paper.grid import cost as cost_grid
-from plant.paper.grid.cost import find_plantings, grid_cost_table, write_costs
+from plant.paper.grid.cost import PLANTING, drawn, find_plantings, grid_cost_table, write_costs
 from plant.paper.grid.cost_records import SCHEMA, read_grid_costs
 from plant.paper.inputs import Inputs
-from plant.paper.systems import system_of
+from plant.paper.paths import Paths
 
 SECONDS = {"mig": 5.0, "pretraining": 20.0, "finetuning": 40.0, "evaluation": 2.0}
 
@@ -48,26 +48,8 @@ def make_settings() -> Settings:
 
 def make_paths(root: Path, settings: Settings) -> dict[str, Inputs]:
     """The paths of the workflow, whether or not anything is there."""
-    found = {}
-    for name, experiment in settings.experiments.items():
-        place = f"{experiment.dataset}/{experiment.backbone}"
-        systems = {variant: system_of(settings.variants[variant]) for variant in experiment.variants}
-
-        def seeds(room: str, folder: str, place: str = place) -> list[Path]:
-            return [root / room / place / folder / f"seed{seed}" for seed in experiment.seeds]  # noqa: B023
-
-        evaluations = {variant: seeds("evaluation", system) for variant, system in systems.items()}
-        evaluations |= {
-            baseline: [root / "evaluation" / experiment.dataset / "words" / baseline / "seed0"]
-            for baseline in experiment.baselines
-        }
-        found[name] = Inputs(
-            statistics=root / "statistics" / name, corpus=root / "corpus" / experiment.dataset, evaluations=evaluations,
-            pretrainings={"plant": seeds("pretraining", "plant")},
-            finetunings={variant: seeds("finetuning", system) for variant, system in systems.items()},
-            stages={"relevance": [root / "relevance" / place], "backbone": [root / "model" / place]},
-        )  # fmt: skip
-    return found
+    paths = Paths(settings.model_copy(update={"results": str(root)}))
+    return TypeAdapter(dict[str, Inputs]).validate_python({name: paths.inputs(name) for name in settings.experiments})
 
 
 def write_sidecar(path: Path, seconds: float, *, energy: dict[str, float | None] | None = None) -> None:
@@ -112,7 +94,7 @@ def rows_of(grid: tuple[Settings, dict[str, Inputs], Path]) -> dict[tuple[str, s
     """(backbone, stage) -> column -> printed cell."""
     settings, paths, _ = grid
     costs = read_grid_costs(settings, paths)
-    table = grid_cost_table(settings, costs, tuple(find_plantings(settings, paths, costs)))
+    table = grid_cost_table(settings, costs, find_plantings(settings, paths, costs.frame))
     return {
         (row[1].main, row[2].main): dict(zip(table.columns, (cell.main for cell in row), strict=True))
         for row in table.rows
@@ -151,7 +133,7 @@ def test_a_run_that_several_experiments_share_is_counted_once(grid):
 
 def test_planting_is_mig_and_stage_1_against_stage_2(grid):
     rows = rows_of(grid)
-    row = rows["tiny", cost_grid.PLANTING]  # 5 + 21 seconds against 41
+    row = rows["tiny", PLANTING]  # 5 + 21 seconds against 41
     assert row["Time a run"] == "26.0 s"
     assert row["of Stage 2"] == "63%"
     assert rows["tiny", "MIG"]["of Stage 2"] == "12%"
@@ -177,21 +159,17 @@ def test_tokens_a_second_are_training_tokens_times_epochs_over_the_time(grid):
     assert set(frame.filter(stage="prediction").get_column("tokens")) == {4000}
 
 
-def test_energy_is_the_sum_of_what_a_run_tells_and_a_dash_where_it_tells_nothing(grid):
+def test_energy_and_weights_are_a_dash_where_a_run_tells_nothing(grid):
     settings, paths, root = grid
     rows = rows_of(grid)
     assert rows["tiny", "Stage 2"]["Energy a run"] == "1 Wh"
     assert rows["tiny", "MIG"]["Energy a run"] == "–"
+    assert rows["tiny", "Stage 2"]["Weights trained"] == "2.5 M"
+    assert rows["tiny", "prediction"]["Weights trained"] == "–"
     both = {"device": 3600.0, "host": 7200.0}
     for folder in paths["main"].pretrainings["plant"]:
         write_sidecar(folder / "provenance.json", 20.0, energy=both)
     assert rows_of((settings, paths, root))["tiny", "Stage 1"]["Energy a run"] == "3 Wh"
-
-
-def test_weights_are_those_of_training_stages_only(grid):
-    rows = rows_of(grid)
-    assert rows["tiny", "Stage 2"]["Weights trained"] == "2.5 M"
-    assert rows["tiny", "prediction"]["Weights trained"] == "–"
 
 
 def test_what_has_not_run_is_said_and_half_a_set_of_runs_is_marked(grid):
@@ -199,18 +177,9 @@ def test_what_has_not_run_is_said_and_half_a_set_of_runs_is_marked(grid):
     (paths["main"].pretrainings["plant"][1] / "provenance.json").unlink()
     assert rows_of(grid)["tiny", "Stage 1"]["Runs"] == "1 of 2"
     costs = read_grid_costs(settings, paths)
-    notes = " ".join(grid_cost_table(settings, costs, ()).notes)
+    notes = " ".join(grid_cost_table(settings, costs, {}).notes)
     assert "Has not run: notes, tiny: tokens (1), Stage 1 (2), Stage 2 (4), prediction (4), metrics (4)." in notes
     assert "Has not run: toy†, tiny: Stage 1 (1)." in notes
-
-
-def test_stand_ins_are_marked_and_explained(grid):
-    settings, paths, root = grid
-    run_everything(root, paths, "real")
-    costs = read_grid_costs(settings, paths)
-    table = grid_cost_table(settings, costs, ())
-    assert {row[0].main for row in table.rows} == {"toy†", "notes"}
-    assert any(note.startswith("† Synthetic") for note in table.notes)
 
 
 def test_csv_has_one_line_a_run_at_full_precision(grid):
@@ -233,14 +202,16 @@ def test_everything_is_written_before_anything_has_run(tmp_path):
     assert "Has not run" in (tmp_path / "paper" / "tables" / "cost.md").read_text(encoding="utf-8")
 
 
-def test_the_figure_leaves_out_sweeps_and_the_table_does_not(grid):
+def test_the_figure_leaves_out_sweeps_and_the_table_has_them_and_marks_stand_ins(grid):
     settings, paths, root = grid
     run_everything(root, paths, "real")
     quiet = settings.experiments["real"].model_copy(update={"report": False})
     swept = settings.model_copy(update={"experiments": {**settings.experiments, "real": quiet}})
     costs = read_grid_costs(swept, paths)
-    assert set(cost_grid._drawn(swept, paths, costs).get_column("dataset")) == {"toy"}
-    assert {row[0].main for row in grid_cost_table(swept, costs, ()).rows} == {"toy†", "notes"}
+    assert set(drawn(swept, paths, costs.frame).get_column("dataset")) == {"toy"}
+    table = grid_cost_table(swept, costs, {})
+    assert {row[0].main for row in table.rows} == {"toy†", "notes"}
+    assert any(note.startswith("† Synthetic") for note in table.notes)
 
 
 def frame_of(pairs: int, *, longest: float, energy: bool) -> pl.DataFrame:
@@ -276,7 +247,7 @@ def test_no_two_tick_labels_of_the_figure_touch(pairs, energy, longest):
 def test_the_figure_prints_what_planting_adds(grid):
     settings, paths, _ = grid
     costs = read_grid_costs(settings, paths)
-    shares = {(p.dataset, p.backbone): p.share for p in find_plantings(settings, paths, costs)}
+    shares = {place: planting.share for place, planting in find_plantings(settings, paths, costs.frame).items()}
     with look():
         figure = cost_figure(costs.frame, shares=shares)
     text = "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))

@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[3]
 VALUES = load_values()
 
 
-def cells_of(grid: Grid, item: str, block_of: str, **options) -> list[GridCell]:
+def cells_of(grid: Grid, item: str, block_of: str, dataset: str | None = None) -> list[GridCell]:
     found, block = next(pair for pair in VALUES.blocks() if (pair[0].item, pair[1].dataset) == (item, block_of))
-    return block_cells(grid, VALUES, found, block, **options)
+    return block_cells(grid, VALUES, found, block, dataset=dataset or block_of)
 
 
 def one(cells: list[GridCell], row: str, column: str, kind: str) -> GridCell:
@@ -61,17 +61,17 @@ def test_what_no_experiment_measures_is_said_in_words(world, dataset, backbone, 
     assert why in found.why
 
 
-def test_of_several_experiments_the_one_that_ran_then_more_seeds_then_the_first(world):
+@pytest.mark.parametrize(("other", "taken"), [
+    ({"seeds": [0, 1, 2]}, "larger"),
+    ({}, "mimic4_full_phi3_mini"),  # the first of the config
+    ({"seeds": [0, 1, 2], "on_request": True}, "mimic4_full_phi3_mini"),
+    ({"seeds": [0, 1, 2], "report": False}, "mimic4_full_phi3_mini"),
+])  # fmt: skip
+def test_of_several_experiments_the_one_that_all_runs_then_more_seeds_then_the_first(world, other, taken):
     plain = world.settings.experiments["mimic4_full_phi3_mini"].model_dump(mode="json")
-    more = world.change(experiments={"twin": plain, "larger": plain | {"seeds": [0, 1, 2]}})
-    assert more.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "larger"
-    assert more.grid.find("mimic4_full", "phi3_mini", ["plant"]).others == ("mimic4_full_phi3_mini", "twin")
-    equal = world.change(experiments={"twin": plain})
-    assert equal.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "mimic4_full_phi3_mini"
-    asked = world.change(experiments={"larger": plain | {"seeds": [0, 1, 2], "on_request": True}})
-    assert asked.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "mimic4_full_phi3_mini"
-    silent = world.change(experiments={"larger": plain | {"seeds": [0, 1, 2], "report": False}})
-    assert silent.grid.find("mimic4_full", "phi3_mini", ["plant"]).name == "mimic4_full_phi3_mini"
+    found = world.change(experiments={"larger": plain | other}).grid.find("mimic4_full", "phi3_mini", ["plant"])
+    assert {found.name, *found.others} == {"mimic4_full_phi3_mini", "larger"}
+    assert found.name == taken
 
 
 def test_of_several_experiments_the_one_with_results_is_taken(world):
@@ -158,9 +158,9 @@ def test_every_micro_column_is_judged_at_the_threshold_tuned_for_micro_f1(comple
     seen = set()
     for item, block in VALUES.blocks():
         if item.item in {"T2", "T3", "T4", "T9", "T10", "T11"}:
-            for cell in block_cells(complete.grid, VALUES, item, block):
+            for cell in block_cells(complete.grid, VALUES, item, block, dataset=block.dataset):
                 if cell.kind != "quoted":
-                    assert (cell.column in micro) == cell.metric.endswith("@micro"), (cell.item, cell.row, cell.column)
+                    assert (cell.column in micro) == cell.metric.endswith("@micro"), (item.item, cell.row, cell.column)
                     seen |= {cell.column} & micro
     assert seen == micro
 
@@ -208,26 +208,20 @@ def test_a_metric_without_an_interval_shows_its_value_and_no_verdict(world):
     assert (cell.verdict, cell.why) == ("not attempted", "no interval yet: target `experiment_mimic4_full_phi3_mini`")
 
 
-def test_metrics_of_the_seeds_that_ran_are_averaged_before_there_are_statistics(world):
+def test_without_statistics_metrics_of_the_seeds_that_ran_are_averaged_and_what_lacks_is_said(world):
     world.run("mimic4_full_phi3_mini")
     inputs = world.paths["mimic4_full_phi3_mini"]
     shutil.rmtree(inputs.statistics)
     first, second = inputs.evaluations["plant"]
     values = [100 * read_json(folder / "metrics.json")["p@15"] for folder in (first, second)]
     assert values[0] != values[1]
-    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
-    assert (cell.ours, cell.seeds) == (pytest.approx(sum(values) / 2), 2)
+
+    def shown() -> GridCell:
+        return one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
+
+    assert (shown().ours, shown().seeds) == (pytest.approx(sum(values) / 2), 2)
     shutil.rmtree(second)
-    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
-    assert (cell.ours, cell.seeds) == (pytest.approx(values[0]), 1)
-
-
-def test_a_metric_that_was_not_computed_is_said_to_be_missing(world):
-    world.run("mimic4_full_phi3_mini")
-    inputs = world.paths["mimic4_full_phi3_mini"]
-    shutil.rmtree(inputs.statistics)
-    for folder in inputs.evaluations["plant"]:
-        write_json(folder / "metrics.json", {"p@5": 0.5, "p@15": None})
-    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
-    assert (cell.ours, cell.verdict) == (None, "not attempted")
-    assert "p@15 is not in metrics.json" in cell.why
+    assert (shown().ours, shown().seeds) == (pytest.approx(values[0]), 1)
+    write_json(first / "metrics.json", {"p@5": 0.5, "p@15": None})
+    assert (shown().ours, shown().verdict) == (None, "not attempted")
+    assert "p@15 is not in metrics.json" in shown().why

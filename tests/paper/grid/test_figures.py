@@ -52,7 +52,7 @@ def test_epoch_points_pair_ndcg_of_that_epoch_with_the_score_of_that_variant(wor
 def test_epochs_of_different_runs_of_stage_1_are_not_joined_by_a_line():
     runs = {"ten": ([1, 2], [0.6, 0.7], [20.0, 21.0]), "twenty": ([15, 20], [0.9, 0.8], [23.0, 22.0])}
     rows = [("plant", name, epoch, 0, x, y) for name, run in runs.items() for epoch, x, y in zip(*run, strict=True)]
-    points = Points(pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row"))
+    points = Points(data=pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row"))
     axes = mpl.figure.Figure().add_subplot()
     draw_epochs(axes, points, VALUES, ("mimic4_full", "no such backbone"), "macro_f1_all")
     joined = [line for line in axes.get_lines() if line.get_linestyle() == "-" and line.get_marker() == "o"]

@@ -18,7 +18,7 @@ from plant.paper.values.transcription import Values
 BANNER = "Synthetic stand-in text: our marks show that the machinery works, nothing about the paper."
 MISTRAL, LLAMA = "mistral_7b", "llama3_8b"
 PAIRS = (("mimic3_full", MISTRAL), ("mimic4_full", LLAMA))
-"""Of figure 4 (and of ablation 8)."""
+"""Dataset and backbone of figure 4 (and of ablation 8)."""
 _LINE = 150
 """Characters of a line of the caption."""
 _RARE = (
@@ -102,7 +102,7 @@ def _nothing(points: Sequence[Points]) -> Figure:
 
 
 def _finish(figure: Figure, points: Sequence[Points], caption: str) -> Figure:
-    """How to read it and what is missing below, and above, where it is so, that the text is synthetic."""
+    """Below the panels: how to read them and what is missing. Above: whether the text is synthetic."""
     if any(each.stand_in for each in points):
         figure.suptitle(BANNER, fontsize=6.5, color="#B00000")
     missing = _missing(points, most=2)

@@ -1,12 +1,12 @@
 """The cells of a result table of the paper (2 to 6, 9 to 12): the paper's number, ours, and the verdict.
 
-Three kinds of rows are kept apart: the paper's own systems, which we measure and judge; published systems, which the
-paper quotes and we quote from it; and systems of ours that the paper lacks.
+A table has three kinds of rows: the paper's own systems, which we measure and judge; published systems, whose numbers
+we quote from the paper; and systems of ours that the paper lacks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
@@ -30,7 +30,7 @@ from plant.paper.values.verdicts import judge
 
 Kind = Literal["value", "gain", "quoted", "measured", "difference", "ceiling", "size"]
 """value, gain: the paper's own systems, judged. quoted: from the paper, never judged. measured, difference: ours alone.
-ceiling, size: corpus statistics that are no claim of the table (grid_corpus)."""
+ceiling, size: statistics of a corpus that are no claim of the table (plant.paper.grid.corpus)."""
 JUDGED: tuple[Kind, ...] = ("value", "gain")
 TABLES = ("T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12")
 SECOND_READING = {"mimic3_few": "mimic3_few_full_test"}
@@ -43,15 +43,13 @@ QUOTED_GAIN = (
 
 @dataclass(frozen=True, kw_only=True)
 class GridCell:
-    """One number of a table with everything that stands beside it. Numbers are in the paper's unit."""
+    """One number of a table and all that is said about it. Numbers are in the paper's unit."""
 
-    item: str
-    dataset: str
     row: str
     column: str
     kind: Kind
     metric: str = ""
-    """Name of our metric: says which macro-F1, and which threshold."""
+    """Name of our metric, which says the macro-F1 and the threshold."""
     paper: Decimal | None = None
     paper_low: Decimal | None = None
     paper_high: Decimal | None = None
@@ -66,21 +64,37 @@ class GridCell:
     high: float | None = None
     seeds: int | None = None
     over: str = ""
-    """What the interval is over; empty without one."""
+    """What the interval is over; empty without an interval."""
     verdict: str = ""
     why: str = ""
     experiment: str = ""
-    stand_in: bool = False
+
+    @property
+    def is_comparable(self) -> bool:
+        """False for a quoted macro-F1 of another convention than the column's, or of an unknown one."""
+        return self.convention in {None, "all"}
+
+    def with_number(self, number: Number) -> GridCell:
+        """The cell with our number."""
+        return replace(self, **vars(number))
+
+    def judged(self, number: Number) -> GridCell:
+        """The cell with our number and the verdict."""
+        verdict = "not attempted"
+        if self.paper is not None and number.low is not None and number.high is not None:
+            verdict = judge(self.paper, number.low, number.high, decimals=self.decimals)
+        return replace(self.with_number(number), verdict=verdict)
 
 
-def comparable(cell: GridCell) -> bool:
-    """False for a quoted macro-F1 of another convention than the column's, or of an unknown one."""
-    return cell.convention in {None, "all"}
+def printed_part(cell: PaperCell) -> GridCell:
+    """What the paper prints of a value."""
+    return GridCell(
+        row=cell.row, column=cell.column, kind="value", metric=cell.metric or "", paper=cell.value, arrow=cell.arrow,
+        decimals=cell.decimals, interval_decimals=cell.interval_decimals,
+    )  # fmt: skip
 
 
-def block_cells(
-    grid: Grid, values: Values, item: PaperItem, block: Block, *, dataset: str | None = None
-) -> list[GridCell]:
+def block_cells(grid: Grid, values: Values, item: PaperItem, block: Block, *, dataset: str) -> list[GridCell]:
     """All cells of the part of a table that is about one dataset, row by row.
 
     Args:
@@ -88,87 +102,56 @@ def block_cells(
         values: the paper's numbers.
         item: the table.
         block: its part.
-        dataset: measure on this dataset instead of the block's; quoted rows are left out then.
+        dataset: where ours is measured. Quoted rows are left out if it is not the dataset of the block.
     """
-    place = dataset or block.dataset
     cells: list[GridCell] = []
     for row in block.rows:
         keys = (f"{item.item}/{block.dataset}/{row.row}/{column}" for column in block.columns)
         for cell in [values.cells[key] for key in keys if key in values.cells]:
             if cell.origin == "quoted":
-                cells += [] if dataset else [_quoted(cell)]
+                cells += [_quoted(cell)] if dataset == block.dataset else []
             elif row.system == AVERAGE:
-                cells.append(_average(grid, block, cell, place))
+                cells.append(_average(grid, block, cell, dataset))
             else:
-                cells += _own(grid, block, row, cell, place)
-    return cells + list(_measured(grid, values, item, block, cells, place))
-
-
-def printed_part(cell: PaperCell, place: str) -> GridCell:
-    """What the paper prints of a value."""
-    same = ("item", "row", "column", "decimals", "interval_decimals", "arrow")
-    return GridCell(
-        dataset=place, kind="value", metric=cell.metric or "", paper=cell.value,
-        **{name: getattr(cell, name) for name in same},
-    )  # fmt: skip
-
-
-def judged(cell: GridCell, number: Number, *, stand_in: bool) -> GridCell:
-    """The cell with our number and the verdict."""
-    verdict = "not attempted"
-    if cell.paper is not None and number.low is not None and number.high is not None:
-        verdict = judge(cell.paper, number.low, number.high, decimals=cell.decimals)
-    return replace(with_number(cell, number), verdict=verdict, stand_in=stand_in)
-
-
-def with_number(cell: GridCell, number: Number) -> GridCell:
-    """The cell with our number."""
-    return replace(cell, **vars(number))
+                cells += _own(grid, block, row, cell, dataset)
+    return cells + list(_measured(grid, values, item, block, cells, dataset))
 
 
 def _quoted(cell: PaperCell) -> GridCell:
-    part = replace(
-        printed_part(cell, cell.dataset),
-        kind="quoted",
-        metric="" if cell.column == "macro_f1" else cell.metric or "",
-        convention=cell.convention,
-        cite=cell.cite or "",
-    )
-    return part if comparable(part) else replace(part, why=f"macro-F1 ({cell.convention}): not comparable")
+    metric = "" if cell.column == "macro_f1" else cell.metric or ""
+    part = replace(printed_part(cell), kind="quoted", metric=metric, convention=cell.convention, cite=cell.cite or "")
+    return part if part.is_comparable else replace(part, why=f"macro-F1 ({cell.convention}): not comparable")
 
 
-def _own(grid: Grid, block: Block, row: PaperRow, cell: PaperCell, place: str) -> Iterator[GridCell]:
-    part = printed_part(cell, place)
-    stand_in = grid.is_stand_in(place)
-    match = grid.find(place, cell.backbone, [cell.system])
-    number = Number(why=match.why) if match.name is None else grid.value(match.name, cell.system, part.metric)
-    yield judged(part, number, stand_in=stand_in)
-    if cell.gain is None:
-        return
-    gain = replace(part, kind="gain", paper=cell.gain, paper_low=cell.low, paper_high=cell.high)
-    quoted = cell.against == BEST
-    number = Number(why=QUOTED_GAIN) if quoted else _gain(grid, block, row, part.metric, place)
-    yield judged(gain, number, stand_in=stand_in)
+def _own(grid: Grid, block: Block, row: PaperRow, cell: PaperCell, dataset: str) -> Iterator[GridCell]:
+    """A value of the paper, and its gain if the paper prints one."""
+    part = printed_part(cell)
+    match = grid.find(dataset, cell.backbone, [cell.system])
+    yield part.judged(Number(why=match.why) if match.name is None else grid.value(match.name, cell.system, part.metric))
+    if cell.gain is not None:
+        gain = replace(part, kind="gain", paper=cell.gain, paper_low=cell.low, paper_high=cell.high)
+        quoted = cell.against == BEST
+        yield gain.judged(Number(why=QUOTED_GAIN) if quoted else _gain(grid, block, row, part.metric, dataset))
 
 
-def _gain(grid: Grid, block: Block, row: PaperRow, metric: str, place: str) -> Number:
+def _gain(grid: Grid, block: Block, row: PaperRow, metric: str, dataset: str) -> Number:
     """Our difference between a row and the row that the paper measures its gain from."""
     other = next(each.system for each in block.rows if each.row == row.against)
     pair = [row.system, other]
-    match = grid.find(place, row.backbone, pair, reference=pair)
+    match = grid.find(dataset, row.backbone, pair, reference=pair)
     return Number(why=match.why) if match.name is None else grid.difference(match.name, row.system, other, metric)
 
 
-def _average(grid: Grid, block: Block, cell: PaperCell, place: str) -> GridCell:
-    """The mean of a column's gains, once every row of it has run."""
+def _average(grid: Grid, block: Block, cell: PaperCell, dataset: str) -> GridCell:
+    """The mean of a column's gains, once all its rows have run."""
     rows = [row for row in block.rows if row.gains is not None]
-    part = replace(printed_part(cell, place), kind="gain")
-    gains = [_gain(grid, block, row, part.metric, place) for row in rows]
-    return judged(part, average(gains, names=[row.row for row in rows]), stand_in=grid.is_stand_in(place))
+    part = replace(printed_part(cell), kind="gain")
+    gains = [_gain(grid, block, row, part.metric, dataset) for row in rows]
+    return part.judged(average(gains, names=[row.row for row in rows]))
 
 
-def average(gains: list[Number], *, names: list[str]) -> Number:
-    """The mean of gains with the mean of their bounds; none while one of them is missing.
+def average(gains: Sequence[Number], *, names: Sequence[str]) -> Number:
+    """The mean of gains with the mean of their bounds; no number while a gain is missing.
 
     All gains are measured on the same documents, so their errors are not independent. Whatever their correlation, the
     standard error of a mean is at most the mean of the standard errors: this interval is never too narrow.
@@ -185,55 +168,46 @@ def average(gains: list[Number], *, names: list[str]) -> Number:
 
 
 def _measured(
-    grid: Grid, values: Values, item: PaperItem, block: Block, cells: list[GridCell], place: str
+    grid: Grid, values: Values, item: PaperItem, block: Block, cells: Sequence[GridCell], dataset: str
 ) -> Iterator[GridCell]:
-    """Systems of the experiments behind the block's rows that have run and that no table of the paper has."""
+    """Systems that no table of the paper has, from the experiments behind the rows of the block."""
     settings = grid.settings
-    used = dict.fromkeys(cell.experiment for cell in cells if cell.kind == "value" and cell.experiment)
-    several = len({settings.experiments[name].backbone for name in used}) > 1
-    taken = _systems_of_the_paper(grid, values, place)
+    names = dict.fromkeys(cell.experiment for cell in cells if cell.kind == "value" and cell.experiment)
+    used = [(name, settings.experiments[name]) for name in names]
+    several = len({experiment.backbone for _, experiment in used}) > 1
+    taken = _systems_of_the_paper(grid, values, dataset)
     seen: set[str] = set()
-    for name in used:
-        backbone = settings.experiments[name].backbone
-        for system in list_systems(settings, settings.experiments[name]):
-            baseline = system.name in baselines()  # the same runs, whatever the backbone of the experiment
-            key = system.name if baseline else f"{backbone}/{system.name}"
-            if key in seen or (backbone, system.name) in taken or is_an_epoch(grid, system.name):
-                continue
-            if not grid.has_run(name, system.name):
+    for name, experiment in used:
+        for system in list_systems(settings, experiment):
+            baseline = system.name in baselines()  # the same run for all backbones
+            key = system.name if baseline else f"{experiment.backbone}/{system.name}"
+            known = key in seen or (experiment.backbone, system.name) in taken or is_an_epoch(grid, system.name)
+            if known or not grid.has_run(name, system.name):
                 continue
             seen.add(key)
-            title = f"{system.title}, {backbone}" if several and not baseline else system.title
+            title = f"{system.title}, {experiment.backbone}" if several and not baseline else system.title
+            decimals = item.decimals if isinstance(item.decimals, int) else 1
             for column in block.columns:
-                cell = GridCell(
-                    item=item.item, dataset=place, row=title, column=column, kind="measured", metric=metric_of(column),
-                    decimals=item.decimals if isinstance(item.decimals, int) else 1, stand_in=grid.is_stand_in(place),
-                )  # fmt: skip
-                yield from _numbers(grid, cell, name, system.name)
+                cell = GridCell(row=title, column=column, kind="measured", metric=metric_of(column), decimals=decimals)
+                yield cell.with_number(grid.value(name, system.name, cell.metric))
+                gap = grid.difference(name, system.name, experiment.reference, cell.metric)
+                if system.name != experiment.reference and gap.ours is not None:
+                    gap = replace(gap, why=f"minus {experiment.reference}")
+                    yield replace(cell, kind="difference").with_number(gap)
 
 
-def _numbers(grid: Grid, cell: GridCell, name: str, system: str) -> Iterator[GridCell]:
-    """A measured value and its difference to the experiment's reference."""
-    yield with_number(cell, grid.value(name, system, cell.metric))
-    reference = grid.settings.experiments[name].reference
-    if system != reference:
-        number = grid.difference(name, system, reference, cell.metric)
-        if number.ours is not None:
-            yield replace(with_number(replace(cell, kind="difference"), number), why=f"minus {reference}")
-
-
-def _systems_of_the_paper(grid: Grid, values: Values, place: str) -> set[tuple[str | None, str]]:
-    """(backbone, system) of the own rows that some table has on a dataset, in either reading of it."""
-    names = {place, *(name for name, other in SECOND_READING.items() if other == place)}
+def _systems_of_the_paper(grid: Grid, values: Values, dataset: str) -> set[tuple[str | None, str]]:
+    """(backbone, system) of the rows that the tables have on a dataset, in either reading."""
+    readings = {dataset, *(first for first, second in SECOND_READING.items() if second == dataset)}
     return {
         (row.backbone or grid.settings.paper.main_backbone, row.system)
         for item, block in values.blocks()
-        if item.item in TABLES and block.dataset in names
+        if item.item in TABLES and block.dataset in readings
         for row in block.rows
     }
 
 
 def is_an_epoch(grid: Grid, system: str) -> bool:
-    """Variants that start from one epoch of Stage 1 are points of figures 3 and 4."""
+    """Whether a variant starts from one epoch of Stage 1. Such variants are points of figures 3 and 4."""
     variant = grid.settings.variants.get(system)
     return variant is not None and variant.pretraining_epoch is not None

@@ -1,23 +1,23 @@
 """Tables 7 and 8, the sizes of the corpora: the paper's numbers beside those of statistics.json.
 
-Two things stand below them that the paper does not print: the highest P@k that the corpus allows beside the highest
-that the paper reports, and the published sizes that the config expects beside what was found.
+Below them are two checks that the paper does not print: the highest P@k that the corpus allows beside the highest that
+the paper reports, and the published sizes that the config expects beside those of the corpus.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from plant.ground.files import read_json
-from plant.paper.grid.cells import TABLES, GridCell, judged, printed_part
+from plant.paper.grid.cells import TABLES, GridCell, printed_part
 from plant.paper.grid.results import Grid, Number, target
 from plant.paper.values.transcription import Block, PaperItem, Values, half_unit
 
 Record = Mapping[str, Any]
+"""statistics.json: `splits` has an entry for each split, and `all`, if it is there, the same over all documents."""
 STATISTIC_TITLES = {
     "documents": "documents",
     "patients": "patients",
@@ -40,25 +40,28 @@ STATISTIC_TITLES = {
 
 def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> list[GridCell]:
     """A corpus of the paper beside ours: its statistics, the ceilings of P@k, and the expected sizes."""
-    source = _statistics(grid, block.dataset)
-    stand_in = grid.is_stand_in(block.dataset)
+    record, experiment, why = _statistics(grid, block.dataset)
     cells = []
     for row in block.rows:
         for column in block.columns:
+            number = None if record is None else statistic(record, column)
+            lacking = why or "statistics.json has no section `all` (statistics over all documents)"
+            measured = Number(why=lacking, experiment=experiment)
+            if number is not None:
+                measured = Number(float(number), float(number), float(number), experiment=experiment)
             cell = values.cells[f"{item.item}/{block.dataset}/{row.row}/{column}"]
-            cells.append(judged(printed_part(cell, block.dataset), _number(source, column), stand_in=stand_in))
-    if isinstance(source, str):
-        return cells
-    extra = [*_ceilings(values, item, block, source), *_sizes(item, block, source)]
-    return cells + [replace(cell, stand_in=stand_in) for cell in extra]
+            cells.append(printed_part(cell).judged(measured))
+    if record is not None:
+        cells += [*_ceilings(values, block, record, experiment), *_sizes(record, experiment)]
+    return cells
 
 
 def statistic(record: Record, column: str) -> float | None:
     """A number of the paper's Tables 7 and 8 from statistics.json; None where the file does not hold it.
 
     Args:
-        record: statistics.json; `splits` has one entry a split, `all` the same over all documents.
-        column: of values.yaml.
+        record: statistics.json.
+        column: one of STATISTIC_TITLES.
     """
     splits, whole = record["splits"], record.get("all")
     documents = sum(split["documents"] for split in splits.values())
@@ -83,37 +86,24 @@ def statistic(record: Record, column: str) -> float | None:
     if whole is None:
         return None
     name, _, part = column.rpartition("_")
-    quantity = {"labels_per_document": "labels_per_document", "words": "words_per_document"}[name]
-    return whole[quantity][{"q1": "quartile_1", "q3": "quartile_3"}.get(part, part)]
+    quantity = whole["words_per_document" if name == "words" else name]
+    return quantity[{"q1": "quartile_1", "q3": "quartile_3"}.get(part, part)]
 
 
-def _statistics(grid: Grid, dataset: str) -> tuple[Record, str] | str:
-    """(statistics.json, experiment) of a dataset, or why there is none."""
+def _statistics(grid: Grid, dataset: str) -> tuple[Record | None, str, str]:
+    """statistics.json of a dataset and the experiment behind it; None and the reason where it is not there."""
     names = [name for name, each in grid.settings.experiments.items() if each.dataset == dataset]
     if not names:
-        return f"no experiment of this config is on {dataset}"
+        return None, "", f"no experiment of this config is on {dataset}"
     grid.datasets[dataset] = None
     for name in names:
-        if name in grid.paths:
-            path = Path(grid.paths[name].corpus) / "statistics.json"
-            if path.is_file():
-                return read_json(path), name
-    return f"not run yet: target `{target(names[0])}`"
+        if name in grid.paths and (path := Path(grid.paths[name].corpus) / "statistics.json").is_file():
+            return read_json(path), name, ""
+    return None, "", f"not run yet: target `{target(names[0])}`"
 
 
-def _number(source: tuple[Record, str] | str, column: str) -> Number:
-    if isinstance(source, str):
-        return Number(why=source)
-    record, experiment = source
-    value = statistic(record, column)
-    if value is None:
-        return Number(why="statistics.json has no section `all` (statistics over all documents)", experiment=experiment)
-    return Number(float(value), float(value), float(value), experiment=experiment)
-
-
-def _ceilings(values: Values, item: PaperItem, block: Block, source: tuple[Record, str]) -> Iterator[GridCell]:
-    """The highest P@k that the paper's own systems reach, beside mean(min(|Y|, k) / k) over our test documents."""
-    record, experiment = source
+def _ceilings(values: Values, block: Block, record: Record, experiment: str) -> Iterator[GridCell]:
+    """The highest P@k of the paper's own systems, beside mean(min(|Y|, k) / k) over our test documents."""
     for name, ceiling in record.get("ceilings", {}).items():
         claims = [
             cell
@@ -125,18 +115,16 @@ def _ceilings(values: Values, item: PaperItem, block: Block, source: tuple[Recor
             continue
         reachable = Decimal(repr(100 * ceiling)) >= claim.value - half_unit(claim.decimals)
         yield GridCell(
-            item=item.item, dataset=block.dataset, row="ceiling", column=name, kind="ceiling", metric=name,
-            paper=claim.value, decimals=claim.decimals, ours=100 * ceiling, experiment=experiment,
-            verdict="reachable" if reachable else "out of reach", why=f"{claim.row}, Table {claim.item[1:]}",
+            row="ceiling", column=name, kind="ceiling", metric=name, paper=claim.value, decimals=claim.decimals,
+            ours=100 * ceiling, experiment=experiment, verdict="reachable" if reachable else "out of reach",
+            why=f"{claim.row}, Table {claim.item[1:]}",
         )  # fmt: skip
 
 
-def _sizes(item: PaperItem, block: Block, source: tuple[Record, str]) -> Iterator[GridCell]:
-    """Published sizes that the config expects, and what was found."""
-    record, experiment = source
+def _sizes(record: Record, experiment: str) -> Iterator[GridCell]:
+    """Published sizes that the config expects, beside those of the corpus."""
     for name, (published, ours) in record.get("expected", {}).items():
         yield GridCell(
-            item=item.item, dataset=block.dataset, row="published size", column=name, kind="size", decimals=0,
-            paper=Decimal(published), ours=float(ours), verdict="equal" if published == ours else "differs",
-            experiment=experiment,
+            row="published size", column=name, kind="size", decimals=0, paper=Decimal(published), ours=float(ours),
+            verdict="equal" if published == ours else "differs", experiment=experiment,
         )  # fmt: skip

@@ -1,11 +1,11 @@
-"""What everything cost: time, memory, weights, energy of every stage for each dataset and backbone, from sidecars."""
+"""What everything cost: time, memory, weights and energy of every stage for each dataset and backbone."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -13,7 +13,7 @@ from plant.ground.settings import NO_PRETRAINING, Settings
 from plant.paper.costs import largest, mean, mean_joules
 from plant.paper.figures.cost import cost_figure
 from plant.paper.figures.style import look, save
-from plant.paper.grid.cost_records import MIG, STAGES, Costs, Place, read_grid_costs
+from plant.paper.grid.cost_records import MIG, STAGES, Costs, read_grid_costs
 from plant.paper.inputs import STAGE1, STAGE2, Inputs
 from plant.paper.render import Table, TableCell, write_table
 from plant.paper.systems import find_roles
@@ -33,12 +33,9 @@ _NOTES = (
 )
 
 
-@dataclass(frozen=True)
-class Planting:
-    """What planting costs beside Stage 2, for one dataset and backbone. Seconds and joules of one run."""
+class Planting(NamedTuple):
+    """What planting costs beside Stage 2: seconds and joules of one run."""
 
-    dataset: str
-    backbone: str
     mig: float
     stage1: float
     stage2: float
@@ -51,105 +48,97 @@ class Planting:
         return (self.mig + self.stage1) / self.stage2
 
 
+Plantings = Mapping[tuple[str, str], Planting]
+"""(dataset, backbone) -> what planting costs there."""
+
+
 def write_costs(settings: Settings, paths: Mapping[str, Inputs], folder: Path) -> None:
     """Write tables/cost.{csv,md,tex} and figures/cost.{pdf,png} into `folder`, from whatever has run.
 
     Args:
         settings: the whole config.
-        paths: experiment -> its paths. Files may be missing: what is missing is said below the table.
+        paths: experiment -> its paths. Files may be missing; notes below the table name the missing runs.
         folder: results/paper.
     """
     costs = read_grid_costs(settings, paths)
-    plantings = tuple(find_plantings(settings, paths, costs))
-    table = grid_cost_table(settings, costs, plantings)
-    write_table(table, Path(folder) / "tables")
-    shares = {(planting.dataset, planting.backbone): planting.share for planting in plantings}
+    plantings = find_plantings(settings, paths, costs.frame)
+    write_table(grid_cost_table(settings, costs, plantings), Path(folder) / "tables")
+    shares = {place: planting.share for place, planting in plantings.items()}
     with look():
-        save(cost_figure(_drawn(settings, paths, costs), shares=shares), Path(folder) / "figures" / "cost")
+        save(cost_figure(drawn(settings, paths, costs.frame), shares=shares), Path(folder) / "figures" / "cost")
 
 
-def _drawn(settings: Settings, paths: Mapping[str, Inputs], costs: Costs) -> pl.DataFrame:
-    """Runs that the figure shows: those of experiments with a report, and all if there are none.
+def drawn(settings: Settings, paths: Mapping[str, Inputs], runs: pl.DataFrame) -> pl.DataFrame:
+    """The runs that the figure shows: those of experiments with a report, or all where no such run is there.
 
-    The points of a sweep over sizes stand in the table only: they would push the others off the page.
+    Sweeps over sizes are in the table only: in the figure they would leave no room for the others.
     """
     reported = [settings.experiments[name] for name in paths if settings.experiments[name].report]
-    pairs = {(experiment.dataset, experiment.backbone) for experiment in reported}
-    keys = costs.frame.select("dataset", "backbone").rows()
-    shown = costs.frame.filter(pl.Series([key in pairs for key in keys], dtype=pl.Boolean))
-    return shown if shown.height else costs.frame
+    places = pl.DataFrame(
+        [(experiment.dataset, experiment.backbone) for experiment in reported],
+        schema={"dataset": pl.String, "backbone": pl.String}, orient="row",
+    )  # fmt: skip
+    shown = runs.join(places, on=["dataset", "backbone"], how="semi", maintain_order="left")
+    return shown if shown.height else runs
 
 
-def find_plantings(settings: Settings, paths: Mapping[str, Inputs], costs: Costs) -> Iterator[Planting]:
-    """For each dataset and backbone the cost of planting, if MIG, Stage 1 and Stage 2 of a planted system have run."""
-    seen, frame = set(), costs.frame
+def find_plantings(settings: Settings, paths: Mapping[str, Inputs], runs: pl.DataFrame) -> Plantings:
+    """What planting costs, for each dataset and backbone where MIG and both stages of a planted system have run."""
+    plantings: dict[tuple[str, str], Planting] = {}
     for name in paths:
         experiment = settings.experiments[name]
-        pair = (experiment.dataset, experiment.backbone)
+        place = (experiment.dataset, experiment.backbone)
         planted = find_roles(settings, experiment).planted
-        if pair in seen or planted is None:
+        if place in plantings or planted is None:
             continue
         variant = settings.variants[planted.name]
-        own = frame.filter(dataset=pair[0], backbone=pair[1])
-        parts = [
-            own.filter(stage=MIG), own.filter(stage=STAGE1, name=variant.pretraining),
-            own.filter(stage=STAGE2, name=variant.network),
-        ]  # fmt: skip
-        if all(part.height for part in parts) and variant.pretraining != NO_PRETRAINING:
-            seen.add(pair)
-            mig, stage1, stage2 = (mean(part, "wall_seconds") or 0.0 for part in parts)
-            joules = [mean_joules(part) for part in parts[:2]]
-            total = None if None in joules else sum(value for value in joules if value is not None)
-            yield Planting(*pair, mig, stage1, stage2, total)
+        own = runs.filter(dataset=place[0], backbone=place[1])
+        mig = own.filter(stage=MIG)
+        stage1 = own.filter(stage=STAGE1, name=variant.pretraining)
+        stage2 = own.filter(stage=STAGE2, name=variant.network)
+        if mig.height and stage1.height and stage2.height and variant.pretraining != NO_PRETRAINING:
+            times = (mean(part, "wall_seconds") or 0.0 for part in (mig, stage1, stage2))
+            first, second = mean_joules(mig), mean_joules(stage1)
+            plantings[place] = Planting(*times, None if first is None or second is None else first + second)
+    return plantings
 
 
-def grid_cost_table(settings: Settings, costs: Costs, plantings: Sequence[Planting]) -> Table:
-    """One row a dataset, backbone and stage; what planting costs after the stages that it consists of."""
-    frame, by_pair = costs.frame, {(planting.dataset, planting.backbone): planting for planting in plantings}
-    missing = Counter((place.dataset, place.backbone, place.stage) for place in costs.missing)
+def grid_cost_table(settings: Settings, costs: Costs, plantings: Plantings) -> Table:
+    """One row for each dataset, backbone and stage. What planting costs follows its stages."""
+    missing = Counter((run.dataset, run.backbone, run.stage) for run in costs.missing)
     rows: list[tuple[TableCell, ...]] = []
     rules: list[int] = []
-    for (dataset, backbone), pair in frame.group_by("dataset", "backbone", maintain_order=True):
+    for (dataset, backbone), own in costs.frame.group_by("dataset", "backbone", maintain_order=True):
+        place = (str(dataset), str(backbone))
+        planting = plantings.get(place)
+        share_of = {MIG: planting.mig / planting.stage2, STAGE1: planting.stage1 / planting.stage2} if planting else {}
         rules += [len(rows)] if rows else []
-        planting = by_pair.get((str(dataset), str(backbone)))
+        name = (title(settings, place[0]), place[1] or MISSING)
         for stage in STAGES:
-            runs = pair.filter(stage=stage)
+            runs = own.filter(stage=stage)
             if runs.height:
-                rows.append(_row(settings, runs, runs.height + missing[str(dataset), str(backbone), stage], planting))
+                expected = runs.height + missing[(*place, stage)]
+                rows.append(tuple(map(TableCell, (*name, stage, *_numbers(runs, expected, share_of.get(stage))))))
             if stage == STAGE1 and planting is not None:
-                rows.append(_planting_row(settings, planting))
+                took = seconds(planting.mig + planting.stage1)
+                texts = (*name, PLANTING, "", took, _percent(planting.share), *[""] * 5, energy(planting.joules), "")
+                rows.append(tuple(TableCell(text, bold=column in (2, 5)) for column, text in enumerate(texts)))
     return Table(
-        name="cost",
-        title="Cost of every stage, dataset and backbone",
-        columns=_COLUMNS,
-        rows=tuple(rows),
-        data=frame,
-        notes=(*_NOTES, *_said(settings, costs)),
-        rules=tuple(rules),
-        text_columns=3,
-    )
+        name="cost", title="Cost of every stage, dataset and backbone", columns=_COLUMNS, rows=tuple(rows),
+        data=costs.frame, notes=(*_NOTES, *_notes(settings, costs)), rules=tuple(rules), text_columns=3,
+    )  # fmt: skip
 
 
-def _row(settings: Settings, runs: pl.DataFrame, expected: int, planting: Planting | None) -> tuple[TableCell, ...]:
-    first, count = runs.row(0, named=True), runs.height
-    part = {MIG: planting.mig, STAGE1: planting.stage1} if planting else {}
-    share = part[first["stage"]] / planting.stage2 if planting and first["stage"] in part else None
-    trained = runs.get_column("trained_parameters").drop_nulls().to_list()
+def _numbers(runs: pl.DataFrame, expected: int, share: float | None) -> tuple[str, ...]:
+    """The columns of numbers of one stage."""
     speed = mean(runs, "tokens_per_second")
-    return tuple(map(TableCell, (
-        title(settings, first["dataset"]), first["backbone"] or MISSING, first["stage"],
-        f"{count}" if count == expected else f"{count} of {expected}", seconds(mean(runs, "wall_seconds")),
-        _percent(share), seconds(float(runs.get_column("wall_seconds").sum())), seconds(mean(runs, "cpu_seconds")),
-        megabytes(largest(runs, "peak_host_mb")), megabytes(largest(runs, "peak_device_mb")), weights(trained),
+    return (
+        f"{runs.height}" if runs.height == expected else f"{runs.height} of {expected}",
+        seconds(mean(runs, "wall_seconds")), _percent(share), seconds(float(runs["wall_seconds"].sum())),
+        seconds(mean(runs, "cpu_seconds")), megabytes(largest(runs, "peak_host_mb")),
+        megabytes(largest(runs, "peak_device_mb")), weights(runs["trained_parameters"].drop_nulls().to_list()),
         energy(mean_joules(runs)), MISSING if speed is None else f"{speed:,.0f}",
-    )))  # fmt: skip
-
-
-def _planting_row(settings: Settings, planting: Planting) -> tuple[TableCell, ...]:
-    took = seconds(planting.mig + planting.stage1)
-    texts = (title(settings, planting.dataset), planting.backbone, PLANTING, "", took, _percent(planting.share),
-             *[""] * 5, energy(planting.joules), "")  # fmt: skip
-    return tuple(TableCell(text, bold=place in (2, 5)) for place, text in enumerate(texts))
+    )  # fmt: skip
 
 
 def title(settings: Settings, dataset: str) -> str:
@@ -157,26 +146,23 @@ def title(settings: Settings, dataset: str) -> str:
     return dataset + (STAND_IN if settings.is_stand_in(dataset) else "")
 
 
-def _said(settings: Settings, costs: Costs) -> Iterator[str]:
+def _notes(settings: Settings, costs: Costs) -> Iterator[str]:
     """Notes that depend on what has run: stand-ins, devices, energy, and what is missing."""
     frame = costs.frame
-    if any(frame.get_column("stand_in")):
+    if frame["stand_in"].any():
         yield f"{STAND_IN} Synthetic text in the corpus' raw form: its cost says nothing about the corpus."
-    devices = frame.filter(pl.col("device").is_not_null()).get_column("device").unique(maintain_order=True)
-    if len(devices):
-        yield f"Devices: {', '.join(sorted(devices))}."
-    told = {kind: len(frame.get_column(f"energy_{kind}_joules").drop_nulls()) for kind in ("device", "host")}
+    if devices := sorted(frame["device"].drop_nulls().unique()):
+        yield f"Devices: {', '.join(devices)}."
     if frame.height:
         yield (
-            f"Energy is the sum of the parts that a run tells: {told['device']} of {frame.height} runs tell that of "
-            f"their devices, {told['host']} that of the host's processors."
+            f"Energy is the sum of the parts that a run tells: {frame['energy_device_joules'].count()} of "
+            f"{frame.height} runs tell that of their devices, {frame['energy_host_joules'].count()} that of the host's "
+            "processors."
         )
-    yield from _missing(settings, costs.missing)
-
-
-def _missing(settings: Settings, places: Sequence[Place]) -> Iterator[str]:
-    for dataset, backbone in dict.fromkeys((place.dataset, place.backbone) for place in places):
-        stages = Counter(place.stage for place in places if (place.dataset, place.backbone) == (dataset, backbone))
+    missing: dict[tuple[str, str], Counter[str]] = {}
+    for run in costs.missing:
+        missing.setdefault((run.dataset, run.backbone), Counter())[run.stage] += 1
+    for (dataset, backbone), stages in missing.items():
         names = ", ".join(f"{stage} ({stages[stage]})" for stage in STAGES if stage in stages)
         yield f"Has not run: {title(settings, dataset)}{f', {backbone}' if backbone else ''}: {names}."
 

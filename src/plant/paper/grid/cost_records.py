@@ -1,13 +1,12 @@
-"""What every stage of every experiment cost, read from the provenance sidecars: one record a run, whoever shares it."""
+"""What every stage of every experiment cost, from the provenance sidecars: one record for each run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -25,31 +24,27 @@ STAGES = (
 )  # fmt: skip
 """In the order of the table."""
 SIDECAR = "provenance.json"
-Tokens = Callable[[str, str], Mapping[str, int]]
-"""(dataset, backbone) -> tokens of each split."""
 _MODEL_STAGES = {"backbone": "random backbone", "features": "features", "label_embeddings": "label embeddings"}
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a run's sidecar is, or will be."""
+class Run(NamedTuple):
+    """A run, and the sidecar that it leaves or will leave."""
 
     stage: str
     dataset: str
     backbone: str
-    """Empty for what no backbone plays a part in."""
+    """Empty for a run without a backbone."""
     name: str
     """Recipe, system folder, measure, baseline or experiment."""
     sidecar: Path
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Every run once, and the runs that left no sidecar yet."""
+class Costs(NamedTuple):
+    """Every run once, and the runs that have left no sidecar yet."""
 
     frame: pl.DataFrame
-    """One row a run, with the columns of SCHEMA; `experiments` are those that use the run."""
-    missing: tuple[Place, ...]
+    """One row for each run, with the columns of SCHEMA; `experiments` are those that use the run."""
+    missing: tuple[Run, ...]
 
 
 SCHEMA: dict[str, Any] = (
@@ -61,7 +56,7 @@ SCHEMA: dict[str, Any] = (
 
 
 def read_grid_costs(settings: Settings, paths: Mapping[str, Inputs]) -> Costs:
-    """Read the sidecars behind the paths of all experiments.
+    """Read the sidecars of all experiments.
 
     A run that several experiments share (a corpus, Stage 1 of several variants, two variants of the same recipes) is
     one record.
@@ -70,79 +65,82 @@ def read_grid_costs(settings: Settings, paths: Mapping[str, Inputs]) -> Costs:
         settings: the whole config.
         paths: experiment -> its paths. Files may be missing.
     """
-    users: dict[Place, dict[str, None]] = {}
+    users: dict[Run, dict[str, None]] = {}
     for experiment, inputs in paths.items():
-        for place in _places(settings, experiment, inputs):
-            users.setdefault(place, {})[experiment] = None
+        for run in _runs(settings, experiment, inputs):
+            users.setdefault(run, {})[experiment] = None
     corpora = {settings.experiments[name].dataset: Path(inputs.corpus) for name, inputs in paths.items()}
     tokens = cache(lambda dataset, backbone: _split_tokens(corpora[dataset], corpora[dataset] / backbone))
-    runs = [
-        _record(place, settings, tokens) | {"experiments": " ".join(names)}
-        for place, names in users.items()
-        if place.sidecar.is_file()
-    ]
-    order = {stage: number for number, stage in enumerate(STAGES)}
-    runs.sort(key=lambda run: (run["dataset"], run["backbone"], order[run["stage"]], run["name"], run["seed"] or 0))
-    missing = tuple(place for place in users if not place.sidecar.is_file())
-    return Costs(pl.DataFrame(runs, schema=SCHEMA, strict=False), missing)
+    records = []
+    for run, names in users.items():
+        if run.sidecar.is_file():
+            cost = cost_of(read_json(run.sidecar), trains=run.stage in TRAINING)
+            passes = run.stage in (*TRAINING, PREDICTION)
+            passed = _tokens_passed(run, tokens(run.dataset, run.backbone)) if passes else None
+            records.append(cost | {
+                "dataset": run.dataset, "backbone": run.backbone, "stage": run.stage, "name": run.name,
+                "stand_in": settings.is_stand_in(run.dataset), "tokens": passed,
+                "tokens_per_second": passed / cost["wall_seconds"] if passed and cost["wall_seconds"] else None,
+                "device": re.sub(r":\d+ ", " ", cost["device"], count=1), "experiments": " ".join(names),
+            })  # fmt: skip
+    frame = pl.DataFrame(records, schema=SCHEMA, strict=False)
+    order = pl.col("stage").replace_strict({stage: place for place, stage in enumerate(STAGES)}, return_dtype=pl.Int64)
+    frame = frame.sort("dataset", "backbone", order, "name", pl.col("seed").fill_null(0), maintain_order=True)
+    return Costs(frame, tuple(run for run in users if not run.sidecar.is_file()))
 
 
-def _places(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Place]:
-    """Every sidecar of an experiment that must come, and those of the folders that may hold several."""
+def _runs(settings: Settings, experiment: str, inputs: Inputs) -> Iterator[Run]:
+    """The runs of an experiment: all that it must have, and of optional ones those that are there."""
     chosen = settings.experiments[experiment]
     dataset, backbone, corpus = chosen.dataset, chosen.backbone, Path(inputs.corpus)
     backbones = [*([backbone] if chosen.variants else []), *(["words"] if chosen.baselines else [])]
-    yield Place("corpus", dataset, "", "", corpus / SIDECAR)
+    yield Run("corpus", dataset, "", "", corpus / SIDECAR)
     for name in backbones:
-        yield Place("tokens", dataset, name, "", corpus / name / SIDECAR)
-    for folder in inputs.stages.get("relevance", ()):
-        for name in backbones:
+        yield Run("tokens", dataset, name, "", corpus / name / SIDECAR)
+        for folder in inputs.stages.get("relevance", ()):
             for sidecar in sorted((Path(folder).parent / name).glob(f"*.{SIDECAR}")):
-                yield _of_relevance(dataset, name, sidecar)
+                measure = sidecar.name.removesuffix(
+                    f".{SIDECAR}"
+                )  # mig.provenance.json, mig.shortlist200.provenance.json
+                other = "shortlist" if ".shortlist" in measure else "other relevance"
+                yield Run(MIG if measure == "mig" else other, dataset, name, measure, sidecar)
     for folder in inputs.stages.get("backbone", ()):
         for part, stage in _MODEL_STAGES.items():
             if (sidecar := Path(folder) / f"{part}.{SIDECAR}").is_file():
-                yield Place(stage, dataset, backbone, "", sidecar)
-    for recipe, folders in inputs.pretrainings.items():
-        for folder in folders:
-            yield Place(STAGE1, dataset, backbone, recipe, Path(folder) / SIDECAR)
-    for folders in inputs.finetunings.values():
-        for folder in folders:
-            yield Place(STAGE2, dataset, backbone, Path(folder).parent.name, Path(folder) / SIDECAR)
+                yield Run(stage, dataset, backbone, "", sidecar)
+    for stage, runs in ((STAGE1, inputs.pretrainings), (STAGE2, inputs.finetunings)):
+        for folder in (Path(folder) for folders in runs.values() for folder in folders):
+            yield Run(stage, dataset, backbone, folder.parent.name, folder / SIDECAR)
     for system, folders in inputs.evaluations.items():
-        bare = system in baselines()
-        for folder in folders:
-            name, where = Path(folder).parent.name, "words" if bare else backbone
-            stage = "baselines" if bare else PREDICTION if settings.evidence_of(system) is None else STAGE3
-            yield Place(stage, dataset, where, name, Path(folder) / SIDECAR)
-            if stage == STAGE3 and settings.reads_network(system):
-                network = settings.variants[system].network
-                sidecar = Path(folder).parents[1] / network / Path(folder).name / SIDECAR
-                yield Place(PREDICTION, dataset, backbone, network, sidecar)
-            yield Place("metrics", dataset, where, name, Path(folder) / f"metrics.{SIDECAR}")
+        for folder in map(Path, folders):
+            yield from _scoring(settings, system, dataset, backbone, folder)
     for sidecar in sorted(Path(inputs.statistics).glob(f"*.{SIDECAR}")):
-        yield Place("statistics", dataset, backbone, experiment, sidecar)
+        yield Run("statistics", dataset, backbone, experiment, sidecar)
 
 
-def _of_relevance(dataset: str, backbone: str, sidecar: Path) -> Place:
-    """`mig.provenance.json` -> MIG; `mig.shortlist200.provenance.json` -> shortlist; others are other measures."""
-    name = sidecar.name.removesuffix(f".{SIDECAR}")
-    stage = MIG if name == "mig" else "shortlist" if ".shortlist" in name else "other relevance"
-    return Place(stage, dataset, backbone, name, sidecar)
+def _scoring(settings: Settings, system: str, dataset: str, backbone: str, folder: Path) -> Iterator[Run]:
+    """What makes the scores of one seed of a system, and its metrics."""
+    name, where = folder.parent.name, "words" if system in baselines() else backbone
+    if system in baselines():
+        yield Run("baselines", dataset, where, name, folder / SIDECAR)
+    elif settings.evidence_of(system) is None:
+        yield Run(PREDICTION, dataset, where, name, folder / SIDECAR)
+    else:
+        yield Run(STAGE3, dataset, where, name, folder / SIDECAR)
+        if settings.reads_network(system):
+            network = settings.variants[system].network
+            yield Run(PREDICTION, dataset, where, network, folder.parents[1] / network / folder.name / SIDECAR)
+    yield Run("metrics", dataset, where, name, folder / f"metrics.{SIDECAR}")
 
 
-def _tokens_passed(place: Place, tokens: Tokens) -> int | None:
-    """Tokens that passed through the network in training or prediction, without validation after epochs.
-
-    None where it is not known.
-    """
-    splits = tokens(place.dataset, place.backbone) if place.stage in (*TRAINING, PREDICTION) else {}
-    if not splits:
+def _tokens_passed(run: Run, tokens: Mapping[str, int]) -> int | None:
+    """Tokens that passed through the network; in training without the validation after epochs. None: not known."""
+    if not tokens:
         return None
-    if place.stage == PREDICTION:
-        return splits["val"] + splits["test"]
-    history = place.sidecar.with_name("history.parquet")
-    return splits["train"] * read_table(history, ["epoch"]).height if history.is_file() else None
+    if run.stage == PREDICTION:
+        return tokens["val"] + tokens["test"]
+    history = run.sidecar.with_name("history.parquet")
+    return tokens["train"] * read_table(history, ["epoch"]).height if history.is_file() else None
 
 
 def _split_tokens(corpus: Path, folder: Path) -> dict[str, int]:
@@ -150,16 +148,5 @@ def _split_tokens(corpus: Path, folder: Path) -> dict[str, int]:
     if not (corpus / "labels.safetensors").is_file() or not (folder / "tokens.safetensors").is_file():
         return {}
     labels, offsets = load_labels(corpus), load_tokens(folder).offsets
-    edges = [int(offsets[labels.rows(split).stop]) for split in SPLITS]
-    return {split: end - start for split, start, end in zip(SPLITS, [0, *edges], edges, strict=False)}
-
-
-def _record(place: Place, settings: Settings, tokens: Tokens) -> dict[str, Any]:
-    cost = cost_of(read_json(place.sidecar), trains=place.stage in TRAINING)
-    passed, wall = _tokens_passed(place, tokens), cost["wall_seconds"]
-    return cost | {
-        "stage": place.stage, "dataset": place.dataset, "backbone": place.backbone, "name": place.name,
-        "stand_in": settings.is_stand_in(place.dataset), "tokens": passed,
-        "tokens_per_second": passed / wall if passed and wall else None,
-        "device": re.sub(r":\d+ ", " ", cost["device"], count=1),
-    }  # fmt: skip
+    edges = [0, *(int(offsets[labels.rows(split).stop]) for split in SPLITS)]
+    return {split: end - start for split, start, end in zip(SPLITS, edges, edges[1:], strict=False)}

@@ -1,15 +1,14 @@
-"""How the grid's cells are laid out: for each row of the paper a line of its numbers, of ours, and of verdicts."""
+"""How the cells of a table are laid out: for each row of the paper a line of its numbers, of ours, and of verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
+from itertools import pairwise
 
 import polars as pl
 
-from plant.paper.grid.cells import GridCell, Kind, comparable
+from plant.paper.grid.cells import GridCell, Kind
 from plant.paper.grid.corpus import STATISTIC_TITLES
 from plant.paper.render import Table, TableCell
 from plant.paper.wording import MINUS, MISSING, ONE_SEED, metric_title
@@ -19,30 +18,22 @@ QUOTED, OTHER_CONVENTION = "†", "‡"
 LOUD = ("above", "below", "out of reach", "differs")
 """Verdicts in bold."""
 Line = tuple[TableCell, ...]
-_LINES: tuple[tuple[Kind, str, str, str], ...] = (
+Footnotes = dict[str, str]
+"""Reason why a number is missing -> its letter."""
+_JUDGED_LINES: tuple[tuple[Kind, str, str, str], ...] = (
     ("value", "paper", "ours", "verdict"),
     ("gain", "gain, paper", "gain, ours", "verdict of the gain"),
 )
 
 
-@dataclass
-class Footnotes:
-    """Why something was not attempted, a letter for each reason."""
+def footnote(why: str, notes: Footnotes) -> str:
+    """The letter of a reason in parentheses; nothing for no reason.
 
-    reasons: dict[str, str] = field(default_factory=dict)
-
-    def mark(self, why: str) -> str:
-        """The letter of a reason in parentheses; nothing for none.
-
-        >>> notes = Footnotes()
-        >>> notes.mark("not run"), notes.mark("no interval"), notes.mark("not run"), notes.mark("")
-        ('(a)', '(b)', '(a)', '')
-        """
-        if not why:
-            return ""
-        if why not in self.reasons:
-            self.reasons[why] = _letters(len(self.reasons))
-        return f"({self.reasons[why]})"
+    >>> notes = {}
+    >>> [footnote(why, notes) for why in ("not run", "no interval", "not run", "")]
+    ['(a)', '(b)', '(a)', '']
+    """
+    return f"({notes.setdefault(why, _letters(len(notes)))})" if why else ""
 
 
 def printed(value: float | Decimal | None, decimals: int, *, signed: bool = False) -> str:
@@ -74,38 +65,41 @@ def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[
         cells: as `block_cells` returns them.
         notes: collects the reasons for what is missing.
     """
-    rows = list(dict.fromkeys((_part(cell), cell.row) for cell in cells))
-    metrics = {cell.column: cell.metric for cell in reversed(cells) if cell.metric}
+    rows: dict[tuple[str, str], list[GridCell]] = {}
+    for cell in cells:
+        rows.setdefault((_owner(cell), cell.row), []).append(cell)
     body: list[Line] = []
     rules = []
-    for place, (part, row) in enumerate(rows):
-        before = rows[place - 1][0] if place else ""
-        if place and (part, before) != ("quoted", "quoted"):
+    before = ""
+    for (owner, row), own in rows.items():
+        if before and (before, owner) != ("quoted", "quoted"):
             rules.append(len(body))
-        if part == "measured" and part != before:
-            body.append((TableCell(MEASURED_HERE, bold=True), *(TableCell("") for _ in range(len(columns) + 1))))
-        body += _lines(row, columns, [cell for cell in cells if (_part(cell), cell.row) == (part, row)], notes)
+        if owner == "measured" and before != owner:
+            body.append((TableCell(MEASURED_HERE, bold=True), *[TableCell("")] * (len(columns) + 1)))
+        body += _lines(row, columns, own, notes)
+        before = owner
+    metrics = {cell.column: cell.metric for cell in reversed(cells) if cell.metric}
     titles = ("System", "", *(_column_title(metrics.get(column, column)) for column in columns))
     return Table(name, title, titles, tuple(body), data=pl.DataFrame(), rules=tuple(rules), text_columns=2)
 
 
 def statistics_table(name: str, title: str, cells: Sequence[GridCell], notes: Footnotes) -> Table:
-    """One row a statistic: the paper's, ours, verdict; ceilings and expected sizes below a rule."""
+    """One row for each statistic: the paper's, ours, verdict; ceilings and expected sizes below a rule."""
     body = []
     for cell in cells:
         numbers = (TableCell(printed(number, cell.decimals)) for number in (cell.paper, cell.ours))
         body.append((TableCell(_statistic_title(cell)), *numbers, _verdict(cell, notes)))
-    rules = tuple(place for place in range(1, len(cells)) if cells[place].kind != cells[place - 1].kind)
+    rules = tuple(place for place, (one, other) in enumerate(pairwise(cells), start=1) if one.kind != other.kind)
     return Table(name, title, ("Statistic", "paper", "ours", "verdict"), tuple(body), data=pl.DataFrame(), rules=rules)
 
 
-def _part(cell: GridCell) -> str:
-    """Whose row a cell stands in: "own" (of the paper), "quoted" or "measured" (ours alone)."""
+def _owner(cell: GridCell) -> str:
+    """Whose row a cell is in: "own" (the paper's systems), "quoted" or "measured" (ours alone)."""
     return {"quoted": "quoted", "measured": "measured", "difference": "measured"}.get(cell.kind, "own")
 
 
 def _column_title(metric: str) -> str:
-    """A metric's title, with the labels that it is a mean over.
+    """A metric's title, and whether it is a mean over all labels.
 
     >>> _column_title("macro_f1_all"), _column_title("macro_recall_all"), _column_title("p@5")
     ('macro-F1 (all)', 'macro-recall (all)', 'P@5')
@@ -123,33 +117,36 @@ def _statistic_title(cell: GridCell) -> str:
 
 
 def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Iterator[Line]:
-    """The lines of one row of the paper; its name stands in the first."""
-    of = {(cell.kind, cell.column): cell for cell in cells}
+    """The lines of one row; its name is in the first."""
+    cell_of = {(cell.kind, cell.column): cell for cell in cells}
+    first = cells[0]
 
     def line(name: str, part: str, kind: Kind, draw: Callable[[GridCell], TableCell], blank: str = "") -> Line:
-        own = [of.get((kind, column)) for column in columns]
-        return (TableCell(name), TableCell(part), *(draw(cell) if cell else TableCell(blank) for cell in own))
+        own = (cell_of.get((kind, column)) for column in columns)
+        return TableCell(name), TableCell(part), *(draw(cell) if cell else TableCell(blank) for cell in own)
 
-    ours = partial(_ours, notes=notes)
-    if cells[0].kind == "quoted":
-        yield line(f"{row}{QUOTED} ({cells[0].cite})", "quoted", "quoted", _quoted, MISSING)
-        return
-    if cells[0].kind == "measured":
-        yield line(row, "ours", "measured", partial(_ours, notes=notes, explained=True))
+    def verdict(cell: GridCell) -> TableCell:
+        return _verdict(cell, notes)
+
+    def measured(cell: GridCell) -> TableCell:  # no verdict follows that would say why there is no interval
+        drawn = _ours(cell)
+        return drawn if drawn.detail else TableCell(drawn.main, detail=footnote(cell.why, notes))
+
+    if first.kind == "quoted":
+        yield line(f"{row}{QUOTED} ({first.cite})", "quoted", "quoted", _quoted, MISSING)
+    elif first.kind == "measured":
+        yield line(row, "ours", "measured", measured)
         reference = next((cell.why for cell in cells if cell.kind == "difference"), "")
         if reference:
-            yield line("", f"ours {reference}", "difference", ours)
-        return
-    name = row
-    for kind, paper, here, verdict in _LINES:
-        own = [cell for cell in cells if cell.kind == kind]
-        if not own:
-            continue
-        yield line(name, paper, kind, _paper)
-        if any(cell.ours is not None for cell in own):
-            yield line("", here, kind, ours)
-        yield line("", verdict, kind, partial(_verdict, notes=notes))
-        name = ""
+            yield line("", f"ours {reference}", "difference", _ours)
+    else:
+        for kind, paper, here, judged in _JUDGED_LINES:
+            own = [cell for cell in cells if cell.kind == kind]
+            if own:
+                yield line(row if own[0] is first else "", paper, kind, _paper)
+                if any(cell.ours is not None for cell in own):
+                    yield line("", here, kind, _ours)
+                yield line("", judged, kind, verdict)
 
 
 def _paper(cell: GridCell) -> TableCell:
@@ -158,20 +155,18 @@ def _paper(cell: GridCell) -> TableCell:
     return TableCell(printed(cell.paper, cell.decimals, signed=gain), cell.arrow if gain else "", detail)
 
 
-def _ours(cell: GridCell, notes: Footnotes, *, explained: bool = False) -> TableCell:
-    """Our number and its interval; where no verdict follows, with the reason why there is no interval."""
+def _ours(cell: GridCell) -> TableCell:
     number = printed(cell.ours, cell.decimals, signed=cell.kind in {"gain", "difference"})
-    detail = bounds(cell.low, cell.high, cell.decimals)
-    return TableCell(number, detail=detail or (notes.mark(cell.why) if explained else ""))
+    return TableCell(number, detail=bounds(cell.low, cell.high, cell.decimals))
 
 
 def _quoted(cell: GridCell) -> TableCell:
-    detail = "" if comparable(cell) else f"{OTHER_CONVENTION} {cell.convention}"
+    detail = "" if cell.is_comparable else f"{OTHER_CONVENTION} {cell.convention}"
     return TableCell(printed(cell.paper, cell.decimals), detail=detail)
 
 
 def _verdict(cell: GridCell, notes: Footnotes) -> TableCell:
-    why = notes.mark(cell.why) if cell.verdict == "not attempted" else "one seed" if cell.over == ONE_SEED else ""
+    why = footnote(cell.why, notes) if cell.verdict == "not attempted" else "one seed" if cell.over == ONE_SEED else ""
     return TableCell(cell.verdict, detail=why, bold=cell.verdict in LOUD)
 
 

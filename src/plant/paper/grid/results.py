@@ -1,6 +1,6 @@
-"""What the experiments of a config have left so far, for the grid of the paper's tables and figures.
+"""What the experiments of a config have left so far, for the paper's tables and figures.
 
-Missing files are normal here: the grid is made from whatever has run, and says what has not.
+Missing files are normal here: tables and figures are made from whatever has run, and say what has not.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from plant.baselines.registry import baselines
 from plant.ground.files import read_json
@@ -25,21 +25,15 @@ class Number:
     low: float | None = None
     high: float | None = None
     seeds: int | None = None
-    """Training seeds that the number is a mean of."""
+    """Training seeds that the number is a mean over."""
     why: str = ""
     """Why there is no number or no interval; empty where there is one."""
     experiment: str = ""
     over: str = ""
     """What the interval is over: `wording.interval_over`."""
 
-    def turned(self) -> Number:
-        """The number with the other sign."""
-        ours, low, high = (None if number is None else -number for number in (self.ours, self.high, self.low))
-        return replace(self, ours=ours, low=low, high=high)
 
-
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """The experiment that measures a number of the paper, or why there is none."""
 
     name: str | None
@@ -48,8 +42,7 @@ class Match:
     """Experiments that qualify too."""
 
 
-@dataclass(frozen=True)
-class RunFiles:
+class RunFiles(NamedTuple):
     """The files of one experiment. They are empty where nothing has run."""
 
     intervals: Mapping[tuple[str, str], Mapping[str, Any]]
@@ -65,9 +58,9 @@ class Grid:
     settings: Settings
     paths: Mapping[str, Inputs]
     experiments: dict[str, None] = field(default_factory=dict)
-    """Those whose numbers were asked for, in that order."""
+    """Experiments whose numbers were asked for, in that order."""
     datasets: dict[str, None] = field(default_factory=dict)
-    """Those whose statistics were asked for."""
+    """Datasets whose statistics were asked for."""
     _read: dict[str, RunFiles] = field(default_factory=dict, repr=False)
 
     def ran(self, name: str) -> RunFiles:
@@ -99,28 +92,22 @@ class Grid:
             systems: names of variants.
             reference: if given, the experiment's reference must be one of these.
         """
-        experiments = self.settings.experiments
         backbone = backbone or self.settings.paper.main_backbone
         if backbone is None:
             return Match(None, "the paper's row names no backbone and the config no paper.main_backbone")
-        none = "no experiment of this config"
-        conditions: list[tuple[Callable[[Experiment], bool], str]] = [
+        none, place = "no experiment of this config", f"{dataset} with {backbone}"
+        no_pair = f"no paired interval: neither {' nor '.join(systems)} is the reference of "
+        conditions: tuple[tuple[Callable[[Experiment], bool], str], ...] = (
             (lambda each: each.dataset == dataset, f"{none} is on {dataset}"),
-            (lambda each: each.backbone == backbone, f"{none} is on {dataset} with {backbone}"),
-            (
-                lambda each: set(systems) <= set(each.variants),
-                f"{none} has {' and '.join(systems)} on {dataset} with {backbone}",
-            ),
-            (
-                lambda each: not reference or each.reference in reference,
-                f"no paired interval: neither {' nor '.join(systems)} is the reference of ",
-            ),
-        ]
-        names = list(experiments)
+            (lambda each: each.backbone == backbone, f"{none} is on {place}"),
+            (lambda each: set(systems) <= set(each.variants), f"{none} has {' and '.join(systems)} on {place}"),
+            (lambda each: not reference or each.reference in reference, no_pair),
+        )
+        names = list(self.settings.experiments)
         for meets, why in conditions:
-            left = [name for name in names if meets(experiments[name])]
+            left = [name for name in names if meets(self.settings.experiments[name])]
             if not left:
-                return Match(None, why + (", ".join(names) if why.endswith(" ") else ""))
+                return Match(None, why + (", ".join(names) if why == no_pair else ""))
             names = left
         first, *others = sorted(names, key=lambda name: self._rank(name, systems))
         self.experiments[first] = None
@@ -134,58 +121,60 @@ class Grid:
     def value(self, name: str, system: str, metric: str) -> Number:
         """A system's metric: the mean over its seeds and our interval (intervals.parquet).
 
-        Without intervals, the mean of the metrics.json files that there are, and why there is no interval.
+        Without intervals: the mean of the metrics.json files that there are, and why there is no interval.
         """
         row = self.ran(name).intervals.get((system, metric))
         if row is not None and row["value"] is not None:
-            why = "" if row["low"] is not None and row["high"] is not None else f"{metric} has no interval"
-            over = interval_over(row["n_seeds"], trained=system not in baselines())
-            return _number(row, ("value", "low", "high"), why, name, over=over)
+            number = _number(row, ("value", "low", "high"), name, row["n_seeds"], trained=system not in baselines())
+            return number if number.over else replace(number, why=f"{metric} has no interval")
         if not self.ran(name).metrics.get(system):
             return Number(why=f"not run yet: target `{target(name)}`", experiment=name)
         values = self.by_seed(name, system, metric).values()
         if not values:
             return Number(why=f"{metric} is not in metrics.json (see `evaluation`)", experiment=name)
-        why = self._no_interval(name, metric)
-        return Number(100 * sum(values) / len(values), None, None, len(values), why, name)
+        if not self.settings.experiments[name].report:
+            why = f"no interval: experiment {name} has `report: false`"
+        elif metric not in self.settings.statistics.metrics:
+            why = f"no interval: {metric} is not in statistics.metrics"
+        else:
+            why = f"no interval yet: target `{target(name)}`"
+        return Number(100 * sum(values) / len(values), seeds=len(values), why=why, experiment=name)
 
     def difference(self, name: str, first: str, second: str, metric: str) -> Number:
         """`first` minus `second` and our interval. One of them must be the experiment's reference."""
         turned = self.settings.experiments[name].reference == first
-        row = self.ran(name).intervals.get((second if turned else first, metric))
+        intervals = self.ran(name).intervals
+        row = intervals.get((second if turned else first, metric))
         if row is None or row["diff_low"] is None or row["diff_high"] is None:
             why = self.value(name, first, metric).why or f"{metric} has no interval of differences"
             return Number(why=why, experiment=name)
-        seeds = max(row["n_seeds"], self.ran(name).intervals[row["reference"], metric]["n_seeds"])
-        over = interval_over(seeds, trained=not {first, second} <= baselines().keys())
-        number = replace(_number(row, ("difference", "diff_low", "diff_high"), "", name, over=over), seeds=seeds)
-        return number.turned() if turned else number
+        seeds = max(row["n_seeds"], intervals[row["reference"], metric]["n_seeds"])
+        trained = not {first, second} <= baselines().keys()
+        number = _number(row, ("difference", "diff_low", "diff_high"), name, seeds, trained=trained)
+        if not turned:
+            return number
+        ours, low, high = (None if each is None else -each for each in (number.ours, number.high, number.low))
+        return replace(number, ours=ours, low=low, high=high)
 
     def is_stand_in(self, dataset: str) -> bool:
         """Whether a dataset of the config is synthetic text in the published raw form."""
         return dataset in self.settings.datasets and self.settings.is_stand_in(dataset)
 
-    def _no_interval(self, name: str, metric: str) -> str:
-        if not self.settings.experiments[name].report:
-            return f"no interval: experiment {name} has `report: false`"
-        if metric not in self.settings.statistics.metrics:
-            return f"no interval: {metric} is not in statistics.metrics"
-        return f"no interval yet: target `{target(name)}`"
-
     def _rank(self, name: str, systems: Sequence[str]) -> tuple[bool, bool, bool, bool, int]:
-        experiment: Experiment = self.settings.experiments[name]
-        judged = set(systems) <= {system for system, _ in self.ran(name).intervals}
+        """The best experiment has the smallest rank (`find`)."""
+        experiment = self.settings.experiments[name]
+        has_intervals = set(systems) <= {system for system, _ in self.ran(name).intervals}
         ran = all(self.has_run(name, system) for system in systems)
-        return not judged, not ran, experiment.on_request, not experiment.report, -len(experiment.seeds)
+        return not has_intervals, not ran, experiment.on_request, not experiment.report, -len(experiment.seeds)
 
 
 def target(*experiments: str) -> str:
-    """The targets that run experiments; the reader's own command (cores, profile, config) goes around them.
+    """The command that runs experiments.
 
     >>> target("a", "b")
-    'experiment_a experiment_b'
+    'snakemake experiment_a experiment_b'
     """
-    return " ".join(f"experiment_{name}" for name in experiments)
+    return " ".join(["snakemake", *(f"experiment_{name}" for name in experiments)])
 
 
 def measured_seeds(inputs: Inputs, system: str, file: str) -> dict[int, Path]:
@@ -197,16 +186,18 @@ def measured_seeds(inputs: Inputs, system: str, file: str) -> dict[int, Path]:
 def _read(inputs: Inputs) -> RunFiles:
     source = Path(inputs.statistics) / "intervals.parquet"
     rows = read_table(source, INTERVAL_COLUMNS).iter_rows(named=True) if source.is_file() else ()
-    return RunFiles(
-        {(row["system"], row["metric"]): row for row in rows},
-        {
-            system: {seed: read_json(path) for seed, path in measured_seeds(inputs, system, "metrics.json").items()}
-            for system in inputs.evaluations
-        },
-    )
+    intervals = {(row["system"], row["metric"]): row for row in rows}
+    metrics = {
+        system: {seed: read_json(path) for seed, path in measured_seeds(inputs, system, "metrics.json").items()}
+        for system in inputs.evaluations
+    }
+    return RunFiles(intervals, metrics)
 
 
-def _number(row: Mapping[str, Any], columns: tuple[str, str, str], why: str, experiment: str, *, over: str) -> Number:
+def _number(
+    row: Mapping[str, Any], columns: tuple[str, str, str], experiment: str, seeds: int, *, trained: bool
+) -> Number:
+    """A number of intervals.parquet with its bounds, in percent."""
     value, low, high = (None if row[column] is None else 100 * row[column] for column in columns)
-    over = "" if low is None or high is None else over
-    return Number(value, low, high, row["n_seeds"], why, experiment, over)
+    over = "" if low is None or high is None else interval_over(seeds, trained=trained)
+    return Number(value, low, high, seeds, experiment=experiment, over=over)

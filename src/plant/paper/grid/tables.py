@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -51,25 +51,26 @@ class Part:
     title: str
     item: PaperItem
     block: Block
+    dataset: str
+    """Where ours is measured."""
     cells: tuple[GridCell, ...]
-    second: bool = False
-    """Another reading of the dataset: not counted with the table."""
+    stand_in: bool
 
     @property
-    def dataset(self) -> str:
-        """That ours is measured on."""
-        return self.cells[0].dataset if self.cells else self.block.dataset
+    def is_second_reading(self) -> bool:
+        """Whether ours is measured on another dataset than the paper's. Not counted with the table."""
+        return self.dataset != self.block.dataset
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of the paper before it is dressed."""
+    """A table of the paper before it is written as a file."""
 
     name: str
     title: str
     parts: tuple[Part, ...]
     tables: tuple[Table, ...]
-    """One a part."""
+    """One for each part."""
     banner: str
     summary: tuple[str, ...]
     notes: tuple[str, ...]
@@ -86,57 +87,54 @@ def build_sheet(name: str, grid: Grid, values: Values) -> Sheet:
     Raises:
         InputError: values.yaml has no such table, or a result file is unreadable.
     """
-    item = find_item(values, f"T{name.removeprefix('table_')}")
+    items = {item.item: item for item in values.items}
+    item = items.get(f"T{name.removeprefix('table_')}")
+    if item is None:
+        got = repr(f"T{name.removeprefix('table_')}")
+        raise InputError(
+            TRANSCRIPTION.name, expected=f"one of {', '.join(items)}", got=got, fix="Correct `paper.items`."
+        )
     parts = tuple(_parts(grid, values, item))
-    footnotes = Footnotes()
+    footnotes: Footnotes = {}
     tables = tuple(_table(name, part, footnotes) for part in parts)
-    cells = [cell for part in parts for cell in part.cells]
     return Sheet(
         name=name,
         title=f"Table {item.item[1:]} of the paper beside ours: {item.title}",
         parts=parts,
         tables=tables,
-        banner=BANNER if any(cell.stand_in for cell in cells) else "",
+        banner=BANNER if any(part.stand_in for part in parts) else "",
         summary=tuple(_summary(parts)),
         notes=(
-            *(f"({letter}) {why}." for why, letter in footnotes.reasons.items()),
-            *_reading(item, cells),
+            *(f"({letter}) {why}." for why, letter in footnotes.items()),
+            *_reading(item, parts),
             *_sources(grid, parts),
             *_findings(item),
         ),
     )
 
 
-def find_item(values: Values, name: str) -> PaperItem:
-    """An item of values.yaml.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    for item in values.items:
-        if item.item == name:
-            return item
-    known = ", ".join(item.item for item in values.items)
-    raise InputError(TRANSCRIPTION.name, expected=f"one of {known}", got=repr(name), fix="Correct `paper.items`.")
-
-
 def to_frame(sheet: Sheet) -> pl.DataFrame:
-    """One row a number: what the CSV holds. Numbers are in the paper's unit (percent, or counts)."""
-    numbers = ("paper", "paper_low", "paper_high", "ours", "low", "high")
-    schema: dict[str, type[pl.DataType]] = dict.fromkeys(("item", "dataset", "row", "column", "kind"), pl.String)
-    schema |= dict.fromkeys(numbers, pl.Float64) | {"seeds": pl.Int64}
-    schema |= dict.fromkeys(("verdict", "why", "experiment"), pl.String) | {"stand_in": pl.Boolean}
-    schema |= dict.fromkeys(("metric", "cite", "over"), pl.String)
+    """One row for each number: what the CSV holds. Numbers are in the paper's unit (percent, or counts)."""
+    texts, numbers = pl.String(), pl.Float64()
+    schema = pl.Schema(
+        dict.fromkeys(("item", "dataset", "row", "column", "kind"), texts)
+        | dict.fromkeys(("paper", "paper_low", "paper_high", "ours", "low", "high"), numbers)
+        | {"seeds": pl.Int64()}
+        | dict.fromkeys(("verdict", "why", "experiment"), texts)
+        | {"stand_in": pl.Boolean()}
+        | dict.fromkeys(("metric", "cite", "over"), texts)
+    )
     rows = []
     for part in sheet.parts:
         for cell in part.cells:
-            row = {name: getattr(cell, name) for name in schema} | {"item": sheet.name}
-            rows.append(row | {name: None if row[name] is None else float(row[name]) for name in numbers})
-    return pl.DataFrame(rows, schema=schema, orient="row")
+            row = vars(cell) | {"item": sheet.name, "dataset": part.dataset}
+            row |= {name: float(row[name]) for name in schema if schema[name] == numbers and row[name] is not None}
+            rows.append(row | {"stand_in": part.stand_in and cell.kind != "quoted"})
+    return pl.DataFrame(rows, schema=schema)
 
 
 def to_page(sheet: Sheet) -> str:
-    """Markdown: what the numbers are, the verdicts counted, one table a dataset, notes."""
+    """Markdown: what the numbers are, the verdicts counted, one table for each dataset, notes."""
     head = [f"# {sheet.title}", ""]
     head += [f"> **{sheet.banner}**", ""] if sheet.banner else []
     head += [*(f"**{line}**  " for line in sheet.summary), ""]
@@ -145,7 +143,7 @@ def to_page(sheet: Sheet) -> str:
 
 
 def to_tex(sheet: Sheet) -> str:
-    r"""A `longtable` a dataset for \input, with the notes below the last."""
+    r"""A `longtable` for each dataset, for \input; the notes follow the last."""
     needs = r"% needs \usepackage{amssymb,booktabs,longtable} and one column of text"
     head = [needs, r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
     banner = f"{sheet.banner} " if sheet.banner else ""
@@ -154,113 +152,110 @@ def to_tex(sheet: Sheet) -> str:
     return "\n".join([*head, *body, rf"\par\noindent {notes}\par\endgroup"]) + "\n"
 
 
-def _parts(grid: Grid, values: Values, item: PaperItem) -> list[Part]:
+def _parts(grid: Grid, values: Values, item: PaperItem) -> Iterator[Part]:
+    """The parts of a table, by dataset."""
     if item.item in CORPUS_ITEMS:
         more, datasets = APPENDIX_C.get(item.item, ("", ()))
         text = [(other, block) for other, block in values.blocks() if other.item == more and block.dataset in datasets]
-        return [
-            Part(
-                block.dataset + ("" if source is item else ", sizes in the text of appendix C"),
-                source, block, tuple(corpus_cells(grid, values, source, block)),
-            )
-            for source, block in [*((item, block) for block in item.blocks), *text]
-        ]  # fmt: skip
-    parts = []
+        for source, block in [*((item, block) for block in item.blocks), *text]:
+            place, cells = block.dataset, tuple(corpus_cells(grid, values, source, block))
+            title = place + ("" if source is item else ", sizes in the text of appendix C")
+            yield Part(title, source, block, place, cells, grid.is_stand_in(place))
+        return
     for block in item.blocks:
-        parts.append(Part(block.dataset, item, block, tuple(block_cells(grid, values, item, block))))
-        other = SECOND_READING.get(block.dataset)
-        if other is not None:
-            cells = tuple(block_cells(grid, values, item, block, dataset=other))
-            title = f"{other}: the same labels on all test documents, the second reading of {block.dataset}"
-            parts.append(Part(f"{title} (choice C20)", item, block, cells, second=True))
-    return parts
+        titles = {block.dataset: block.dataset}
+        if other := SECOND_READING.get(block.dataset):
+            reading = f"the same labels on all test documents, the second reading of {block.dataset} (choice C20)"
+            titles[other] = f"{other}: {reading}"
+        for place, title in titles.items():
+            cells = tuple(block_cells(grid, values, item, block, dataset=place))
+            yield Part(title, item, block, place, cells, grid.is_stand_in(place))
 
 
 def _table(name: str, part: Part, footnotes: Footnotes) -> Table:
     label = f"{name}-{part.item.item}-{part.dataset}".replace("_", "-")
-    if part.item.item in CORPUS_ITEMS or part.item.item == "AC":
+    if part.item.item in (*CORPUS_ITEMS, "AC"):
         return statistics_table(label, part.title, part.cells, footnotes)
     return result_table(label, part.title, part.block.columns, part.cells, footnotes)
 
 
-def _summary(parts: Sequence[Part]) -> list[str]:
-    """Verdicts of the whole table, then of each dataset where there are several."""
+def _summary(parts: Sequence[Part]) -> Iterator[str]:
+    """Verdicts of the whole table, then of each dataset if there are several."""
 
-    def count(some: Sequence[Part]) -> str:
+    def count(*some: Part) -> str:
         cells = [cell for part in some for cell in part.cells if cell.kind in JUDGED]
         single = sum(cell.over == ONE_SEED for cell in cells)
         return tally(cell.verdict for cell in cells) + (f"; {single} of the verdicts on one seed" if single else "")
 
-    first = [part for part in parts if not part.second]
-    lines = [f"{count(first)}."]
-    if len(first) > 1:
-        lines += [f"{part.title}: {count([part])}." for part in first]
-    return lines + [f"{part.dataset}, not counted above: {count([part])}." for part in parts if part.second]
+    counted = [part for part in parts if not part.is_second_reading]
+    yield f"{count(*counted)}."
+    if len(counted) > 1:
+        yield from (f"{part.title}: {count(part)}." for part in counted)
+    yield from (f"{part.dataset}, not counted above: {count(part)}." for part in parts if part.is_second_reading)
 
 
-def _reading(item: PaperItem, cells: Sequence[GridCell]) -> list[str]:
-    """How to read the table; only what its cells call for."""
+def _reading(item: PaperItem, parts: Sequence[Part]) -> list[str]:
+    """How to read the table: the notes that its cells call for."""
     if item.item in CORPUS_ITEMS:
         return [
             "Verdict: within if our number rounds to the paper's, else above or below it. Counts are over all splits.",
             "A ceiling is mean(min(|Y|, k) / k) over test documents with labels: no system has a higher P@k.",
         ]
-    notes = [
+    cells = [cell for part in parts for cell in part.cells]
+    columns, over = {cell.column for cell in cells}, {cell.over for cell in cells}
+    applies: dict[str, bool] = {
         (
             "Numbers are ×100. Ours: mean over training seeds, with our interval in brackets (choice C11). Verdict: "
             "within if our interval holds a number that the paper would print like this; above or below says where "
             "ours is. Above is a discrepancy too."
-        )
-    ]
-    over = dict.fromkeys(cell.over for cell in cells if cell.over)
-    notes += [text for name, text in INTERVALS.items() if name in over]
-    if item.item in ABLATION_ITEMS:
-        notes.append("Where the gain is a drop, below means that ours is the larger drop.")
-    if any(cell.column == "macro_f1" for cell in cells):
-        notes.append("Macro-F1 is that of the paper's appendix E, over all labels (macro_f1_all, choice C12).")
-    if any(cell.column in AT_MICRO for cell in cells):
-        notes.append(
+        ): True,
+        **{text: name in over for name, text in INTERVALS.items()},
+        "Where the gain is a drop, below means that ours is the larger drop.": item.item in ABLATION_ITEMS,
+        "Macro-F1 is that of the paper's appendix E, over all labels (macro_f1_all, choice C12).": (
+            "macro_f1" in columns
+        ),
+        (
             "Micro-F1, micro precision and micro recall are at the threshold tuned on validation for micro-F1 "
             "(@micro); macro ones at the threshold of `evaluation.tune_for` (choice C12)."
-        )
-    if any(cell.kind == "quoted" for cell in cells):
-        notes.append(f"{QUOTED} Quoted by the paper from the publication named; not measured here, no verdict.")
-    if any(cell.convention not in {None, "all"} for cell in cells):
-        notes.append(
+        ): not columns.isdisjoint(AT_MICRO),
+        f"{QUOTED} Quoted by the paper from the publication named; not measured here, no verdict.": (
+            any(cell.kind == "quoted" for cell in cells)
+        ),
+        (
             f"{OTHER_CONVENTION} Macro-F1 of another convention (present: over labels with a test positive; caml: "
             "harmonic mean of macro precision and recall) or of an unknown one: not comparable with the column."
-        )
-    if any(cell.dataset in SECOND_READING.values() for cell in cells):
-        notes.append("Which reading a quoted row of MIMIC-III-few belongs to is not known to this table (choice C20).")
-    return notes
+        ): not all(cell.is_comparable for cell in cells),
+        "Which reading a quoted row of MIMIC-III-few belongs to is not known to this table (choice C20).": (
+            any(part.is_second_reading for part in parts)
+        ),
+    }
+    return [text for text, needed in applies.items() if needed]
 
 
-def _sources(grid: Grid, parts: Sequence[Part]) -> list[str]:
-    """Which experiment each system's numbers come from, and which others would do."""
-    measured: dict[str, dict[str, None]] = {}  # experiment -> rows
+def _sources(grid: Grid, parts: Sequence[Part]) -> Iterator[str]:
+    """The experiment behind each system's numbers, unequal budgets, and other experiments that would do."""
+    rows_of: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}
     for part in parts:
         for cell in part.cells:
             if cell.kind == "value" and cell.ours is not None:
-                measured.setdefault(cell.experiment, {})[cell.row] = None
+                rows_of.setdefault(cell.experiment, {})[cell.row] = None
         for row in part.block.rows:
             match = grid.find(part.dataset, row.backbone, [row.system])
             if match.others:
                 others[f"{match.name} was taken; {', '.join(match.others)} would do too"] = None
-    notes = []
     budgets: dict[str, None] = {}
-    for name, rows in measured.items():
+    for name, rows in rows_of.items():
         experiment = grid.settings.experiments[name]
         seeds = len(experiment.seeds)
-        of = "" if rows.keys() == {"corpus"} else f", {seeds} seed{'s' if seeds > 1 else ''}: {'; '.join(rows)}"
-        notes.append(f"Experiment {name}{of}.")
+        trained = f", {seeds} seed{'s' if seeds > 1 else ''}: {'; '.join(rows)}"
+        yield f"Experiment {name}{'' if rows.keys() == {'corpus'} else trained}."
         systems = [each for each in list_systems(grid.settings, experiment) if not is_an_epoch(grid, each.name)]
         budgets |= dict.fromkeys(budget_notes(grid.settings, experiment, systems, experiment.reference))
-    notes += budgets
+    yield from budgets
     if others:
         order = "what has intervals, what has run, what is not on request, more seeds, the first of the config"
-        notes.append(f"More than one experiment qualifies ({order}): {'. '.join(others)}.")
-    return notes
+        yield f"More than one experiment qualifies ({order}): {'. '.join(others)}."
 
 
 def _findings(item: PaperItem) -> list[str]:

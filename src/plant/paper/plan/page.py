@@ -47,14 +47,9 @@ def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: P
     page = to_page(settings, jobs, plan)
     for file, text in ((path.with_suffix(".csv"), to_csv(plan)), (path, page)):
         write_text(file, text)
-    first, _, _ = page.removeprefix("# Plan
-").partition("## Jobs and GPU hours")
-    parts = [first.strip(), *_unknown(settings, plan)]
-    logging.getLogger("plant").info("plan
-
-%s
-More in %s", "
-".join(parts).replace("**", ""), path)
+    first, _, _ = page.removeprefix("# Plan\n").partition("## Jobs and GPU hours")
+    said = "\n".join([first.strip(), *_unknown(settings, plan)]).replace("**", "")
+    logging.getLogger("plant").info("plan\n\n%s\nMore in %s", said, path)
 
 
 def to_page(settings: Settings, jobs: Mapping[str, frozenset[Job]], plan: pl.DataFrame) -> str:
