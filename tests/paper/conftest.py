@@ -15,6 +15,7 @@ import pytest
 from plant.ground.files import write_json
 from plant.ground.seeds import generator
 from plant.ground.settings import Experiment, Settings, load
+from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import Inputs
 
 SYSTEMS = {  # name: (macro-F1, rare F1), fractions
@@ -34,8 +35,9 @@ class Toy:
     folder: Path
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        return {"settings": self.settings, "experiment": "toy"}
+    def data(self) -> ExperimentData:
+        """What the files hold now; each file is read once."""
+        return ExperimentData(self.inputs, self.settings, "toy")
 
     def rewrite(self, table: str, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
         """Replace a statistics table by a changed one."""

@@ -15,16 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from plant.ground.settings import Evaluation
 from plant.paper import FIGURE_FORMATS, FIGURES
-from plant.paper.experiment.attention import may_show_text, readings, spaced
-from plant.paper.figures import figure_builders, write_figures
-from plant.paper.figures.labels import frequency_figure, rare_label_figure
+from plant.paper.experiment.attention import readings, spaced
+from plant.paper.figures import DRAW, write_figures
 from plant.paper.figures.reading import attention_figure
-from plant.paper.figures.style import MANY, look, marks, save, spread
-from plant.paper.figures.training import STAGE2_COLUMNS, curves_figure, stage_figure
-from plant.paper.inputs import read_attention, read_histories, read_labels
-from plant.paper.systems import System, find_roles, list_networks, list_systems
+from plant.paper.figures.style import look, marks, save, spread
+from plant.paper.inputs import read_labels
+
+
+def drawn(toy, name: str):
+    with look():
+        return DRAW[name](toy.data)
 
 
 def texts(figure) -> str:
@@ -34,47 +35,46 @@ def texts(figure) -> str:
 
 def test_every_declared_figure_is_written_with_ink_and_the_same_bytes_again(toy):
     first, second = toy.folder / "first", toy.folder / "second"
-    write_figures(toy.inputs, first, **toy.arguments)
+    write_figures(toy.data, first)
     assert {path.name for path in first.iterdir()} == {f"{name}.{kind}" for name in FIGURES for kind in FIGURE_FORMATS}
     for name in FIGURES:
         pixels = np.asarray(Image.open(first / f"{name}.png").convert("L"))
         assert 0.003 < (pixels < 200).mean() < 0.5
         assert (first / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     with look():  # one figure again: it has text, lines, patches and densities, of which the others are made
-        save(figure_builders(toy.inputs, **toy.arguments)["rare_label_f1"](), second / "rare_label_f1")
+        save(DRAW["rare_label_f1"](toy.data), second / "rare_label_f1")
     for path in second.iterdir():
         assert path.read_bytes() == (first / path.name).read_bytes()
 
 
 def test_matplotlib_settings_are_put_back(toy):
     before = dict(mpl.rcParams)
-    with look():
-        figure_builders(toy.inputs, **toy.arguments)["differences"]()
+    drawn(toy, "differences")
     assert dict(mpl.rcParams) == before
 
 
-PLANT = (System("plant", "PLANT", "planted", "mig"),)
+def write_labels(toy, **columns) -> None:
+    """The same labels for every system and seed."""
+    table = pl.DataFrame({"label": list("abcdef")[: len(columns["f1"])], "n_test": 1, "ap": 0.5} | columns)
+    for folder in (folder for folders in toy.inputs.evaluations.values() for folder in folders):
+        table.write_parquet(folder / "per_label.parquet")
 
 
 @pytest.mark.parametrize(("f1", "n_train", "printed"), [
     ([0.0, 0.2, 0.8, 0.9, 0.6, 1.0], [1, 2, 3, 4, 9, 50], ["50.0", "40%", "5 labels"]),
     ([0.0, 0.0, 0.0], [1, 1, 1], ["0.0", "0%", "3 labels"]),  # equal values have no density
 ])  # fmt: skip
-def test_violins_print_the_mean_and_the_share_above_70(f1, n_train, printed):
-    labels = pl.DataFrame({"system": "plant", "label": list("abcdef")[: len(f1)], "n_train": n_train, "f1": f1})
-    with look():
-        text = texts(rare_label_figure(labels, systems=PLANT, evaluation=Evaluation(rare_below=10)))
+def test_violins_print_the_mean_and_the_share_above_70(toy, f1, n_train, printed):
+    write_labels(toy, n_train=n_train, f1=f1)
+    text = texts(drawn(toy.with_config(evaluation={"rare_below": 10}), "rare_label_f1"))
     assert all(part in text for part in printed)
 
 
-def test_frequency_figure_groups_by_training_documents():
-    labels = pl.DataFrame(
-        {"system": "plant", "label": list("abcde"), "n_train": [0, 1, 10, 11, 900], "f1": [1.0, 0.2, 0.4, 0.5, 0.9]}
-    )
-    with look():
-        figure = frequency_figure(labels, systems=PLANT, evaluation=Evaluation())
-    (line,) = figure.axes[0].get_lines()
-    assert np.allclose(line.get_ydata(), [30, 50, 90])
+def test_frequency_figure_groups_by_training_documents(toy):
+    write_labels(toy, n_train=[0, 1, 10, 11, 900], f1=[1.0, 0.2, 0.4, 0.5, 0.9])
+    figure = drawn(toy, "frequency_groups")
+    for line in figure.axes[0].get_lines():
+        assert np.allclose(line.get_ydata(), [30, 50, 90])
     ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert ticks == ["1–10\n2 labels", "11–50\n1 labels", "> 500\n1 labels"]
 
@@ -89,19 +89,17 @@ def test_labels_absent_from_the_test_split_do_not_count(toy):
 
 
 def test_interval_marks_are_filled_only_where_zero_is_excluded(toy):
-    with look():
-        figure = figure_builders(toy.inputs, **toy.arguments)["differences"]()
+    figure = drawn(toy, "differences")
     panel = next(axes for axes in figure.axes if axes.get_title(loc="left") == "P@5")
     faces = {round(float(line.get_ydata()[0])): line.get_markerfacecolor() for line in panel.get_lines()[1:]
              if line.get_marker() not in ("None", "")}  # fmt: skip
-    focal = [system.name for system in list_systems(toy.settings, toy.experiment)].index("focal")
+    focal = [system.name for system in toy.data.systems].index("focal")
     assert faces.pop(focal) == "white"
     assert "white" not in faces.values()
 
 
 def test_stage_figure_has_one_point_a_seed(toy):
-    with look():
-        figure = figure_builders(toy.inputs, **toy.arguments)["ndcg_and_macro_f1"]()
+    figure = drawn(toy, "ndcg_and_macro_f1")
     points = [line for line in figure.axes[0].get_lines() if line.get_linestyle() == "None"]
     assert [len(line.get_xdata()) for line in points] == [3, 3]  # PLANT and shuffled relevance
     assert "nDCG@100" in texts(figure)
@@ -112,64 +110,45 @@ def test_stage_figure_has_one_point_a_seed(toy):
     assert list(points[1].get_xdata()) == pytest.approx(best)
 
 
-def test_experiment_without_stage_1_gets_a_sentence_instead_of_an_empty_plot(toy):
-    toy = toy.with_experiment(variants=["bce", "focal"], reference="focal", baselines=[])
+def test_a_figure_with_nothing_to_show_says_why(toy):
+    alone = toy.with_experiment(variants=["bce", "focal"], reference="focal", baselines=[])
+    alone = replace(alone, inputs=replace(toy.inputs, pretrainings={}, attention={}))
+    assert "No system of this experiment has a Stage 1." in texts(drawn(alone, "ndcg_and_macro_f1"))
+    assert "No attention was recorded." in texts(drawn(alone, "attention"))
     with look():
-        figure = figure_builders(replace(toy.inputs, pretrainings={}), **toy.arguments)["ndcg_and_macro_f1"]()
-    assert "No system of this experiment has a Stage 1." in texts(figure)
+        assert "why" in texts(attention_figure((), reason="why"))
 
 
-def test_credentialed_text_is_never_drawn(toy):
-    private = toy.with_config(datasets={"toy": {"source": "mimic3", "generate": {}, "credentialed": True}})
-    with look():
-        figure = figure_builders(private.inputs, **private.arguments)["attention"]()
-    assert "fever" not in texts(figure)
-    assert "credentialed" in texts(figure)
-    asked = private.with_config(
-        datasets={"toy": {"source": "mimic3", "generate": {}, "credentialed": True}},
-        evaluation={"show_credentialed": True},
-    )
-    assert may_show_text(asked.settings, asked.experiment)
-    with look():
-        marked, plain = (figure_builders(one.inputs, **one.arguments)["attention"]() for one in (asked, toy))
-    assert "fever" in texts(marked)
-    assert "do not share this" in texts(marked)
-    assert "do not share this" not in texts(plain)
+def test_credentialed_text_is_drawn_only_if_asked_for_and_then_marked(toy):
+    private = {"datasets": {"toy": {"source": "mimic3", "generate": {}, "credentialed": True}}}
+    hidden = texts(drawn(toy.with_config(**private), "attention"))
+    assert ("fever" in hidden, "credentialed" in hidden) == (False, True)
+    asked = texts(drawn(toy.with_config(**private, evaluation={"show_credentialed": True}), "attention"))
+    assert ("fever" in asked, "do not share this" in asked) == (True, True)
+    assert "do not share this" not in texts(drawn(toy, "attention"))
 
 
 def test_attention_pairs_planted_and_random_over_the_same_tokens(toy):
-    roles = find_roles(toy.settings, toy.experiment)
-    found = readings(read_attention(toy.inputs), roles, documents=2)
+    found = readings(toy.with_config(evaluation={"attention_documents": 2}).data)
     assert [reading.document for reading in found] == ["d1", "d2"]
     for reading in found:
         assert [panel.system.name for panel in reading.panels] == ["plant", "focal"]
         for panel in reading.panels:
             assert len(panel.weights) == len(reading.pieces) == len(reading.relevant)
             assert panel.weights.sum() == pytest.approx(1)
-
-
-def test_underlined_are_the_most_relevant_tokens_in_every_place(toy):
-    (reading,) = readings(read_attention(toy.inputs), find_roles(toy.settings, toy.experiment), documents=1)
-    marked = {piece for piece, relevant in zip(reading.pieces, reading.relevant, strict=True) if relevant}
-    assert marked == {" fever", " cough", " chest"}
-    assert sum(reading.relevant) == sum(piece in marked for piece in reading.pieces)
+        marked = {piece for piece, relevant in zip(reading.pieces, reading.relevant, strict=True) if relevant}
+        assert marked == {" fever", " cough", " chest"}  # in every place
+        assert sum(reading.relevant) == sum(piece in marked for piece in reading.pieces)
 
 
 def test_excerpt_is_the_window_with_most_weight_of_both_panels(toy):
-    (reading,) = readings(read_attention(toy.inputs), find_roles(toy.settings, toy.experiment), documents=1)
+    reading, *_ = readings(toy.data)
     part = reading.excerpt(20)
     total = sum(panel.weights for panel in reading.panels)
     sums = [total[start : start + 20].sum() for start in range(len(total) - 19)]
     assert part.stop - part.start == 20
     assert part.start == int(np.argmax(sums))
     assert reading.excerpt(10_000) == slice(0, len(reading.pieces))
-
-
-def test_no_attention_files_give_a_sentence(toy):
-    inputs = replace(toy.inputs, attention={})
-    with look():
-        assert "No attention was recorded." in texts(figure_builders(inputs, **toy.arguments)["attention"]())
-        assert "why" in texts(attention_figure((), reason="why"))
 
 
 @pytest.mark.parametrize(("tokens", "text"), [
@@ -193,61 +172,43 @@ def test_labels_that_do_not_touch_stay_where_they_are():
 
 
 def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
-    found = marks(list_systems(toy.settings, toy.experiment))
+    found = marks(toy.data.systems)
     assert found["bce"].ink == found["focal"].ink != found["plant"].ink
     assert (found["bce"].colour, found["bce"].marker) != (found["focal"].colour, found["focal"].marker)
 
 
-def many(count: int) -> tuple[System, ...]:
-    return tuple(System(f"v{index}", f"variant {index}", "planted", "mig") for index in range(count))
-
-
-def test_of_many_systems_only_the_leading_ones_have_a_colour_and_a_name():
-    systems, groups = many(MANY + 1), Evaluation().frequency_groups
-    labels = pl.concat([
-        pl.DataFrame({"system": system.name, "label": ["a", "b"], "n_train": list(groups[:2]), "n_test": 1,
-                      "f1": [0.1, 0.1 * index]})
-        for index, system in enumerate(systems)
-    ])  # fmt: skip
-    stage1 = pl.DataFrame({"name": "mig", "seed": 0, "epoch": 1, "ndcg_val": 0.5})
-    metrics = pl.DataFrame([(s.name, 0, "macro_f1_present", 0.1) for s in systems],
-                           schema=["system", "seed", "metric", "value"], orient="row")  # fmt: skip
-    for shown, grey in ((systems, MANY - 1), (systems[:MANY], 0)):
-        leaders = {shown[0].name, shown[-1].name}
-        with look():
-            drawn = [
-                frequency_figure(labels, systems=shown, evaluation=Evaluation(), leading=leaders),
-                stage_figure(stage1, metrics, systems=shown, ndcg_k=[5], leading=leaders),
-            ]
-        for figure in drawn:
-            lines = figure.axes[0].get_lines()
-            assert len(lines) == len(shown)
-            assert len({line.get_color() for line in lines if line.get_zorder() == 3}) == min(3, len(shown) - grey)
-            assert sum(line.get_zorder() == 2 for line in lines) == grey
-            written = [text.get_text() for text in figure.axes[0].texts]
-            expected = leaders if grey else {system.name for system in shown}
-            assert set(written) == {system.title for system in shown if system.name in expected}
-            assert (f"grey: {grey} other systems" in texts(figure)) == bool(grey)
+@pytest.mark.parametrize("grey", [0, 1])
+@pytest.mark.parametrize("name", ["frequency_groups", "ndcg_and_macro_f1"])
+def test_of_many_systems_only_the_leading_ones_have_a_colour_and_a_name(toy, monkeypatch, name, grey):
+    networks = toy.with_experiment(baselines=[])
+    module = DRAW[name].__module__
+    monkeypatch.setattr("plant.paper.figures.style.MANY", len(networks.data.systems) - grey)
+    monkeypatch.setattr(f"{module}.leading", lambda data: {"plant", "focal", "shuffled"})
+    axes = drawn(networks, name).axes[0]
+    shown = {text.get_text() for text in axes.texts}
+    titles = {system.title for system in networks.data.systems if not grey or system.name != "bce"}
+    assert shown == titles
+    assert sum(line.get_color() == "#C4C4C4" for line in axes.get_lines()) == grey
+    assert (f"grey: {grey} other systems" in axes.get_xlabel()) == bool(grey)
 
 
 def test_curve_of_a_network_has_the_title_of_the_variant_that_is_the_network_alone(toy):
     """Variants that differ in Stage 3 share a network, whose files stand under the first of them."""
+    variants = ["plant_evidence", "plant", "focal_evidence", "bce"]
     toy = toy.with_config(
         evidences={"all": {}},
         variants={"focal_evidence": {"finetuning": "focal_long", "evidence": "all", "title": "random init + evidence"},
                   "plant_evidence": {"pretraining": "mig", "finetuning": "focal", "evidence": "all",
                                      "title": "PLANT + evidence"}},
+        experiments={"toy": toy.experiment.model_dump(mode="json") | {"variants": variants}},
     )  # fmt: skip
-    design = toy.experiment.model_copy(update={"variants": ("plant_evidence", "plant", "focal_evidence", "bce")})
-    networks = list_networks(toy.settings, design)
-    assert {name: system.title for name, system in networks.items()} == {
+    assert {name: system.title for name, system in toy.data.networks.items()} == {
         "plant_evidence": "PLANT", "focal_evidence": "none+focal_long", "bce": "random init, BCE",
     }  # fmt: skip
     names = {"plant_evidence": "plant", "focal_evidence": "focal", "bce": "bce"}
-    stage2 = read_histories({new: toy.inputs.finetunings[old] for new, old in names.items()}, STAGE2_COLUMNS)
-    systems = list_systems(toy.settings, design)
-    with look():
-        text = texts(curves_figure(stage2.clear(), stage2, systems=systems, networks=networks)).splitlines()
+    histories = {new: toy.inputs.finetunings[old] for new, old in names.items()}
+    toy = replace(toy, inputs=replace(toy.inputs, pretrainings={}, finetunings=histories))
+    text = texts(drawn(toy, "training_curves")).splitlines()
     assert {"PLANT", "none+focal_long", "random init, BCE"} <= set(text)
     assert not {"PLANT + evidence", "random init + evidence"} & set(text)
 
@@ -258,8 +219,8 @@ def test_formulas_in_labels_words_and_titles_are_drawn_as_they_stand(toy):
     for path in odd.inputs.attention.values():
         pl.read_parquet(path).with_columns(label=pl.lit(label), token=pl.lit(f" {word}")).write_parquet(path)
     with look():
-        for name, draw in figure_builders(odd.inputs, **odd.arguments).items():
-            figure = draw()
+        for name, draw in DRAW.items():
+            figure = draw(odd.data)
             figure.draw_without_rendering()
             assert title in texts(figure)
             assert name != "attention" or {word, label} <= set(re.split(r"[\n:]| label ", texts(figure)))

@@ -14,7 +14,7 @@ import yaml
 from snakemake.utils import update_config
 
 from plant.ground.errors import InputError
-from plant.ground.settings import Settings, load
+from plant.ground.settings import Settings, Statistics, load
 from plant.paper.figures.study import effect_figure
 from plant.paper.studies.design import design_of, epochs, is_equal, title_of
 from plant.paper.studies.study import read_study, write_study
@@ -207,7 +207,7 @@ def test_a_difference_far_beyond_the_others_is_written_at_the_edge_and_squeezes_
         "low": [value if value is None else value - 0.01 for value in differences],
         "high": [value if value is None else value + 0.01 for value in differences], "p_holm": [1.0, 0.01, 0.01, None],
     })  # fmt: skip
-    figure = effect_figure(effects, metrics=["brier_skill"], question="?", alpha=0.05, confidence=0.95)
+    figure = effect_figure(effects, Statistics(), metrics=["brier_skill"], question="?")
     (axes,) = figure.axes
     assert max(abs(edge) for edge in axes.get_xlim()) < 10
     assert [text.get_text() for text in axes.texts if "\N{RIGHTWARDS ARROW}" in text.get_text()] == [

@@ -1,4 +1,4 @@
-"""The result tables: the paper's notation, its arrows, and three dresses of the same cells."""
+"""The tables of an experiment: the paper's notation, its arrows, and the same cells in every format."""
 
 from __future__ import annotations
 
@@ -15,23 +15,33 @@ import pytest
 from plant.ground.errors import InputError
 from plant.ground.files import read_json, write_json
 from plant.paper import TABLE_FORMATS, TABLES
+from plant.paper.experiment.report import to_html
 from plant.paper.experiment.tables import build_tables, write_tables
 from plant.paper.inputs import read_metrics, read_results, seed_of
-from plant.paper.render import Table, TableCell, latex_escape, to_csv, to_html, to_latex, to_markdown
-from plant.paper.wording import interval, percent, seconds
+from plant.paper.render import Table, TableCell, latex_escape, row_of, to_csv, to_latex, to_markdown
+from plant.paper.wording import interval, percent
 from plant.statistics.significance import arrow
 
 GOLDEN = Path(__file__).parent / "golden"
 THREE = ["macro_auc", "macro_f1_present", "p@5"]
 
 
+def table_of(toy, name: str) -> Table:
+    return build_tables(toy.data)[TABLES.index(name)]
+
+
 def ablation(toy) -> Table:
-    return build_tables(toy.inputs, **toy.arguments)[0]
+    return table_of(toy, "ablation")
 
 
 def cell_of(table: Table, title: str, metric: str) -> TableCell:
     row = next(row for row in table.rows if row[0].main == title)
     return row[table.columns.index(metric)]
+
+
+def texts(table: Table) -> dict[str, list[str]]:
+    """First cell of a row -> the main texts of the others."""
+    return {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}
 
 
 @pytest.mark.parametrize(("p", "low", "high", "expected"), [
@@ -44,19 +54,18 @@ def test_arrow_stands_only_where_test_and_interval_agree(p, low, high, expected)
 
 
 def test_paper_examples_are_printed_as_the_paper_prints_them():
-    cells = [TableCell("14.7", "up", "(+1.2, [0.6, 1.8])"), TableCell("73.8", "", "(+0.3, [0.0, 0.6])")]
-    rows = tuple((TableCell(name), cell) for name, cell in zip("AB", cells, strict=True))
-    table = Table("t", "Title", ("System", "macro-F1"), rows, pl.DataFrame())
-    assert "| A | 14.7▲ (+1.2, [0.6, 1.8]) |" in to_markdown(table)
-    assert "| B | 73.8 (+0.3, [0.0, 0.6]) |" in to_markdown(table)
+    rows = (
+        row_of("A", TableCell("14.7", "up", "(+1.2, [0.6, 1.8])")),
+        row_of("B", TableCell("73.8", "", "(+0.3, [0.0, 0.6])")),
+    )
+    text = to_markdown(Table("t", "Title", ("System", "macro-F1"), rows, pl.DataFrame()))
+    assert "| A | 14.7▲ (+1.2, [0.6, 1.8]) |" in text
+    assert "| B | 73.8 (+0.3, [0.0, 0.6]) |" in text
 
 
 def test_numbers_never_print_a_negative_zero():
-    assert percent(-0.0004) == "0.0"
-    assert percent(-0.0004, signed=True) == "0.0"
-    assert interval(-0.0001, 0.006) == "[0.0, 0.6]"
-    assert percent(-0.014, signed=True) == "−1.4"
-    assert percent(math.nan) == "–"
+    assert (percent(-0.0004), percent(-0.0004, signed=True), interval(-0.0001, 0.006)) == ("0.0", "0.0", "[0.0, 0.6]")
+    assert (percent(-0.014, signed=True), percent(math.nan)) == ("−1.4", "–")
 
 
 def test_gain_and_interval_are_the_papers_and_not_ours(toy):
@@ -65,26 +74,19 @@ def test_gain_and_interval_are_the_papers_and_not_ours(toy):
     assert (cell.main, cell.arrow, cell.detail) == ("57.5", "up", "(+1.2, [0.6, 1.8])")
 
 
-def test_undecided_interval_gets_no_arrow_whatever_the_wilcoxon_test_says(toy):
+def test_an_arrow_of_the_table_needs_the_interval_and_the_wilcoxon_test(toy):
     assert read_results(toy.inputs, alpha=0.05).filter(system="focal", metric="p@5").item(0, "wilcoxon_p") < 1e-6
-    assert cell_of(ablation(toy), "random init, focal + HNM", "P@5").arrow == ""
-
-
-def test_failed_wilcoxon_test_removes_every_arrow(toy):
+    assert cell_of(ablation(toy), "random init, focal + HNM", "P@5").arrow == ""  # its interval holds 0
     assert any(cell.arrow for row in ablation(toy).rows for cell in row)
     toy.rewrite("wilcoxon", lambda t: t.with_columns(p=0.06))
     assert not any(cell.arrow for row in ablation(toy).rows for cell in row)
 
 
-def test_reference_is_the_last_row_and_has_no_gain(toy):
-    rows = ablation(toy).rows
-    assert rows[-1][0].main == "PLANT (reference)"
-    assert all(not cell.detail and not cell.arrow for cell in rows[-1])
-    assert all(cell.detail for row in rows[:-1] for cell in row[1:])
-
-
-def test_best_value_of_each_column_is_bold(toy):
+def test_reference_is_the_last_row_without_a_gain_and_the_best_of_each_column_is_bold(toy):
     table = ablation(toy)
+    assert table.rows[-1][0].main == "PLANT (reference)"
+    assert all(not cell.detail and not cell.arrow for cell in table.rows[-1])
+    assert all(cell.detail for row in table.rows[:-1] for cell in row[1:])
     bold = [{row[0].main for row in table.rows if row[column].bold} for column in range(1, len(table.columns))]
     assert bold == [{"TF-IDF + MIG combined"}] * 3 + [{"MIG log-odds"}] * 2 + [{"TF-IDF + MIG combined"}] * 3
 
@@ -97,17 +99,13 @@ def test_metric_without_interval_shows_the_seed_mean_and_a_note(toy):
     assert any("No interval was asked for: mAP" in note for note in table.notes)
 
 
-def test_value_is_the_mean_over_seeds(toy):
+def test_value_is_the_mean_and_spread_the_sample_standard_deviation_over_seeds(toy):
     values = read_metrics(toy.inputs).filter(system="plant", metric="macro_f1_present").get_column("value")
-    assert len(values) == 3
+    assert len(values) == 3  # m - .01, m, m + .01
     assert cell_of(ablation(toy), "PLANT (reference)", "macro-F1 (present)").main == f"{100 * sum(values) / 3:.1f}"
-
-
-def test_seed_spread_is_the_sample_standard_deviation(toy):
-    seeds = build_tables(toy.inputs, **toy.arguments)[TABLES.index("seeds")]
-    cell = cell_of(seeds, "PLANT", "macro-F1 (present)")  # values m - .01, m, m + .01
+    cell = cell_of(table_of(toy, "seeds"), "PLANT", "macro-F1 (present)")
     assert (cell.main, cell.detail) == ("36.9", "± 1.0")
-    assert cell_of(seeds, "MIG log-odds", "macro-F1 (present)").detail == ""
+    assert cell_of(table_of(toy, "seeds"), "MIG log-odds", "macro-F1 (present)").detail == ""
 
 
 def test_probabilities_are_means_over_seeds_and_scores_without_a_scale_have_none(toy):
@@ -119,10 +117,9 @@ def test_probabilities_are_means_over_seeds_and_scores_without_a_scale_have_none
     for folder in toy.inputs.evaluations["mig_log_odds"]:
         path = folder / "metrics.json"
         write_json(path, read_json(path) | {"brier_skill": None})
-    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("probabilities")]
-    rows = {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}
-    assert rows["PLANT"] == ["10.0", "5.0", "–", "0.101", "0.03"]
-    assert rows["MIG log-odds"] == ["–"] * 5
+    table = table_of(toy, "probabilities")
+    assert texts(table)["PLANT"] == ["10.0", "5.0", "–", "0.101", "0.03"]
+    assert texts(table)["MIG log-odds"] == ["–"] * 5
     errors = table.data.filter(system="plant", metric="calibration_error").get_column("value").to_list()
     assert errors == [0.3, 0.002, 0.001]
     assert set(table.data.get_column("metric")) == {"brier_skill", "micro_f1@natural", "calibration_error", "log_loss"}
@@ -130,75 +127,23 @@ def test_probabilities_are_means_over_seeds_and_scores_without_a_scale_have_none
 
 def test_notes_name_threshold_convention_seeds_and_the_anti_conservative_test(toy):
     notes = " ".join(ablation(toy).notes)
-    assert "tuned on the validation split for macro-F1 (present)" in notes
+    assert "tuned on the validation split for macro-F1 (present) (−1.20 to −1.00 on the score scale)" in notes
     assert "labels that occur in the test split" in notes
     assert "3 training seeds" in notes
-    assert re.search(r"For macro-AUC, [^.]* the Wilcoxon test runs over bootstrap resamples", notes)
-    aggregate = re.search(r"For (.*) the Wilcoxon", notes)
+    aggregate = re.search(r"For (.*) the Wilcoxon test runs over bootstrap resamples", notes)
     assert aggregate is not None
+    assert "macro-AUC" in aggregate[1]
     assert "P@5" not in aggregate[1]
 
 
-def test_top_k_scores_are_named_as_lower_bounds(toy):
+def test_a_note_that_no_column_calls_for_is_left_out(toy):
+    notes = " ".join(ablation(toy.with_config(paper={"metrics": ["p@5"]})).notes)
+    for words in ("threshold", "Rare labels", "macro-F1", "resamples are", "Lower bounds", "No interval"):
+        assert words not in notes
     path = toy.inputs.evaluations["plant"][0] / "metrics.json"
-    metrics = read_json(path)
-    write_json(path, metrics | {"exactness": {"lower_bounds": ["map", "map/*", "rare_ap"]}})
-    notes = " ".join(ablation(toy).notes)
-    assert "Lower bounds, as only the top 100 scores of each document were kept: rare AP, mAP." in notes
-
-
-def test_interval_table_keeps_our_interval_apart_from_the_papers(toy):
-    toy.rewrite("intervals", lambda t: t.with_columns(diff_low=-0.001, diff_high=0.002))
-    table = build_tables(toy.inputs, **toy.arguments)[1]
-    row = next(row for row in table.rows if [cell.main for cell in row[:2]] == ["macro-F1 (present)", "MIG log-odds"])
-    assert row[3].detail == "[−0.1, 0.2]"
-    assert row[5].detail == "[18.6, 22.6]"
-    assert row[3].arrow == ""  # our interval holds 0, the paper's does not
-    assert row[5].arrow == "up"
-    assert row[4].main == "0.001"
-    assert row[6].main == "< 0.001*"
-    assert "(ours)" in table.columns[3]
-    assert "(paper's)" in table.columns[5]
-
-
-def test_p_value_of_a_per_document_test_has_no_star(toy):
-    table = build_tables(toy.inputs, **toy.arguments)[1]
-    starred = {row[0].main for row in table.rows if row[6].main.endswith("*")}
-    assert starred == {"macro-AUC", "micro-F1", "macro-F1 (present)", "rare F1", "rare AP", "mAP"}
-
-
-def test_every_declared_table_is_written_in_three_formats(toy):
-    write_tables(toy.inputs, toy.folder / "tables", **toy.arguments)
-    expected = {f"{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS}
-    assert {path.name for path in (toy.folder / "tables").iterdir()} == expected
-
-
-def test_csv_is_long_and_has_full_precision(toy):
-    toy.rewrite("intervals", lambda t: t.with_columns(diff_low=1 / 3))
-    write_tables(toy.inputs, toy.folder / "tables", **toy.arguments)
-    with (toy.folder / "tables" / "ablation.csv").open(encoding="utf-8") as handle:
-        rows = list(csv.DictReader(handle))
-    assert len(rows) == 7 * 8
-    assert {row["diff_low"] for row in rows} == {str(1 / 3)}
-    assert set(read_results(toy.inputs, alpha=0.05).columns) <= set(rows[0])
-
-
-@pytest.mark.parametrize("kind", ["md", "tex"])
-def test_ablation_table_equals_its_golden_file(toy, kind):
-    """After an intended change: PLANT_UPDATE_GOLDEN=1 python -m pytest tests/paper, and review the diff."""
-    small = toy.with_config(paper={"metrics": THREE})
-    write_tables(small.inputs, toy.folder / "tables", **small.arguments)
-    written = (toy.folder / "tables" / f"ablation.{kind}").read_text(encoding="utf-8")
-    golden = GOLDEN / f"ablation.{kind}"
-    if os.environ.get("PLANT_UPDATE_GOLDEN"):
-        golden.write_text(written, encoding="utf-8")
-    assert written == golden.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_latex_is_balanced_and_ascii(toy, name, assert_latex):
-    tables = build_tables(toy.inputs, **toy.arguments)
-    assert_latex(to_latex(next(table for table in tables if table.name == name)), "tabular")
+    write_json(path, read_json(path) | {"exactness": {"lower_bounds": ["map", "map/*", "rare_ap"]}})
+    note = "Lower bounds, as only the top 100 scores of each document were kept: rare AP, mAP."
+    assert note in ablation(toy).notes
 
 
 @pytest.mark.parametrize(("weight", "kept", "lost"), [
@@ -214,111 +159,96 @@ def test_a_sum_that_repeats_the_row_of_one_part_says_why(toy, weight, kept, lost
     assert notes == ([why] if kept else [])
 
 
-def test_ceilings_of_precision_are_on_the_scale_of_the_other_tables(toy):
-    path = toy.inputs.corpus / "statistics.json"
-    write_json(path, read_json(path) | {"ceilings": {"p@5": 0.9}})
-    table = next(table for table in build_tables(toy.inputs, **toy.arguments) if table.name == "corpus")
-    row = next(row for row in table.rows if "P@5" in row[0].main)
-    assert [cell.main for cell in row] == ["highest possible P@5 (test, ×100)", "–", "–", "–", "90.0"]
-    assert table.data.filter(statistic="ceilings p@5")["value"].item() == 0.9  # the CSV holds fractions
+def test_interval_table_keeps_our_interval_apart_from_the_papers(toy):
+    toy.rewrite("intervals", lambda t: t.with_columns(diff_low=-0.001, diff_high=0.002))
+    table = table_of(toy, "intervals")
+    row = next(row for row in table.rows if [cell.main for cell in row[:2]] == ["macro-F1 (present)", "MIG log-odds"])
+    assert (row[3].detail, row[3].arrow, row[4].main) == ("[−0.1, 0.2]", "", "0.001")  # our interval holds 0
+    assert (row[5].detail, row[5].arrow, row[6].main) == ("[18.6, 22.6]", "up", "< 0.001*")  # the paper's does not
+    assert "(ours)" in table.columns[3]
+    assert "(paper's)" in table.columns[5]
+    starred = {row[0].main for row in table.rows if row[6].main.endswith("*")}  # tests over resamples
+    assert starred == {"macro-AUC", "micro-F1", "macro-F1 (present)", "rare F1", "rare AP", "mAP"}
 
 
-def test_lines_of_a_cell_break_before_an_interval_and_never_inside_it():
-    cells = (TableCell("a"), TableCell("1.0", detail="(+0.5, [0.1, 0.9])"), TableCell("<", detail="[<, 9]"))
-    html = to_html(Table("t", "T", ("System", "F1", "P"), (cells,), pl.DataFrame()))
-    assert '<span class="detail">(+0.5,<br>[0.1, 0.9])</span>' in html
-    assert '<span class="detail">[&lt;, 9]</span>' in html
-
-
-def test_titles_of_systems_are_escaped_in_latex_and_html(toy):
-    odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": r"$\a$_5%&#1<b>"}})
-    for table in build_tables(odd.inputs, **odd.arguments)[:3]:
-        assert r"\$\textbackslash{}a\$\_5\%\&\#1$<$b$>$" in to_latex(table)
-        assert r"$\a$_5%&amp;#1&lt;b&gt;" in to_html(table)
-
-
-def test_latex_escapes_what_users_put_into_titles(toy):
-    assert latex_escape(r"a_b & 50% {x} ~^\ #1 $") == (
-        r"a\_b \& 50\% \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} \#1 \$"
-    )
-    assert latex_escape("toy† ‡ 1.0▲") == (
-        r"toy\textsuperscript{\dag} \textsuperscript{\ddag} 1.0\textsuperscript{$\blacktriangle$}"
-    )
-    assert latex_escape("[low") == "{[}low"  # after a row's end "[" would start an argument
-
-
-def test_html_escapes_titles_and_speaks_arrows():
-    table = Table(
-        "t", "A <b>", ("System", "F1"), ((TableCell("<script>"), TableCell("1.0", "down", "(x)")),), pl.DataFrame()
-    )
-    html = str(to_html(table))
-    assert "<script>" not in html
-    assert "&lt;script&gt;" in html
-    assert 'aria-label="significant drop"' in html
-    assert 'scope="row"' in html
-    assert "<caption>" in html
-
-
-def test_durations_are_printed_in_the_unit_that_reads_best():
-    assert [seconds(value) for value in (0.04, 59, 61, 7200, None)] == ["0.0 s", "59.0 s", "1.0 min", "2.0 h", "–"]
-
-
-def test_cost_table_gives_mean_time_and_largest_memory_a_stage(toy):
-    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("cost")]
-    row = next(row for row in table.rows if row[0].main == "Stage 1: mig")  # 20, 21, 22 s; 700 to 702 MB
-    shown = [cell.main for cell in row]
-    assert shown == ["Stage 1: mig", "3", "4", "21.0 s", "702 MB", *["–"] * 3, "cpu (a processor)"]
-
-
-def test_the_epochs_of_the_cost_table_are_those_that_ran(toy):
+def test_cost_table_gives_mean_time_largest_memory_and_the_epochs_that_ran(toy):
     history = toy.inputs.finetunings["focal"][1] / "history.parquet"
     pl.read_parquet(history).head(9).write_parquet(history)  # early stopping ended one of three runs of 12
-    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("cost")]
-    place = table.columns.index("Epochs run")
-    rows = {row[0].main: row[place].main for row in table.rows}
-    assert (rows["Stage 2: random init, focal + HNM"], rows["Stage 2: PLANT"]) == ("9 to 12", "12")
+    table = table_of(toy, "cost")
+    rows = texts(table)  # 20, 21, 22 s; 700 to 702 MB
+    assert rows["Stage 1: mig"] == ["3", "4", "21.0 s", "702 MB", *["–"] * 3, "cpu (a processor)"]
+    assert (rows["Stage 2: random init, focal + HNM"][1], rows["Stage 2: PLANT"][1]) == ("9 to 12", "12")
     assert table.data.filter(stage="Stage 2", name="focal").get_column("epochs").to_list() == [12, 9, 12]
     assert table.data.filter(stage="evaluation").get_column("epochs").null_count() > 0
 
 
-def test_corpus_table_has_one_column_a_split(toy):
-    table = build_tables(toy.inputs, **toy.arguments)[TABLES.index("corpus")]
+def test_corpus_table_has_one_column_a_split_and_ceilings_in_percent(toy):
+    path = toy.inputs.corpus / "statistics.json"
+    write_json(path, read_json(path) | {"ceilings": {"p@5": 0.9}})
+    table = table_of(toy, "corpus")
     assert table.columns == ("Statistic", "train", "val", "test", "all")
-    rows = {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}
+    rows = texts(table)
     assert rows["documents"] == ["1,050"] * 3 + ["–"]
     assert rows["labels per document: median"] == ["6 (4–8)"] * 3 + ["–"]
+    assert rows["highest possible P@5 (test, ×100)"] == ["–", "–", "–", "90.0"]
     assert next(iter(rows)) == "documents"
+    assert table.data.filter(statistic="ceilings p@5")["value"].item() == 0.9  # the CSV holds fractions
 
 
-def test_missing_system_is_one_clear_error(toy):
-    toy.rewrite("intervals", lambda t: t.filter(pl.col("system") != "focal"))
-    with pytest.raises(InputError, match=r"intervals\.parquet: expected results of the system 'focal'"):
-        ablation(toy)
+def test_every_declared_table_is_written_and_its_csv_is_long_and_has_full_precision(toy):
+    toy.rewrite("intervals", lambda t: t.with_columns(diff_low=1 / 3))
+    folder = toy.folder / "tables"
+    write_tables(toy.data, folder)
+    assert {path.name for path in folder.iterdir()} == {f"{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS}
+    with (folder / "ablation.csv").open(encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+    assert len(rows) == 7 * 8
+    assert {row["diff_low"] for row in rows} == {str(1 / 3)}
+    assert set(read_results(toy.inputs, alpha=0.05).columns) <= set(rows[0])
 
 
-def test_misspelt_metric_gets_the_nearest_name(toy):
-    small = toy.with_config(paper={"metrics": ["macro_f1_presnt"]})
-    with pytest.raises(InputError, match="Did you mean 'macro_f1_present'"):
-        ablation(small)
+@pytest.mark.parametrize("kind", ["md", "tex"])
+def test_ablation_table_equals_its_golden_file(toy, kind):
+    """After an intended change: PLANT_UPDATE_GOLDEN=1 python -m pytest tests/paper, and review the diff."""
+    write_tables(toy.with_config(paper={"metrics": THREE}).data, toy.folder / "tables")
+    written = (toy.folder / "tables" / f"ablation.{kind}").read_text(encoding="utf-8")
+    golden = GOLDEN / f"ablation.{kind}"
+    if os.environ.get("PLANT_UPDATE_GOLDEN"):
+        golden.write_text(written, encoding="utf-8")
+    assert written == golden.read_text(encoding="utf-8")
 
 
-def test_missing_column_is_one_clear_error_and_nothing_is_written(toy):
-    toy.rewrite("wilcoxon", lambda t: t.drop("p"))
-    with pytest.raises(InputError, match=r"wilcoxon\.parquet: expected a column 'p'"):
-        write_tables(toy.inputs, toy.folder / "tables", **toy.arguments)
-    assert not (toy.folder / "tables").exists()
+def test_latex_is_balanced_and_ascii(toy, assert_latex):
+    for table in build_tables(toy.data):
+        assert_latex(to_latex(table), "tabular")
 
 
-def test_truncated_parquet_is_one_clear_error(toy):
-    path = toy.inputs.statistics / "intervals.parquet"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(InputError, match="expected a parquet file"):
-        ablation(toy)
+def test_titles_of_systems_are_escaped_in_latex_and_html(toy):
+    odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": r"$\a$_5%&#1<b>"}})
+    for table in build_tables(odd.data)[:3]:
+        assert r"\$\textbackslash{}a\$\_5\%\&\#1$<$b$>$" in to_latex(table)
+        assert r"$\a$_5%&amp;#1&lt;b&gt;" in to_html(table)
 
 
-def test_folder_without_a_seed_is_refused():
-    with pytest.raises(InputError, match="a folder named seed0"):
-        seed_of(Path("results/evaluation/final"))
+@pytest.mark.parametrize(("text", "latex"), [
+    (r"a_b & 50% {x} ~^\ #1 $", r"a\_b \& 50\% \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} \#1 \$"),
+    ("toy† ‡ 1.0▲", r"toy\textsuperscript{\dag} \textsuperscript{\ddag} 1.0\textsuperscript{$\blacktriangle$}"),
+    ("[low", "{[}low"),  # after a row's end "[" would start an argument
+])  # fmt: skip
+def test_latex_escapes_what_users_put_into_titles(text, latex):
+    assert latex_escape(text) == latex
+
+
+def test_html_is_escaped_speaks_arrows_and_breaks_a_line_only_before_an_interval():
+    cells = row_of("<script>", TableCell("1.0", "down", "(+0.5, [0.1, 0.9])"), TableCell("<", detail="[<, 9]"))
+    html = to_html(Table("t", "A <b>", ("System", "F1", "P"), (cells,), pl.DataFrame()))
+    assert '<span class="detail">(+0.5,<br>[0.1, 0.9])</span>' in html
+    assert '<span class="detail">[&lt;, 9]</span>' in html
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "<caption>A &lt;b&gt;</caption>" in html
+    assert 'aria-label="significant drop"' in html
+    assert 'scope="row"' in html
 
 
 def test_a_spreadsheet_takes_no_text_of_a_table_for_a_formula_and_every_number_stays():
@@ -327,3 +257,30 @@ def test_a_spreadsheet_takes_no_text_of_a_table_for_a_formula_and_every_number_s
     rows = [*csv.DictReader(io.StringIO(to_csv(frame), newline=""))]
     assert [row["text"] for row in rows] == ["'=1+1", "'+a", "'-b", "'@sum", "'\tc", "plain", "-0.5", "+1e-3", ""]
     assert [float(row["number"]) for row in rows] == frame["number"].to_list()
+
+
+def drop_focal(toy):
+    toy.rewrite("intervals", lambda t: t.filter(pl.col("system") != "focal"))
+
+
+def truncate(toy):
+    path = toy.inputs.statistics / "intervals.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+
+
+@pytest.mark.parametrize(("damage", "metric", "message"), [
+    (drop_focal, "p@5", r"intervals\.parquet: expected results of the system 'focal'"),
+    (truncate, "p@5", "expected a parquet file"),
+    (lambda toy: toy.rewrite("wilcoxon", lambda t: t.drop("p")), "p@5", r"wilcoxon\.parquet: expected a column 'p'"),
+    (lambda toy: None, "macro_f1_presnt", "Did you mean 'macro_f1_present'"),
+])  # fmt: skip
+def test_a_bad_input_is_one_clear_error_and_nothing_is_written(toy, damage, metric, message):
+    damage(toy)
+    with pytest.raises(InputError, match=message):
+        write_tables(toy.with_config(paper={"metrics": [metric]}).data, toy.folder / "tables")
+    assert not (toy.folder / "tables").exists()
+
+
+def test_folder_without_a_seed_is_refused():
+    with pytest.raises(InputError, match="a folder named seed0"):
+        seed_of(Path("results/evaluation/final"))

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from plant.ground.job import job
 
 if TYPE_CHECKING:
+    from plant.paper.experiment.data import ExperimentData
     from plant.paper.inputs import Inputs
 
 
 def main(args: Namespace) -> None:
     from plant.ground.settings import Settings
+    from plant.paper.experiment.data import ExperimentData
 
     settings, name = Settings.model_validate(args.settings["config"]), args.settings.get("experiment")
     paths = inputs_of(args)
@@ -23,21 +25,24 @@ def main(args: Namespace) -> None:
         from plant.paper.grid.cost import write_costs
 
         write_costs(settings, paths, args.out)
-    elif args.rule == "write_tables":
+    else:
+        write_experiment(args, ExperimentData(paths[name], settings, name))
+
+
+def write_experiment(args: Namespace, data: "ExperimentData") -> None:
+    """Tables, figures or report of one experiment, by the rule."""
+    if args.rule == "write_tables":
         from plant.paper.experiment.tables import write_tables
 
-        write_tables(paths[name], args.out, settings=settings, experiment=name)
+        write_tables(data, args.out)
     elif args.rule == "write_figures":
         from plant.paper.figures import write_figures
 
-        write_figures(paths[name], args.out, settings=settings, experiment=name)
+        write_figures(data, args.out)
     else:
         from plant.paper.experiment.report import write_report
 
-        write_report(
-            paths[name], args.report, figures=args.figures[0].parent, choices=args.choices,
-            settings=settings, experiment=name,
-        )  # fmt: skip
+        write_report(data, args.report, figures=args.figures[0].parent, choices=args.choices)
 
 
 def inputs_of(args: Namespace) -> dict[str, "Inputs"]:

@@ -1,4 +1,4 @@
-"""The one writer of tables: CSV, Markdown, LaTeX (booktabs) and HTML from the same cells."""
+"""The one writer of tables: CSV, Markdown and LaTeX (booktabs) from the same cells."""
 
 from __future__ import annotations
 
@@ -6,57 +6,19 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import polars as pl
-from markupsafe import Markup, escape
 
 from plant.ground.files import write_text
 from plant.paper.wording import ARROWS, MINUS
 from plant.statistics.significance import Arrow
 
-_SPOKEN_ARROWS = {"up": "significant gain", "down": "significant drop"}
-_LATEX_SPECIAL = {
+_LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", MINUS: "$-$",
     "±": r"$\pm$", "×": r"$\times$", "–": "--", "≥": r"$\geq$", "≤": r"$\leq$", "†": r"\textsuperscript{\dag}",
     "‡": r"\textsuperscript{\ddag}", "▲": r"\textsuperscript{$\blacktriangle$}",
     "▼": r"\textsuperscript{$\blacktriangledown$}",
-}  # fmt: skip
-
-_HTML = jinja2.Template(
-    """\
-{%- macro set(cell) -%}
-{% if cell.bold %}<strong>{{ cell.main }}</strong>{% else %}{{ cell.main }}{% endif %}
-{%- if cell.arrow -%}
-<span class="{{ cell.arrow }}" role="img" aria-label="{{ spoken[cell.arrow] }}">{{ arrows[cell.arrow] }}</span>
-{%- endif %}
-{#- a line breaks before an interval only, so that all columns of a page's width are seen #}
-{%- if cell.detail %} <span class="detail">
-{%- for part in cell.detail.split(", [") %}{% if not loop.first %},<br>[{% endif %}{{ part }}{% endfor -%}
-</span>{% endif %}
-{%- endmacro -%}
-<div class="scroll" tabindex="0" role="region" aria-label="{{ table.title }}"><table id="table-{{ table.name }}">
-{#- -#}
-<caption>{{ table.title }}</caption>
-<thead><tr>
-{%- for column in table.columns -%}
-<th scope="col"{% if loop.index0 < table.text_columns %} class="text"{% endif %}>{{ column }}</th>
-{%- endfor -%}
-</tr></thead>
-<tbody>
-{% for row in table.rows -%}
-<tr{% if loop.index0 in table.rules %} class="rule"{% endif %}><th scope="row">{{ set(row[0]) }}</th>
-{%- for cell in row[1:] -%}
-<td{% if loop.index < table.text_columns %} class="text"{% endif %}>{{ set(cell) }}</td>
-{%- endfor -%}
-</tr>
-{% endfor -%}
-</tbody></table></div>
-<ul class="notes">
-{%- for note in table.notes %}<li>{{ with_links(note) }}</li>{% endfor -%}
-</ul>""",
-    autoescape=True,
-)
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,25 +33,30 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table before it is dressed. The first column names the row."""
+    """The content of a table, the same for all formats. The first column names the row."""
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     data: pl.DataFrame
-    """Long and numeric, at full precision: what the CSV holds."""
+    """Content of the CSV: long form, numbers at full precision."""
     notes: tuple[str, ...] = ()
     rules: tuple[int, ...] = ()
-    """A line is drawn above these rows."""
+    """Rows with a line above them."""
     text_columns: int = 1
-    """Columns that hold text and are set flush left."""
+    """The first columns, which hold text and are set flush left."""
     stacked: bool = False
-    """True sets a cell's detail under its main value in LaTeX, so that many columns fit a page."""
+    """True: LaTeX sets the detail of a cell below its main text, so that many columns fit a page."""
+
+
+def row_of(*cells: TableCell | str) -> tuple[TableCell, ...]:
+    """A row of a table. A plain text is a cell with a main text only."""
+    return tuple(TableCell(cell) if isinstance(cell, str) else cell for cell in cells)
 
 
 def to_csv(frame: pl.DataFrame) -> str:
-    """CSV that a spreadsheet may open: a text that it would take for a formula gets a `'` before it. Numbers stay.
+    """CSV that is safe to open in a spreadsheet: a text that looks like a formula gets a `'` before it.
 
     >>> to_csv(pl.DataFrame({"label": ["=1+1", "-0.5", "a"]}))
     "label\\n'=1+1\\n-0.5\\na\\n"
@@ -103,9 +70,8 @@ def to_markdown(table: Table) -> str:
     """Pipe table with the notes as a list below."""
     numbers = len(table.columns) - table.text_columns
     dashes = ["---"] * table.text_columns + ["---:"] * numbers
-    lines = [f"**{table.title}**", "", _pipe(table.columns), _pipe(dashes)]
-    for row in table.rows:
-        lines.append(_pipe([_markdown_cell(cell) for cell in row]))
+    rows = [table.columns, dashes, *(map(_markdown_cell, row) for row in table.rows)]
+    lines = [f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
 
@@ -117,7 +83,7 @@ def write_table(table: Table, folder: Path) -> None:
 
 
 def to_latex(table: Table) -> str:
-    r"""A `table*` for \input; needs adjustbox, amssymb and booktabs. Never larger than a page."""
+    r"""A `table*` for \input, never larger than a page. It needs adjustbox, amssymb and booktabs."""
     cell = (
         r"\shortstack[r]{{{main}\\ {{\scriptsize {detail}}}}}" if table.stacked else r"{main} {{\scriptsize {detail}}}"
     )
@@ -143,7 +109,7 @@ def to_latex(table: Table) -> str:
 
 
 def to_longtable(table: Table, caption: str) -> str:
-    """A `longtable`, which may break over pages; needs amssymb, booktabs and longtable."""
+    """A `longtable`, which may break over pages. It needs amssymb, booktabs and longtable."""
     head = _latex_head(table)
     return "\n".join([
         rf"\begin{{longtable}}{{{_latex_columns(table)}}}",
@@ -165,7 +131,7 @@ def _latex_head(table: Table) -> str:
 
 
 def _latex_body(table: Table, form: str) -> list[str]:
-    """The rows and the rules between them; `form` sets the detail of a cell."""
+    """The rows and the lines between them. `form` is the LaTeX of a cell with a detail."""
     lines = []
     for number, row in enumerate(table.rows):
         lines += [r"\midrule"] if number in table.rules else []
@@ -179,28 +145,14 @@ def _latex_cell(cell: TableCell, form: str) -> str:
     return form.format(main=main, detail=latex_escape(cell.detail)) if cell.detail else main
 
 
-def to_html(table: Table) -> Markup:
-    """A table with a caption and scoped headers; arrows carry a spoken text."""
-    return Markup(_HTML.render(table=table, arrows=ARROWS, spoken=_SPOKEN_ARROWS, with_links=_with_links))
-
-
-def _with_links(note: str) -> Markup:
-    """The note with "choice C11" as a link to that row of the report."""
-    return Markup(re.sub(r"(?<=choice )C\d\d", r'<a href="#\g<0>">\g<0></a>', str(escape(note))))
-
-
 def latex_escape(text: str) -> str:
-    r"""Text that LaTeX prints as it stands.
+    r"""Text as LaTeX code.
 
     >>> latex_escape("macro_f1 < 5%")
     'macro\\_f1 $<$ 5\\%'
     """
-    escaped = re.sub(".", lambda match: _LATEX_SPECIAL.get(match[0], match[0]), text, flags=re.DOTALL)
+    escaped = text.translate(_LATEX)
     return re.sub(r"^[\[*]", r"{\g<0>}", escaped)  # after a row's \\ these would start an argument
-
-
-def _pipe(cells: tuple[str, ...] | list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _markdown_cell(cell: TableCell) -> str:

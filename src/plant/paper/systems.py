@@ -1,4 +1,4 @@
-"""The rows of every table: which systems ran, how they are printed and what they are."""
+"""The rows of every table: which systems an experiment has, how they are printed, and what they are."""
 
 from __future__ import annotations
 
@@ -22,61 +22,57 @@ KIND_COLOURS: dict[Kind, str] = {
     "unplanted": "#D55E00",
     "no network": "#444444",
 }
-"""Hues of the palettes of Okabe and Ito and of Tol, which colour-blind readers can tell apart."""
+"""Hues of the palettes of Okabe and Ito and of Tol. Colour-blind readers can tell them apart."""
 
 
 @dataclass(frozen=True)
 class System:
-    """One row. `name` is the key of every input file, `title` is what is printed."""
+    """One row."""
 
     name: str
+    """Key of its files: the name of a variant or of a baseline."""
     title: str
     kind: Kind
     pretraining: str | None = None
-    """Name of the Stage 1 recipe; None without one."""
+    """Name of the Stage 1 recipe; None without Stage 1."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Who is compared with whom in the headline. Each is None where the experiment has no such system."""
+    """The systems that the headline compares. A role is None if the experiment has no such system."""
 
     planted: System | None
     control: System | None
-    """The random initialisation nearest to `planted` in loss and budget."""
+    """The random initialisation that is nearest to `planted` in loss and number of epochs."""
     equal_compute: bool
-    """True if `control` has the loss of `planted`, as many epochs as its two stages together, and all of them run."""
+    """True if `control` has the loss of `planted`, as many epochs as its two stages together, and no early stopping."""
     baselines: tuple[System, ...]
 
 
 def list_systems(settings: Settings, experiment: Experiment) -> tuple[System, ...]:
     """All systems of an experiment in table order: variants, baselines, and the reference last (Table 6)."""
     names = dict.fromkeys([*experiment.variants, *experiment.baselines])
-    ordered = [name for name in names if name != experiment.reference] + [experiment.reference]
+    ordered = [*(name for name in names if name != experiment.reference), experiment.reference]
     return tuple(_system(settings, name) for name in ordered)
 
 
 def find_roles(settings: Settings, experiment: Experiment) -> Roles:
-    """The planted system (the reference if it is one), its fairest random initialisation, and the baselines."""
+    """The planted system (the reference if it is planted), its fairest control, and the baselines."""
     systems = list_systems(settings, experiment)
-    planted = next((s for s in reversed(systems) if s.kind == "planted" and s.name == experiment.reference), None)
-    planted = planted or next((s for s in systems if s.kind == "planted"), None)
-    unplanted = [s for s in systems if s.kind == "unplanted"]
-    control = (
-        min(unplanted, key=lambda s: _unfairness(settings, experiment, planted, s), default=None) if planted else None
-    )
-    return Roles(
-        planted=planted,
-        control=control,
-        equal_compute=planted is not None
-        and control is not None
-        and _unfairness(settings, experiment, planted, control) == (False, 0)
-        and not any(may_stop_early(settings, experiment, system.name) for system in (planted, control)),
-        baselines=tuple(s for s in systems if s.kind == "no network"),
-    )
+    of_kind: dict[Kind, list[System]] = {kind: [s for s in systems if s.kind == kind] for kind in KIND_TITLES}
+    planted = next((s for s in of_kind["planted"] if s.name == experiment.reference), None)
+    planted = planted or next(iter(of_kind["planted"]), None)
+    control, equal_compute = None, False
+    if planted and of_kind["unplanted"]:
+        name = planted.name
+        control = min(of_kind["unplanted"], key=lambda s: _unfairness(settings, experiment, name, s.name))
+        early = any(may_stop_early(settings, experiment, system.name) for system in (planted, control))
+        equal_compute = not early and _unfairness(settings, experiment, name, control.name) == (False, 0)
+    return Roles(planted, control, equal_compute, tuple(of_kind["no network"]))
 
 
 def system_of(variant: Variant) -> str:
-    """Folder name of a variant's scores: two variants of the same recipes are one run.
+    """Name of the folder of a variant's scores. Two variants of the same recipes share it.
 
     >>> system_of(Variant(finetuning="bce", evidence="all")), system_of(Variant(finetuning="bce"))
     ('none+bce+all', 'none+bce')
@@ -85,58 +81,63 @@ def system_of(variant: Variant) -> str:
 
 
 def list_networks(settings: Settings, experiment: Experiment) -> dict[str, System]:
-    """The networks of an experiment: the variant that the files stand under -> the system that the network is alone.
+    """The trained networks: the variant that names a network's files -> the system that is this network alone.
 
-    Variants that differ in Stage 3 share one. Where no variant is the network alone, it is titled by its recipes.
+    Variants that differ only in Stage 3 share a network. The first of them names its files. If none of them is the
+    network alone, the title is the names of its recipes.
     """
     systems = {system.name: system for system in list_systems(settings, experiment)}
     first: dict[str, str] = {}
     alone: dict[str, System] = {}
     for name in filter(settings.reads_network, experiment.variants):
-        folder = settings.variants[name].network
-        first.setdefault(folder, name)
-        if settings.variants[name].evidence is None:
-            alone.setdefault(folder, systems[name])
+        variant = settings.variants[name]
+        first.setdefault(variant.network, name)
+        if variant.evidence is None:
+            alone.setdefault(variant.network, systems[name])
     return {name: alone.get(folder) or replace(systems[name], title=folder) for folder, name in first.items()}
 
 
 def cut_settings(settings: Settings, name: str) -> Settings:
     """The settings without what the experiment `name` does not depend on: other experiments, recipes, datasets.
 
-    The paper room gives the same output for both, so that a workflow can pass the smaller one and rerun less.
+    Tables, figures and report of the experiment are the same for both. The workflow passes the smaller one, so that a
+    change elsewhere in the config does not run them again.
     """
     experiment = settings.experiments[name]
-    variants = {key: settings.variants[key] for key in experiment.variants}
     datasets = (settings.whole(experiment.dataset), experiment.dataset)
-    stage1 = {v.pretraining for v in variants.values()} - {NO_PRETRAINING}
-    stage2 = {v.finetuning for v in variants.values()}
-    evidences = {v.evidence for v in variants.values()}
+    variants = {key: settings.variants[key] for key in experiment.variants}
     words = bool(experiment.baselines) or any(e and read_by(e) for e in map(settings.evidence_of, variants))
-    runs = {f"{experiment.dataset}/{experiment.backbone}/{variant.network}" for variant in variants.values()}
-    backbones = {experiment.backbone, *(("words",) if words else ())}
-    return settings.model_copy(
-        update={
-            "datasets": {key: settings.datasets[key] for key in datasets},
-            "downloads": {},
-            "backbones": {key: value for key, value in settings.backbones.items() if key in backbones},
-            "pretrainings": {key: value for key, value in settings.pretrainings.items() if key in stage1},
-            "finetunings": {key: value for key, value in settings.finetunings.items() if key in stage2},
-            "evidences": {key: value for key, value in settings.evidences.items() if key in evidences},
-            "variants": variants,
-            "experiments": {name: experiment},
-            "tunings": {},
-            "tuned": {key: value for key, value in settings.tuned.items() if key in runs},
-            "paper": settings.paper.model_copy(update={"items": (), "main_backbone": None}),
-        }
-    )
+    needed = {
+        "backbones": {experiment.backbone, *(("words",) if words else ())},
+        "pretrainings": {variant.pretraining for variant in variants.values()} - {NO_PRETRAINING},
+        "finetunings": {variant.finetuning for variant in variants.values()},
+        "evidences": {variant.evidence for variant in variants.values()},
+        "experiments": {name},
+        "tuned": {f"{experiment.dataset}/{experiment.backbone}/{variant.network}" for variant in variants.values()},
+        "downloads": (),
+        "tunings": (),
+    }
+    cut: dict[str, object] = {
+        section: {key: value for key, value in getattr(settings, section).items() if key in keys}
+        for section, keys in needed.items()
+    }
+    cut["datasets"] = {key: settings.datasets[key] for key in datasets}
+    cut["variants"] = variants
+    cut["paper"] = settings.paper.model_copy(update={"items": (), "main_backbone": None})
+    return settings.model_copy(update=cut)
 
 
-def total_epochs(settings: Settings, experiment: Experiment, name: str) -> int:
-    """Epochs of both stages of a variant together: all of them run, unless a stage has `patience` (choice C16)."""
+def stage_epochs(settings: Settings, experiment: Experiment, name: str) -> tuple[int, int]:
+    """Epochs of Stage 1 and of Stage 2 of a variant. They all run, unless a stage has `patience` (choice C16)."""
     variant = settings.variants[name]
     stage1 = settings.pretrainings.get(variant.pretraining)
     before = variant.pretraining_epoch or (stage1.epochs if stage1 else 0)
-    return before + settings.stage2_of(experiment, name).epochs
+    return before, settings.stage2_of(experiment, name).epochs
+
+
+def total_epochs(settings: Settings, experiment: Experiment, name: str) -> int:
+    """Epochs of both stages of a variant together."""
+    return sum(stage_epochs(settings, experiment, name))
 
 
 def may_stop_early(settings: Settings, experiment: Experiment, name: str) -> bool:
@@ -148,42 +149,40 @@ def may_stop_early(settings: Settings, experiment: Experiment, name: str) -> boo
 def budget_notes(
     settings: Settings, experiment: Experiment, systems: Sequence[System], reference: str
 ) -> tuple[str, ...]:
-    """Which networks have other epochs than the reference, and which may stop early; empty where none does."""
+    """Which networks have another number of epochs than the reference, and which may stop early."""
     networks = {system.name: system.title for system in systems if system.kind != "no network"}
     epochs = {name: total_epochs(settings, experiment, name) for name in (reference, *networks)}
     others = [f"{title} {epochs[name]}" for name, title in networks.items() if epochs[name] != epochs[reference]]
     early = [title for name, title in networks.items() if may_stop_early(settings, experiment, name)]
     title = networks.get(reference, reference)
-    return (
-        *([f"Not equal compute: {title} has {epochs[reference]} epochs in all; {', '.join(others)} (choice C16)."]
-          if others else []),
-        *([f"May stop before their last epoch (`patience`): {', '.join(early)} (choice C16)."] if early else []),
-    )  # fmt: skip
+    notes = []
+    if others:
+        ours = f"{title} has {epochs[reference]} epochs in all"
+        notes.append(f"Not equal compute: {ours}; {', '.join(others)} (choice C16).")
+    if early:
+        notes.append(f"May stop before their last epoch (`patience`): {', '.join(early)} (choice C16).")
+    return tuple(notes)
 
 
 def _system(settings: Settings, name: str) -> System:
     if name in baselines():
         return System(name, baselines()[name].title, "no network")
     variant = settings.variants[name]
+    title = variant.title or name
     if not settings.reads_network(name):
-        return System(name, variant.title or name, "no network")
+        return System(name, title, "no network")
     if variant.pretraining == NO_PRETRAINING:
-        return System(name, variant.title or name, "unplanted")
+        return System(name, title, "unplanted")
     measure = settings.pretrainings[variant.pretraining].measure
-    kind: Kind = "control" if measure in ("random", "shuffled") else "planted"
-    return System(name, variant.title or name, kind, variant.pretraining)
+    return System(name, title, "control" if measure in ("random", "shuffled") else "planted", variant.pretraining)
 
 
-def _unfairness(
-    settings: Settings, experiment: Experiment, planted: System | None, control: System
-) -> tuple[bool, int]:
-    """Whether Stage 3 or the losses of Stage 2 differ, and by how many epochs in all: (False, 0) is a fair control."""
-    if planted is None:
-        return True, 0
-    ours = settings.finetunings[settings.variants[planted.name].finetuning]
-    theirs = settings.finetunings[settings.variants[control.name].finetuning]
-    other = any(getattr(ours, key) != getattr(theirs, key) for key in ("gamma", "epsilon", "hard_negatives"))
-    other |= settings.evidence_of(planted.name) != settings.evidence_of(control.name)
-    return other, abs(
-        total_epochs(settings, experiment, planted.name) - total_epochs(settings, experiment, control.name)
-    )
+def _unfairness(settings: Settings, experiment: Experiment, planted: str, control: str) -> tuple[bool, int]:
+    """Whether Stage 3 or the loss of Stage 2 differs, and by how many epochs. (False, 0) is a fair control."""
+
+    def method(name: str) -> tuple[object, ...]:
+        stage2 = settings.finetunings[settings.variants[name].finetuning]
+        return stage2.gamma, stage2.epsilon, stage2.hard_negatives, settings.evidence_of(name)
+
+    epochs = [total_epochs(settings, experiment, name) for name in (planted, control)]
+    return method(planted) != method(control), abs(epochs[0] - epochs[1])

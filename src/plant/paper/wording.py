@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from plant.statistics.significance import Arrow
 
@@ -12,7 +13,12 @@ ARROWS: dict[Arrow, str] = {"up": "▲", "down": "▼", "": ""}
 MINUS = "\N{MINUS SIGN}"
 MISSING = "\N{EN DASH}"
 ONE_SEED = "documents, one seed"
-"""What an interval of one training run is over: another run may lie outside of it."""
+"""What the interval of one training run covers. Another run may be outside it."""
+OVER = {
+    True: "over training seeds and test documents together",
+    False: "over test documents alone (one seed: another training run may lie outside)",
+}
+"""What the intervals of an experiment cover: with several seeds (True), and with one."""
 
 _TITLES = {
     "map": "mAP",
@@ -26,12 +32,13 @@ _TITLES = {
     "calibration_error": "calibration error",
 }
 _CUTS = {"@natural": " at p = .5", "@micro": " at its threshold", "@sloped": ", sloped threshold"}
-_WORDS = {"f1": "F1", "auc": "AUC", "ap": "AP", "map": "mAP", "p": "P", "r": "R"}
-_AT_K = {"p": "P", "r": "R", "ndcg": "nDCG", "psp": "PSP", "rp": "RP"}
+_WORDS = {
+    "f1": "F1", "auc": "AUC", "ap": "AP", "map": "mAP", "p": "P", "r": "R", "ndcg": "nDCG", "psp": "PSP", "rp": "RP",
+}  # fmt: skip
 
 
 def metric_title(name: str) -> str:
-    """A metric's name as the field prints it; an unknown name is returned as it is.
+    """A metric's name as the field prints it. An unknown name stays as it is.
 
     >>> [metric_title(name) for name in ("macro_auc", "ndcg@5/few", "micro_f1@natural")]
     ['macro-AUC', 'nDCG@5, few labels', 'micro-F1 at p = .5']
@@ -45,13 +52,13 @@ def metric_title(name: str) -> str:
     if name in _TITLES:
         return _TITLES[name]
     if at_k := re.fullmatch(r"([a-z]+)@(\d+)", name):
-        return f"{_AT_K.get(at_k[1], at_k[1])}@{at_k[2]}"
+        return f"{_WORDS.get(at_k[1], at_k[1])}@{at_k[2]}"
     if average := re.fullmatch(r"(micro|macro)_([a-z0-9]+)", name):
         return f"{average[1]}-{_WORDS.get(average[2], average[2])}"
     return name
 
 
-def is_number(value: float | None) -> bool:
+def is_number(value: float | None) -> TypeGuard[float]:
     """False for None, NaN and infinities."""
     return value is not None and math.isfinite(value)
 
@@ -62,7 +69,7 @@ def percent(value: float | None, *, signed: bool = False) -> str:
     >>> percent(0.1468), percent(0.012, signed=True), percent(-0.0001, signed=True), percent(None)
     ('14.7', '+1.2', '0.0', '–')
     """
-    if value is None or not math.isfinite(value):
+    if not is_number(value):
         return MISSING
     text = f"{abs(100 * value):.1f}"
     if text == "0.0":
@@ -71,34 +78,25 @@ def percent(value: float | None, *, signed: bool = False) -> str:
 
 
 def significant(value: float | None) -> str:
-    """Three significant digits, for numbers whose size is not known in advance.
+    """Three significant digits, for numbers of unknown size.
 
     >>> significant(0.00123456), significant(0.2), significant(None)
     ('0.00123', '0.2', '–')
     """
-    return MISSING if value is None or not math.isfinite(value) else f"{value:.3g}"
+    return f"{value:.3g}" if is_number(value) else MISSING
 
 
 def interval(low: float | None, high: float | None) -> str:
     """`[0.6, 1.8]`, x100; empty without bounds."""
-    if not (is_number(low) and is_number(high)):
-        return ""
-    return f"[{percent(low)}, {percent(high)}]"
-
-
-OVER = {
-    True: "over training seeds and test documents together",
-    False: "over test documents alone (one seed: another training run may lie outside)",
-}
-"""What our intervals of an experiment are over, by whether it has several seeds."""
+    return f"[{percent(low)}, {percent(high)}]" if is_number(low) and is_number(high) else ""
 
 
 def interval_over(seeds: int, *, trained: bool = True) -> str:
-    """What our interval is over (plant.statistics.bootstrap).
+    """What our interval of one number covers (plant.statistics.bootstrap).
 
     Args:
-        seeds: training runs of the side that has more.
-        trained: whether a side has a network, which another seed would change.
+        seeds: training runs; of a difference, those of the side that has more.
+        trained: whether a side has a network, so that another seed gives another number.
 
     >>> interval_over(3), interval_over(1), interval_over(1, trained=False)
     ('seeds and documents', 'documents, one seed', 'documents')
@@ -112,7 +110,7 @@ def p_value(p: float | None) -> str:
     >>> p_value(0.04321), p_value(0.0000001), p_value(None)
     ('0.043', '< 0.001', '–')
     """
-    if p is None or not math.isfinite(p):
+    if not is_number(p):
         return MISSING
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
@@ -127,40 +125,39 @@ def p_equals(p: float | None) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
+def _in_unit(value: float | None, *forms: tuple[float, float, str]) -> str:
+    """A number in the first unit whose upper end is above it. A form is (upper end, size of the unit, text)."""
+    if not is_number(value):
+        return MISSING
+    size, form = next((size, form) for end, size, form in forms if value < end)
+    return form.format(value / size)
+
+
 def seconds(value: float | None) -> str:
-    """A duration in the unit that reads best.
+    """A duration.
 
     >>> seconds(3.21), seconds(150), seconds(9000)
     ('3.2 s', '2.5 min', '2.5 h')
     """
-    if value is None or not math.isfinite(value):
-        return MISSING
-    if value < 60:
-        return f"{value:.1f} s"
-    return f"{value / 60:.1f} min" if value < 3600 else f"{value / 3600:.1f} h"
+    return _in_unit(value, (60, 1, "{:.1f} s"), (3600, 60, "{:.1f} min"), (math.inf, 3600, "{:.1f} h"))
 
 
 def megabytes(value: float | None) -> str:
-    """Memory in the unit that reads best.
+    """Memory.
 
     >>> megabytes(702.4), megabytes(15_300), megabytes(None)
     ('702 MB', '15.3 GB', '–')
     """
-    if value is None or not math.isfinite(value):
-        return MISSING
-    return f"{value:,.0f} MB" if value < 1000 else f"{value / 1000:.1f} GB"
+    return _in_unit(value, (1000, 1, "{:,.0f} MB"), (math.inf, 1000, "{:.1f} GB"))
 
 
 def energy(joules: float | None) -> str:
-    """Energy in the unit that reads best.
+    """Energy.
 
     >>> energy(900), energy(36_000), energy(7.2e6), energy(None)
     ('0.25 Wh', '10 Wh', '2 kWh', '–')
     """
-    if joules is None or not math.isfinite(joules):
-        return MISSING
-    hours = joules / 3600
-    return f"{hours:,.3g} Wh" if hours < 1000 else f"{hours / 1000:,.3g} kWh"
+    return _in_unit(joules, (3.6e6, 3600, "{:,.3g} Wh"), (math.inf, 3.6e6, "{:,.3g} kWh"))
 
 
 def weights(values: Sequence[float]) -> str:

@@ -11,9 +11,9 @@ from plant.paper.wording import interval, metric_title, p_value, percent
 
 
 def show_contrasts(files: Sequence[Path]) -> str:
-    """Markdown table of contrasts: a row an experiment and metric, in percent.
+    """Markdown table with one row per experiment and metric, in percent.
 
-    With one seed there is neither interval nor p: it says nothing of other seeds.
+    With one seed there is no interval and no p, as nothing is known of other seeds.
 
     Args:
         files: `<experiment>/ablation/<variant>.parquet`, of `statistics.compare.write_contrasts`.
@@ -21,13 +21,11 @@ def show_contrasts(files: Sequence[Path]) -> str:
     if not files:
         return "The variant is the reference of its experiments: there is nothing to compare."
     lines = ["| experiment | metric | variant | reference | difference [interval] | p |", "|---|---|--:|--:|--:|--:|"]
-    for file in files:
-        for row in read_table(Path(file), COLUMNS).iter_rows(named=True):
-            cells = (
-                Path(file).parents[1].name, metric_title(row["metric"]),
-                f"{row['system']} {percent(row['value'])}", f"{row['against']} {percent(row['value_against'])}",
-                f"{percent(row['difference'], signed=True)} {interval(row['low'], row['high'])}".rstrip(),
-                p_value(row["p"]),
-            )  # fmt: skip
-            lines.append(f"| {' | '.join(cells)} |")
+    for file in map(Path, files):
+        for row in read_table(file, COLUMNS).iter_rows(named=True):
+            difference = f"{percent(row['difference'], signed=True)} {interval(row['low'], row['high'])}".rstrip()
+            lines.append(
+                f"| {file.parents[1].name} | {metric_title(row['metric'])} | {row['system']} {percent(row['value'])} | "
+                f"{row['against']} {percent(row['value_against'])} | {difference} | {p_value(row['p'])} |"
+            )
     return "\n".join(lines)

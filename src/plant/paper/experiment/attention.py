@@ -1,4 +1,4 @@
-"""Which words a label looks at, for a few documents: the same text under planted and under random attention."""
+"""Which words a label attends to, for a few documents: the same text under planted and under random attention."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from plant.ground.settings import Experiment, Settings
-from plant.paper.systems import Roles, System
+from plant.paper.experiment.data import ExperimentData
+from plant.paper.inputs import read_attention
+from plant.paper.systems import System
 
 EXCERPT = 70
-"""Tokens that the printed figure shows of a document."""
+"""Tokens of a document in the printed figure."""
 UNDERLINED = 5
-"""Different tokens that are marked as the most relevant ones of a document."""
-MARK = "Credentialed text. Only for those whom its data use agreement names: do not share this."
+"""Number of different tokens of a document that are marked as its most relevant ones."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Reading:
-    """A document, one of its true labels, and both systems' attention to it."""
+    """A document, one of its true labels, and the attention of both systems to it."""
 
     document: str
     label: str
     pieces: tuple[str, ...]
-    """The text token by token; a piece that starts a word starts with a space."""
+    """The text token by token, (n,). A piece that starts a word starts with a space."""
     relevant: np.ndarray
-    """bool (n,), the document's `UNDERLINED` tokens of highest relevance r_lj."""
+    """bool (n,): the `UNDERLINED` tokens of the document with the highest relevance r_lj."""
     panels: tuple[Panel, ...]
 
     @property
@@ -47,80 +47,65 @@ class Reading:
         return max(float(panel.weights.max()) for panel in self.panels)
 
     def excerpt(self, size: int = EXCERPT) -> slice:
-        """The `size` tokens in a row that carry most weight, summed over the panels so that none is favoured."""
+        """The `size` tokens in a row with the largest sum of weights over all panels, so that none is favoured."""
         total = np.sum([panel.weights for panel in self.panels], axis=0)
         if len(total) <= size:
             return slice(0, len(total))
-        sums = np.convolve(total, np.ones(size), mode="valid")
-        first = int(np.argmax(sums))
+        first = int(np.argmax(np.convolve(total, np.ones(size), mode="valid")))
         return slice(first, first + size)
 
 
-def may_show_text(settings: Settings, experiment: Experiment) -> bool:
-    """False for credentialed data, unless the config asks for it in so many words."""
-    return not settings.is_credentialed(experiment.dataset) or settings.evaluation.show_credentialed
+def readings(data: ExperimentData) -> tuple[Reading, ...]:
+    """The first documents that both the planted system and its control have read; none if the text is hidden.
 
-
-def mark(settings: Settings, experiment: Experiment) -> str:
-    """What stands over every view of credentialed text; empty where the text is open."""
-    return MARK if settings.is_credentialed(experiment.dataset) else ""
-
-
-def readings(attention: pl.DataFrame, roles: Roles, *, documents: int) -> tuple[Reading, ...]:
-    """The first documents that both the planted and the random system have read.
-
-    Of each document the first label of the file is taken that is true and that both systems have. Whether the
-    picture flatters a system plays no part.
-
-    Args:
-        attention: as `read_attention` returns it.
-        roles: who is planted and who is random; with one of them missing the other stands alone.
-        documents: at most this many.
+    The label of a document is the first true one of the file that both systems have. Nothing is chosen by how the
+    picture looks. If a system has no attention file, the other is shown alone.
     """
-    shown = [system for system in (roles.planted, roles.control) if system is not None]
-    shown = [system for system in shown if system.name in set(attention.get_column("system"))]
-    if not shown:
+    if data.hides_text:
         return ()
+    attention = read_attention(data.inputs)
+    known = set(attention["system"])
+    systems = [each for each in (data.roles.planted, data.roles.control) if each is not None and each.name in known]
+    if not systems:
+        return ()
+    tables = [attention.filter(system=system.name) for system in systems]
     chosen: dict[str, Reading] = {}
-    own = [attention.filter(system=system.name) for system in shown]
-    for document, label in (
-        own[0].filter("truth").select("document_id", "label").unique(maintain_order=True).iter_rows()
-    ):
-        parts = [part.filter(document_id=document, label=label).sort("position") for part in own]
-        if document not in chosen and len(chosen) < documents and all(len(part) == len(parts[0]) for part in parts):
-            chosen[document] = _reading(document, label, shown, parts)
+    for document, label in tables[0].filter("truth").select("document_id", "label").unique(maintain_order=True).rows():
+        parts = [table.filter(document_id=document, label=label).sort("position") for table in tables]
+        more = len(chosen) < data.settings.evaluation.attention_documents
+        if more and document not in chosen and len({part.height for part in parts}) == 1:
+            chosen[document] = _reading(document, label, systems, parts)
     return tuple(chosen.values())
 
 
 def _reading(document: str, label: str, systems: Sequence[System], parts: Sequence[pl.DataFrame]) -> Reading:
-    relevance = parts[0].get_column("relevance")
+    tokens, relevance = parts[0]["token"], parts[0]["relevance"]
     for part in parts[1:]:
-        relevance = relevance.fill_null(part.get_column("relevance"))
+        relevance = relevance.fill_null(part["relevance"])
     return Reading(
         document=document,
         label=label,
-        pieces=spaced(parts[0].get_column("token").to_list()),
-        relevant=_most_relevant(parts[0].get_column("token"), relevance),
+        pieces=spaced(tokens.to_list()),
+        relevant=_most_relevant(tokens, relevance),
         panels=tuple(
-            Panel(system, float(part.item(0, "probability")), part.get_column("weight").to_numpy())
+            Panel(system, float(part.item(0, "probability")), part["weight"].to_numpy())
             for system, part in zip(systems, parts, strict=True)
         ),
     )
 
 
 def _most_relevant(tokens: pl.Series, relevance: pl.Series) -> np.ndarray:
-    """bool (n,): every occurrence of the few tokens of highest relevance above 0; ties go by first occurrence."""
+    """bool (n,): every occurrence of the few tokens with the highest relevance above 0; of equal ones, the first."""
     table = pl.DataFrame({"token": tokens, "relevance": relevance}).filter(pl.col("relevance") > 0)
-    best = table.unique("token", keep="first", maintain_order=True).sort(
-        "relevance", descending=True, maintain_order=True
-    )
-    return tokens.is_in(best.head(UNDERLINED).get_column("token").implode()).to_numpy()
+    once = table.unique("token", keep="first", maintain_order=True)
+    best = once.sort("relevance", descending=True, maintain_order=True).head(UNDERLINED)
+    return tokens.is_in(best["token"].implode()).to_numpy()
 
 
 def spaced(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Tokens as pieces of running text: a piece that starts a word starts with a space.
+    """Tokens as pieces of running text. A piece that starts a word starts with a space.
 
-    Knows byte-level and SentencePiece marks, WordPiece's "##", and plain words.
+    Tokens may have byte-level or SentencePiece marks, or WordPiece's "##", or be plain words.
 
     >>> spaced([" fe", "ver", " high"]), spaced(["fe", "##ver", "high"]), spaced(["fever", "high"])
     ((' fe', 'ver', ' high'), (' fe', 'ver', ' high'), (' fever', ' high'))

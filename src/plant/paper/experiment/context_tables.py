@@ -1,4 +1,4 @@
-"""What the results stand on: the corpus in numbers, and what every stage cost."""
+"""What the results rest on: the corpus in numbers, and the cost of every stage."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import polars as pl
 
 from plant.ground.files import read_json
 from plant.paper.costs import MEASURES, largest, mean, mean_joules
-from plant.paper.inputs import STAGE1, STAGE2
-from plant.paper.render import Table, TableCell
-from plant.paper.systems import System
+from plant.paper.experiment.data import ExperimentData
+from plant.paper.experiment.notes import notes_of
+from plant.paper.inputs import STAGE1, STAGE2, read_costs
+from plant.paper.render import Table, row_of
 from plant.paper.wording import MISSING, energy, megabytes, metric_title, percent, seconds, weights
 
 SPLITS = ("train", "val", "test")
@@ -21,50 +22,41 @@ _COST_COLUMNS: dict[str, Any] = {
 }  # fmt: skip
 _CEILING = "ceilings "
 _FIRST = ("documents", "groups", "labels_present", "assignments", "labels_per_document", "words_per_document")
+"""The rows of the paper's Table 7. They come first."""
 
 
-def corpus_table(statistics: Path) -> Table:
-    """The corpus' statistics.json: one row a statistic, one column a split; `all` holds what has no split.
+def corpus_table(data: ExperimentData) -> Table:
+    """The corpus' statistics.json: one row per statistic, one column per split. `all` holds what has no split.
 
-    Quartiles are set as in the paper's Table 7: median (first quartile to third).
+    Quartiles have the form of the paper's Table 7: median (first quartile to third).
     """
-    flat = list(_flatten(read_json(statistics)))
+    numbers = list(_flatten(read_json(Path(data.inputs.corpus) / "statistics.json")))
     shown = {
-        (split, name): percent(value) if name.startswith(_CEILING) else _count(value) for split, name, value in flat
+        (split, name): percent(value) if name.startswith(_CEILING) else _count(value) for split, name, value in numbers
     }
     for split, name in list(shown):
         if name.endswith(" median"):
             base = name.removesuffix(" median")
             low, high = (shown.pop((split, f"{base} quartile_{n}"), MISSING) for n in (1, 3))
             shown[split, name] += f" ({low}\N{EN DASH}{high})"
-    names = sorted(dict.fromkeys(name for _, name in shown), key=_place)
+    place = {name: place for place, name in enumerate(_FIRST)}
+    names = sorted(
+        dict.fromkeys(name for _, name in shown), key=lambda name: place.get(name.split(" ")[0], len(_FIRST))
+    )
     columns = [*SPLITS, *(["all"] if any(split == "all" for split, _ in shown) else [])]
+    schema = {"split": pl.String, "statistic": pl.String, "value": pl.Float64}
     return Table(
         name="corpus",
         title="Corpus",
         columns=("Statistic", *columns),
-        rows=tuple(
-            (TableCell(_title(name)), *(TableCell(shown.get((split, name), MISSING)) for split in columns))
-            for name in names
-        ),
-        data=pl.DataFrame(flat, schema={"split": pl.String, "statistic": pl.String, "value": pl.Float64}, orient="row"),
-        notes=(
-            (
-                "Median with first and third quartile in parentheses. Labels that occur in test or val but not in "
-                "train are kept and cannot be predicted (choice C14)."
-            ),
-        ),
+        rows=tuple(row_of(_title(name), *(shown.get((split, name), MISSING) for split in columns)) for name in names),
+        data=pl.DataFrame(numbers, schema=schema, orient="row"),
+        notes=notes_of("corpus", data),
     )
 
 
-def _place(name: str) -> tuple[bool, int]:
-    """Order of the rows: those of the paper's Table 7 first, the rest as they come."""
-    first = next((i for i, word in enumerate(_FIRST) if name.split(" ")[0] == word), len(_FIRST))
-    return first == len(_FIRST), first
-
-
 def _title(name: str) -> str:
-    """`labels_per_document median` -> `labels per document: median`.
+    """How a statistic is printed.
 
     >>> _title("labels_per_document median")
     'labels per document: median'
@@ -76,30 +68,40 @@ def _title(name: str) -> str:
     return name.replace(" ", ": ").replace("_", " ")
 
 
-def cost_table(
-    records: Sequence[Mapping[str, Any]], *, systems: tuple[System, ...], networks: Mapping[str, System]
-) -> Table:
+def _flatten(node: Any, path: tuple[str, ...] = (), split: str = "all") -> Iterator[tuple[str, str, float]]:
+    """(split or "all", name, number) of a nested JSON object, in file order. Names are joined by spaces."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key in (*SPLITS, "all"):
+                yield from _flatten(value, path, key)
+            else:
+                yield from _flatten(value, path if key == "splits" else (*path, key), split)
+    elif isinstance(node, int | float) and not isinstance(node, bool):
+        yield split, " ".join(path), float(node)
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def cost_table(data: ExperimentData) -> Table:
     """Wall time, memory, trained weights and energy of every stage, from the provenance sidecars.
 
-    Args:
-        records: as `read_costs` returns them; several records of one stage and name are its runs (seeds).
-        systems: give titles to names.
-        networks: give titles to the names of Stage 2, as `list_networks` returns them.
+    The runs of a stage and name are its seeds.
     """
-    titles = {system.name: system.title for system in systems}
-    named: dict[str, dict[str, str]] = {STAGE1: {}, STAGE2: {name: each.title for name, each in networks.items()}}
-    data = [[record[column] for column in _COST_COLUMNS] for record in records]
-    frame = pl.DataFrame(data, schema=_COST_COLUMNS, orient="row", strict=False)
+    records = [[record[column] for column in _COST_COLUMNS] for record in read_costs(data.inputs)]
+    frame = pl.DataFrame(records, schema=_COST_COLUMNS, orient="row", strict=False)
+    systems = {system.name: system.title for system in data.systems}
+    titles = {STAGE1: {}, STAGE2: {name: system.title for name, system in data.networks.items()}}
     rows = []
     for (stage, name), runs in frame.group_by("stage", "name", maintain_order=True):
-        title = named.get(str(stage), titles).get(str(name), name)
-        trained = runs.get_column("trained_parameters").drop_nulls().to_list()
-        rows.append(tuple(map(TableCell, (
-            f"{stage}: {title}" if name else f"{stage}", f"{runs.height}",
-            _span(runs.get_column("epochs").drop_nulls().to_list()), seconds(mean(runs, "wall_seconds")),
-            megabytes(largest(runs, "peak_host_mb")), megabytes(largest(runs, "peak_device_mb")), weights(trained),
-            energy(mean_joules(runs)), ", ".join(sorted(runs.get_column("device").unique())),
-        ))))  # fmt: skip
+        title = titles.get(str(stage), systems).get(str(name), name)
+        rows.append(row_of(
+            f"{stage}: {title}" if name else f"{stage}", f"{runs.height}", _span(runs["epochs"].drop_nulls().to_list()),
+            seconds(mean(runs, "wall_seconds")), megabytes(largest(runs, "peak_host_mb")),
+            megabytes(largest(runs, "peak_device_mb")), weights(runs["trained_parameters"].drop_nulls().to_list()),
+            energy(mean_joules(runs)), ", ".join(sorted(runs["device"].unique())),
+        ))  # fmt: skip
     return Table(
         name="cost",
         title="Cost of every stage",
@@ -109,38 +111,14 @@ def cost_table(
         ),
         rows=tuple(rows),
         data=frame,
-        notes=(
-            "Epochs run are those that training really ran; the best one on validation is kept (choice C16).",
-            "Wall time is that of the job, without the start of Python. Peak memory is the largest of the runs.",
-            "Energy is that of device and host together, of the parts that a run tells.",
-        ),
+        notes=notes_of("cost", data),
     )  # fmt: skip
 
 
 def _span(epochs: Sequence[int]) -> str:
-    """The fewest and the most epochs of the runs.
+    """The smallest and the largest number of epochs of the runs.
 
     >>> _span([12, 12]), _span([4, 9, 12]), _span([])
     ('12', '4 to 12', '–')
     """
     return MISSING if not epochs else " to ".join(map(str, sorted({min(epochs), max(epochs)})))
-
-
-def _flatten(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
-    """(split or "all", name, number) of a nested JSON object, names joined by spaces, in file order."""
-
-    def walk(node: Any, path: tuple[str, ...], split: str) -> Iterator[tuple[str, str, float]]:
-        if isinstance(node, Mapping):
-            for key, value in node.items():
-                inside = key in (*SPLITS, "all")
-                yield from walk(value, path if inside or key == "splits" else (*path, key), key if inside else split)
-        elif isinstance(node, int | float) and not isinstance(node, bool):
-            yield split, " ".join(path), float(node)
-
-    yield from walk(statistics, (), "all")
-
-
-def _count(value: float | None) -> str:
-    if value is None:
-        return MISSING
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"

@@ -1,157 +1,108 @@
-"""One HTML file with everything: headline, tables, figures, corpus, costs, choices, provenance. Works offline."""
+"""One HTML file with everything: headline, tables, figures, corpus, costs, choices, provenance. It works offline.
+
+The page is report.html.j2, a table in it table.html.j2; this module gathers what they print.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 import yaml
+from markupsafe import Markup, escape
 
 from plant.ground.files import require_file, write_text
-from plant.ground.settings import Experiment, Settings
-from plant.paper.experiment.attention import Reading, mark, may_show_text, readings
+from plant.paper.experiment.attention import Reading, readings
 from plant.paper.experiment.choices import first_paragraph, read_choices
+from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import write_headline
 from plant.paper.experiment.tables import build_tables
-from plant.paper.inputs import Inputs, read_attention, read_costs, read_results
-from plant.paper.render import to_html
-from plant.paper.systems import KIND_COLOURS, KIND_TITLES, cut_settings, find_roles, list_systems
+from plant.paper.inputs import read_costs
+from plant.paper.render import Table
+from plant.paper.systems import KIND_COLOURS, KIND_TITLES, cut_settings
+from plant.paper.wording import ARROWS
 
 LONGEST = 600
-"""Tokens of a document that the report shows; of longer ones the part that carries most weight."""
+"""Tokens of a document that the report shows. Of a longer one it shows the part with the most weight."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure of the report: what is seen (caption) and what a reader who cannot see it should know (alt)."""
-
-    name: str
-    title: str
-    caption: str
-    alt: str
-
-
-PICTURES = (
-    Picture(
-        "differences", "Difference to the reference",
-        "Each mark is a system minus the reference, with our interval (over training seeds and test documents; with "
-        "one seed over documents alone). Filled marks: the interval excludes 0 and the randomisation test agrees.",
-        "Forest plot, one panel a metric; the same numbers are in the table of intervals.",
-    ),
-    Picture(
-        "rare_label_f1", "F1 of rare labels",
-        "Distribution of F1 over the rare labels (the form of the paper's Fig. 2b): density, quartiles, mean (diamond) "
-        "and the share of labels above 70.",
-        "Violin plots of per-label F1, one a system, with mean and share above 70 printed beside each.",
-    ),
-    Picture(
-        "frequency_groups", "F1 by label frequency",
-        "Mean F1 of the labels in each group of training frequency, averaged over seeds.",
-        "Line chart of mean F1 by label-frequency group, one line a system.",
-    ),
-    Picture(
-        "ndcg_and_macro_f1", "Stage 1 nDCG@k against Stage 2 macro-F1",
-        "One point a seed (the form of the paper's Fig. 3, left). nDCG@k is taken against the recipe's own relevance: "
-        "it says how well that relevance was learnt, not whether it was worth learning.",
-        "Scatter plot of nDCG@k after Stage 1 against test macro-F1 after Stage 2.",
-    ),
-    Picture(
-        "training_curves", "Training",
-        "Thin lines are seeds, thick lines their mean. Stage 1 above, Stage 2 below. nDCG@k is blind to the scale of "
-        "the scores, so the attention mass on the top k tokens stands beside it.",
-        "Line charts of loss and validation quality by epoch for both stages.",
-    ),
-)  # fmt: skip
-
-
-def write_report(
-    inputs: Inputs, target: Path, *, figures: Path, choices: Path, settings: Settings, experiment: str
-) -> None:
+def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: Path) -> None:
     """Write the report of one experiment.
 
     Args:
-        inputs: paths of the experiment.
+        data: the experiment.
         target: the HTML file.
         figures: folder with the PNG files of `write_figures`.
         choices: docs/choices; the report says what each page chose.
-        settings: the config.
-        experiment: its name.
 
     Raises:
         InputError: an input is missing or malformed.
     """
+    config = cut_settings(data.settings, data.name).model_dump(mode="json")
+    html = _environment().get_template("report.html.j2").render(
+        name=data.name,
+        experiment=data.experiment,
+        headline=write_headline(data),
+        tables={table.name: table for table in build_tables(data)},
+        picture_of=lambda name: _data_uri(Path(figures) / f"{name}.png"),
+        legend=[
+            (KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(system.kind for system in data.systems)
+        ],
+        readings=[_shaded(reading) for reading in readings(data)],
+        text_hidden=data.hides_text,
+        mark=data.mark,
+        choices=read_choices(choices),
+        provenance=provenance_summary(read_costs(data.inputs)),
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+    )  # fmt: skip
+    write_text(target, html)
+
+
+def to_html(table: Table) -> Markup:
+    """A table as the report shows it."""
+    module: Any = _environment().get_template("table.html.j2").module
+    return Markup(module.table(table))
+
+
+def provenance_summary(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Commits, devices and package versions of all runs. More than one value shows that runs differ."""
+    values_of: dict[str, dict[str, None]] = {}
+    for record in records:
+        edited = " with uncommitted changes" if record["modified"] else ""
+        values = {"commit": f"{record['commit'] or 'unknown'}{edited}"}
+        values |= {key: record[key] for key in ("platform", "device")} | dict(sorted(record["versions"].items()))
+        for key, value in values.items():
+            if value is not None:
+                values_of.setdefault(key, {})[str(value)] = None
+    return [(key, ", ".join(values)) for key, values in values_of.items()]
+
+
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("plant.paper.experiment", ""), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    design = settings.experiments[experiment]
-    results = read_results(inputs, alpha=settings.statistics.alpha)
-    tables = build_tables(inputs, settings=settings, experiment=experiment)
-    config = cut_settings(settings, experiment).model_dump(mode="json")
-    html = environment.get_template("report.html.j2").render(
-        name=experiment,
-        experiment=design,
-        headline=write_headline(results, settings=settings, experiment=design),
-        tables={table.name: to_html(table) for table in tables},
-        pictures=[(picture, _data_uri(Path(figures) / f"{picture.name}.png")) for picture in PICTURES],
-        legend=[
-            (KIND_COLOURS[kind], KIND_TITLES[kind])
-            for kind in dict.fromkeys(system.kind for system in list_systems(settings, design))
-        ],
-        readings=_readings(inputs, settings, design),
-        text_hidden=not may_show_text(settings, design),
-        mark=mark(settings, design) if may_show_text(settings, design) else "",
-        choices=_choices(choices),
-        provenance=provenance_summary(read_costs(inputs)),
-        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-    )
-    write_text(target, html)
+    environment.globals["arrows"] = ARROWS
+    environment.filters |= {"with_links": _with_links, "first_paragraph": first_paragraph}
+    return environment
 
 
-def provenance_summary(records: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Commits, devices and package versions over all runs; more than one value shows that runs differ."""
-    values_of: dict[str, dict[str, None]] = {}
-    for record in records:
-        edited = " with uncommitted changes" if record["modified"] else ""
-        values_of.setdefault("commit", {})[f"{record['commit'] or 'unknown'}{edited}"] = None
-        for key in ("platform", "device"):
-            values_of.setdefault(key, {})[str(record[key])] = None
-        for package, version in sorted(record["versions"].items()):
-            if version is not None:
-                values_of.setdefault(package, {})[str(version)] = None
-    return [(key, ", ".join(values)) for key, values in values_of.items()]
+def _with_links(note: str) -> Markup:
+    """The note with "choice C11" as a link to that row of the report."""
+    return Markup(re.sub(r"(?<=choice )C\d\d", r'<a href="#\g<0>">\g<0></a>', str(escape(note))))
 
 
 def _data_uri(png: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(require_file(png).read_bytes()).decode("ascii")
 
 
-def _choices(folder: Path) -> list[dict[str, Any]]:
-    return [
-        {
-            "number": choice.number,
-            "title": choice.title,
-            "chosen": first_paragraph(choice.sections["Chosen"]),
-            "effect": first_paragraph(choice.sections["Measured effect"]),
-        }
-        for choice in read_choices(folder)
-    ]
-
-
-def _readings(inputs: Inputs, settings: Settings, experiment: Experiment) -> list[dict[str, Any]]:
-    """Documents with shaded words; none where the text must not be shown."""
-    if not may_show_text(settings, experiment):
-        return []
-    roles = find_roles(settings, experiment)
-    shown = readings(read_attention(inputs), roles, documents=settings.evaluation.attention_documents)
-    return [_shaded(reading) for reading in shown]
-
-
 def _shaded(reading: Reading) -> dict[str, Any]:
+    """A document with a share of shade and an underline for each word, as the template takes it."""
     part = reading.excerpt(LONGEST)
     return {
         "document": reading.document,
@@ -162,7 +113,7 @@ def _shaded(reading: Reading) -> dict[str, Any]:
                 "title": panel.system.title,
                 "kind": panel.system.kind.replace(" ", "-"),
                 "probability": f"{panel.probability:.2f}",
-                "top": _top_words(reading, panel.weights),
+                "top": _top_words(reading.pieces, panel.weights),
                 "words": [
                     (piece, f"{float(weight) / reading.largest:.2f}", bool(relevant))
                     for piece, weight, relevant in zip(
@@ -175,10 +126,10 @@ def _shaded(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _top_words(reading: Reading, weights: Any, most: int = 5) -> str:
-    """The tokens of largest weight in words, for readers who cannot see the shades."""
+def _top_words(pieces: Sequence[str], weights: np.ndarray, most: int = 5) -> str:
+    """The tokens with the largest weights as text, for readers who cannot see the shades."""
     totals: dict[str, float] = {}
-    for piece, weight in zip(reading.pieces, weights, strict=True):
+    for piece, weight in zip(pieces, weights, strict=True):
         totals[piece.strip()] = totals.get(piece.strip(), 0.0) + float(weight)
     ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:most]
     return ", ".join(f"{word} {100 * weight:.0f}%" for word, weight in ranked)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plant.ground.settings import Evaluation
+from plant.paper.experiment.data import ExperimentData
+from plant.paper.experiment.headline import leading
 from plant.paper.figures.style import (
     COLUMN,
     EndLabel,
@@ -21,31 +22,26 @@ from plant.paper.figures.style import (
     sentence,
     width_for,
 )
-from plant.paper.systems import System
 
 HIGH_F1 = 70
 """The paper annotates the share of rare codes above F1 = .7 (RQ4)."""
 
 _MEAN, _SHARE = 114, 138
-"""Where the two columns of numbers stand, in units of the x axis."""
+"""Places of the two columns of numbers, in units of the x axis."""
 
 
-def rare_label_figure(labels: pl.DataFrame, *, systems: Sequence[System], evaluation: Evaluation) -> Figure:
-    """Violins of per-label F1 over the rare labels, with a box, the mean, and the share above .7.
-
-    Args:
-        labels: as `read_labels` returns it: F1 of each label, averaged over seeds.
-        evaluation: `rare_below` says which labels are rare.
-    """
-    rare = labels.filter(pl.col("n_train").is_between(1, evaluation.rare_below - 1))
-    count = rare.get_column("label").n_unique()
+def rare_label_figure(data: ExperimentData) -> Figure:
+    """Violins of per-label F1 over the rare labels, with a box, the mean, and the share above .7."""
+    most, systems = data.settings.evaluation.rare_below - 1, data.systems
+    rare = data.labels.filter(pl.col("n_train").is_between(1, most))
+    count = rare["label"].n_unique()
     if not count:
-        return sentence(f"No label in the test split has 1 to {evaluation.rare_below - 1} training documents.")
+        return sentence(f"No label in the test split has 1 to {most} training documents.")
     figure = new_figure(width_for(systems, COLUMN), 0.75 + 0.36 * len(systems))
     axes = figure.add_subplot()
     look = marks(systems)
     for row, system in enumerate(systems):
-        values = 100 * rare.filter(system=system.name).get_column("f1").to_numpy()
+        values = 100 * rare.filter(system=system.name)["f1"].to_numpy()
         values = values[np.isfinite(values)]
         if len(values):
             mean = float(values.mean())
@@ -53,11 +49,10 @@ def rare_label_figure(labels: pl.DataFrame, *, systems: Sequence[System], evalua
             axes.plot(mean, row, marker="D", color="white", markeredgecolor="black", markersize=4, markeredgewidth=0.8)
             axes.text(_MEAN, row, f"{mean:.1f}", ha="center", va="center", fontsize=7)
             axes.text(_SHARE, row, f"{share_above(values):.0f}%", ha="center", va="center", fontsize=7)
-    finish_violins(
-        axes, [system.title for system in systems], right=150, columns={"mean": _MEAN, f"> {HIGH_F1}": _SHARE}
-    )
+    columns = {"mean": _MEAN, f"> {HIGH_F1}": _SHARE}
+    finish_violins(axes, [system.title for system in systems], right=150, columns=columns)
     axes.set_xlabel(
-        f"F1 (test, ×100, mean over seeds) of {count} labels\nwith 1 to {evaluation.rare_below - 1} training documents",
+        f"F1 (test, ×100, mean over seeds) of {count} labels\nwith 1 to {most} training documents",
         x=100 / 153,
         ha="right",
     )
@@ -98,34 +93,26 @@ def finish_violins(axes: Axes, names: Sequence[str], *, right: float, columns: M
         axes.text(place, -0.8, text, ha="center", va="center", fontsize=6.5, color="#333333")
 
 
-def frequency_figure(
-    labels: pl.DataFrame, *, systems: Sequence[System], evaluation: Evaluation, leading: Collection[str] | None = None
-) -> Figure:
-    """Mean F1 of the labels of each frequency group, one line a system.
-
-    Args:
-        labels: as `read_labels` returns it.
-        evaluation: `frequency_groups` are the lower ends of the groups, by training documents.
-        leading: systems that are drawn in colour where there are many.
-    """
-    groups = frequency_groups(labels.with_columns(pl.col("f1") * 100), evaluation.frequency_groups)
+def frequency_figure(data: ExperimentData) -> Figure:
+    """Mean F1 of the labels of each frequency group, one line per system."""
+    starts = data.settings.evaluation.frequency_groups
+    groups = frequency_groups(data.labels.with_columns(pl.col("f1") * 100), starts)
     if groups.is_empty():
         return sentence("No label of the test split has training documents.")
-    figure = new_figure(width_for(systems, COLUMN + 0.6), 2.6)
-    look = marks(systems, leading)
-    titles = {system.name: system.title for system in systems}
-    draw_groups(figure.add_subplot(), groups, look, titles, evaluation.frequency_groups, height=1.9)
-    figure.axes[0].set_xlabel(f"training documents of a label{rest_note(look)}")
+    figure = new_figure(width_for(data.systems, COLUMN + 0.6), 2.6)
+    axes, look = figure.add_subplot(), marks(data.systems, leading(data))
+    draw_groups(axes, groups, look, {system.name: system.title for system in data.systems}, starts, height=1.9)
+    axes.set_xlabel(f"training documents of a label{rest_note(look)}")
     return figure
 
 
 def frequency_groups(labels: pl.DataFrame, starts: Sequence[int]) -> pl.DataFrame:
-    """Mean F1 by system and group: system, group (lower end), f1, labels. Labels without training documents are out."""
-    grouped = labels.filter(pl.col("n_train") >= min(starts)).with_columns(
-        pl.max_horizontal(
-            pl.when(pl.col("n_train") >= start).then(pl.lit(start, pl.Int64)).otherwise(None) for start in starts
-        ).alias("group")
-    )
+    """Mean F1 by system and group of training documents: system, group (lower end), f1, labels.
+
+    Labels with fewer documents than the first lower end are left out.
+    """
+    lower_ends = (pl.when(pl.col("n_train") >= start).then(pl.lit(start, pl.Int64)) for start in starts)
+    grouped = labels.with_columns(pl.max_horizontal(lower_ends).alias("group")).drop_nulls("group")
     return grouped.group_by("system", "group").agg(pl.col("f1").mean(), pl.len().alias("labels"))
 
 
@@ -152,8 +139,8 @@ def draw_groups(
     present, ends = list(sizes), []
     for name in titles:
         own, mark = groups.filter(system=name).sort("group"), look[name]
-        x = [present.index(group) for group in own.get_column("group")]
-        y = own.get_column("f1").to_list()
+        x = [present.index(group) for group in own["group"]]
+        y = own["f1"].to_list()
         axes.plot(x, y, marker=mark.marker, color=mark.colour, linestyle=mark.dash, markeredgecolor="white",
                   markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
         if x and mark.named:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from plant.paper.experiment.data import ExperimentData
+from plant.paper.experiment.headline import leading
 from plant.paper.figures.style import (
     COLUMN,
     PAGE,
@@ -21,62 +23,49 @@ from plant.paper.figures.style import (
     sentence,
     width_for,
 )
-from plant.paper.systems import System
+from plant.paper.inputs import read_histories
 
 STAGE1_COLUMNS = ("loss", "ndcg_val", "attention_mass")
 STAGE2_COLUMNS = ("loss", "macro_f1")
 
 
-def stage_figure(
-    stage1: pl.DataFrame,
-    metrics: pl.DataFrame,
-    *,
-    systems: Sequence[System],
-    ndcg_k: Sequence[int],
-    leading: Collection[str] | None = None,
-) -> Figure:
-    """Points (nDCG@k at the end of Stage 1, macro-F1 of the test split after Stage 2), one a seed and system.
+def stage_figure(data: ExperimentData) -> Figure:
+    """Points (nDCG@k at the end of Stage 1, macro-F1 of the test split after Stage 2), one per seed and system.
 
-    nDCG@k is that of the epoch that Stage 2 started from: the best on validation. Systems without Stage 1 have no
-    place on the x axis; their mean is a line.
-
-    Args:
-        stage1: as `read_histories` returns it, by Stage 1 recipe, with `ndcg_val`.
-        metrics: as `read_metrics` returns it.
-        ndcg_k: truncations of the recipes, for the axis label.
-        leading: systems that are drawn in colour where there are many.
+    nDCG@k is that of the epoch from which Stage 2 starts: the best on validation. A system without Stage 1 has no
+    place on the x axis; a line shows its mean.
     """
+    stage1 = read_histories(data.inputs.pretrainings, STAGE1_COLUMNS)
     best = stage1.group_by("name", "seed").agg(pl.col("ndcg_val").max())
-    f1 = metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
+    f1 = data.metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
     if best.is_empty():
         return sentence("No system of this experiment has a Stage 1.")
-    figure = new_figure(width_for(systems, COLUMN + 0.6), 2.6)
+    figure = new_figure(width_for(data.systems, COLUMN + 0.6), 2.6)
     axes = figure.add_subplot()
-    systems = [system for system in systems if system.kind != "no network"]
-    look, heights = marks(systems, leading), {}
+    systems = [system for system in data.systems if system.kind != "no network"]
+    look, ends = marks(systems, leading(data)), []
     for system in systems:
         own, mark = f1.filter(system=system.name), look[system.name]
-        mean = own.get_column("value").mean()
+        mean = own["value"].mean()
         if system.pretraining is not None:
             pairs = own.join(best.filter(name=system.pretraining), on="seed").sort("seed")
-            axes.plot(pairs.get_column("ndcg_val"), pairs.get_column("value"), mark.marker or "o", color=mark.colour,
+            axes.plot(pairs["ndcg_val"], pairs["value"], mark.marker or "o", color=mark.colour,
                       markeredgecolor="white", markersize=6, markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
-        elif system.kind == "unplanted" and isinstance(mean, float):
+        elif isinstance(mean, float):
             axes.axhline(mean, color=mark.colour, linewidth=1, linestyle=mark.dash)
         if mark.named and isinstance(mean, float):
-            heights[system] = mean
+            ends.append((mean, system.title, mark.ink))
     axes.margins(x=0.12, y=0.15)
     axes.set_xlim(*axes.get_xlim())
     axes.set_ylim(0, None)
-    k = "/".join(str(value) for value in sorted(set(ndcg_k)))
+    recipes = [data.settings.pretrainings[system.pretraining] for system in systems if system.pretraining]
+    k = "/".join(map(str, sorted({recipe.ndcg_k or recipe.k for recipe in recipes})))
     axes.set_xlabel(
         f"nDCG@{k} at the end of Stage 1 (validation, 0 to 1),\nagainst the recipe's own relevance; lines: no Stage 1"
         f"{rest_note(look)}"
     )
     axes.set_ylabel("macro-F1 (present), test, ×100")
-    right = axes.get_xlim()[1]
-    ends = [EndLabel(right, y, system.title, look[system.name].ink) for system, y in heights.items()]
-    label_ends(axes, ends, height=1.9)
+    label_ends(axes, [EndLabel(axes.get_xlim()[1], *end) for end in ends], height=1.9)
     return figure
 
 
@@ -84,27 +73,20 @@ Line = tuple[str, str, Mark]
 """A line of a panel: name in the histories, printed title, look."""
 
 
-def curves_figure(
-    stage1: pl.DataFrame, stage2: pl.DataFrame, *, systems: Sequence[System], networks: Mapping[str, System]
-) -> Figure:
-    """Loss and quality by epoch: Stage 1 above, Stage 2 below; thin lines are seeds, thick ones their mean.
-
-    Args:
-        stage1: as `read_histories` returns it, by Stage 1 recipe.
-        stage2: the same, by the variant that a network's files stand under.
-        systems: give recipes their look.
-        networks: as `list_networks` returns it: the system that each of these networks is by itself.
-    """
-    look = marks(systems)
+def curves_figure(data: ExperimentData) -> Figure:
+    """Loss and quality by epoch: Stage 1 above, Stage 2 below. Thin lines are seeds, thick ones their mean."""
+    look = marks(data.systems)
     recipes: dict[str, Line] = {}
-    for system in [*systems[-1:], *systems[:-1]]:  # the reference gives its recipe its own look
+    for system in [data.reference, *data.systems[:-1]]:  # a recipe has the look of the first system that has it
         if system.pretraining is not None:
             recipes.setdefault(system.pretraining, (system.pretraining, system.pretraining, look[system.name]))
-    variants = [(name, network.title, look[network.name]) for name, network in networks.items()]
+    networks = [(name, network.title, look[network.name]) for name, network in data.networks.items()]
     rows = [
-        (stage1, list(recipes.values()), (("loss", "Stage 1 loss", 1), ("ndcg_val", "Stage 1 nDCG@k, validation", 1),
-                                          ("attention_mass", "attention on top k, val. (%)", 100))),
-        (stage2, variants, (("loss", "Stage 2 loss", 1), ("macro_f1", "Stage 2 macro-F1, validation (×100)", 100))),
+        (read_histories(data.inputs.pretrainings, STAGE1_COLUMNS), list(recipes.values()),
+         (("loss", "Stage 1 loss", 1), ("ndcg_val", "Stage 1 nDCG@k, validation", 1),
+          ("attention_mass", "attention on top k, val. (%)", 100))),
+        (read_histories(data.inputs.finetunings, STAGE2_COLUMNS), networks,
+         (("loss", "Stage 2 loss", 1), ("macro_f1", "Stage 2 macro-F1, validation (×100)", 100))),
     ]  # fmt: skip
     rows = [row for row in rows if not row[0].is_empty()]
     if not rows:
@@ -114,8 +96,7 @@ def curves_figure(
     for part, (histories, lines, panels) in zip(parts, rows, strict=True):
         grid = part.subplots(1, len(panels), squeeze=False)[0]
         for axes, (column, title, factor) in zip(grid, panels, strict=True):
-            last = axes is grid[-1]
-            _curves(axes, histories.with_columns(pl.col(column) * factor), column, lines, named=last)
+            _curves(axes, histories.with_columns(pl.col(column) * factor), column, lines, named=axes is grid[-1])
             axes.set_title(title)
             axes.set_xlabel("epoch")
     return figure
@@ -126,11 +107,11 @@ def _curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Li
     for name, title, mark in lines:
         own = histories.filter(name=name)
         for _, seed in own.group_by("seed", maintain_order=True):
-            axes.plot(seed.get_column("epoch"), seed.get_column(column), color=mark.colour, linewidth=0.5, alpha=0.5)
+            axes.plot(seed["epoch"], seed[column], color=mark.colour, linewidth=0.5, alpha=0.5)
         mean = own.group_by("epoch").agg(pl.col(column).mean()).sort("epoch")
         if mean.is_empty():
             continue
-        x, y = mean.get_column("epoch").to_list(), mean.get_column(column).to_list()
+        x, y = mean["epoch"].to_list(), mean[column].to_list()
         axes.plot(x, y, color=mark.colour, marker=mark.marker, markersize=2.5, linestyle=mark.dash)
         ends.append(EndLabel(x[-1], y[-1], title, mark.ink))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))

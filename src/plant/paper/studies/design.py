@@ -1,11 +1,12 @@
-"""What a study runs: its rows, and the compute that each side of a difference is given."""
+"""What a study runs: its rows, and the epochs that each side of a difference is given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from plant.baselines.registry import baselines
-from plant.ground.settings import NO_PRETRAINING, Cell, Settings, Study
+from plant.ground.settings import Cell, Settings, Study
+from plant.paper.systems import stage_epochs
 
 
 def title_of(cell: Cell) -> str:
@@ -14,71 +15,64 @@ def title_of(cell: Cell) -> str:
     >>> title_of(Cell(experiment="e", system="a", against="b", levels={"passes": 8.0, "sigma": "logits"}))
     'passes 8, sigma logits'
     """
-    if cell.title is not None:
-        return cell.title
     levels = ", ".join(f"{name} {plain(level)}" for name, level in cell.levels.items())
-    return levels or f"{cell.experiment}: {cell.system}"
+    return cell.title if cell.title is not None else levels or f"{cell.experiment}: {cell.system}"
 
 
 def plain(level: str | float) -> str:
-    """A level as it is printed; whole numbers without a point."""
+    """A level as it is printed. A whole number has no decimals."""
     return f"{level:g}" if isinstance(level, float) else level
 
 
 def epochs(settings: Settings, experiment: str, system: str) -> tuple[int, int] | None:
-    """Epochs of Stage 1 and Stage 2 at most; None for a system without a network."""
+    """Epochs of Stage 1 and of Stage 2 at most; None for a system without a network."""
     if system in baselines() or not settings.reads_network(system):
         return None
-    variant = settings.variants[system]
-    first = 0
-    if variant.pretraining != NO_PRETRAINING:
-        first = variant.pretraining_epoch or settings.pretrainings[variant.pretraining].epochs
-    return first, settings.stage2_of(settings.experiments[experiment], system).epochs
+    return stage_epochs(settings, settings.experiments[experiment], system)
 
 
 def is_equal(settings: Settings, cell: Cell) -> bool:
-    """Whether both sides of a row have as many epochs in all; True where a side has no network."""
-    both = [epochs(settings, *side) for side in cell.sides]
-    totals = {sum(each) for each in both if each is not None}
-    return len(totals) < 2
+    """Whether both sides of a row have the same number of epochs. True if a side has no network."""
+    sides = [epochs(settings, *side) for side in cell.sides]
+    return len({sum(stages) for stages in sides if stages is not None}) < 2
 
 
 def design_of(settings: Settings, study: Study) -> Iterator[str]:
-    """Markdown: a row a cell with what is compared, and what the rows have in common."""
-    runs = {
-        (experiment.dataset, experiment.backbone, settings.variants[name].network, seed)
+    """Lines of Markdown: what the rows have in common, and a table with one row per cell."""
+    networks = {
+        (experiment.dataset, experiment.backbone, settings.variants[system].network, seed)
         for cell in study.cells
-        for place, name in cell.sides
-        for experiment in [settings.experiments[place]]
-        if epochs(settings, place, name) is not None
+        for name, system in cell.sides
+        if epochs(settings, name, system) is not None
+        for experiment in [settings.experiments[name]]
         for seed in experiment.seeds
     }
     yield (
-        f"{len(study.cells)} differences from {len(runs)} trained networks. Thresholds, epochs and every other choice "
-        "come from the validation split; test is read for these numbers alone."
+        f"{len(study.cells)} differences from {len(networks)} trained networks. Thresholds, epochs and every other "
+        "choice come from the validation split; test is read for these numbers alone."
     )
     unequal = [title_of(cell) for cell in study.cells if not is_equal(settings, cell)]
-    yield (
-        "Both sides of every row have the same number of epochs in all."
-        if not unequal
-        else ("**Unequal epochs** in: " + "; ".join(unequal) + ".")
-    )
+    if unequal:
+        yield f"**Unequal epochs** in: {'; '.join(unequal)}."
+    else:
+        yield "Both sides of every row have the same number of epochs in all."
     yield ""
     yield "| Group | Setting | Dataset | Backbone | System | Against | Epochs (Stage 1 + 2) | Seeds |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for cell in study.cells:
-        both = [settings.experiments[place] for place, _ in cell.sides]
-        dataset, backbone = (
-            " / ".join(dict.fromkeys(getattr(each, key) for each in both)) for key in ("dataset", "backbone")
+        both = [settings.experiments[name] for name, _ in cell.sides]
+        row = (
+            cell.group,
+            title_of(cell),
+            " / ".join(dict.fromkeys(each.dataset for each in both)),
+            " / ".join(dict.fromkeys(each.backbone for each in both)),
+            cell.system,
+            cell.against,
+            " / ".join(_printed(epochs(settings, *side)) for side in cell.sides),
+            ", ".join(map(str, both[0].seeds)),
         )
-        sides = " / ".join(_epochs(settings, *side) for side in cell.sides)
-        seeds = ", ".join(map(str, both[0].seeds))
-        yield (
-            f"| {cell.group} | {title_of(cell)} | {dataset} | {backbone} | {cell.system} | {cell.against} | {sides} | "
-            f"{seeds} |"
-        )
+        yield f"| {' | '.join(row)} |"
 
 
-def _epochs(settings: Settings, experiment: str, system: str) -> str:
-    stages = epochs(settings, experiment, system)
+def _printed(stages: tuple[int, int] | None) -> str:
     return "no network" if stages is None else f"{stages[0]} + {stages[1]}"

@@ -37,7 +37,7 @@ ROWS = (
     (EVIDENCE, "CodiEsp, Spanish", BEATS, "codiesp_es", "static_attention_evidence", "combined"),
     (EVIDENCE, "EURLEX57K", BEATS, "eurlex57k_network", "laws_static_evidence", "combined"),
 )  # fmt: skip
-"""Group, printed name, study, and the experiment, system and opponent of a row of its table of effects."""
+"""Group, printed name, study; then experiment, system and opponent of the row in the study's table of effects."""
 
 
 def read_rows(studies: Path) -> pl.DataFrame:
@@ -47,9 +47,8 @@ def read_rows(studies: Path) -> pl.DataFrame:
         InputError: a table is missing, or lacks one of the rows.
     """
     parts = []
-    for place, (group, name, study, *keys) in enumerate(ROWS):
+    for place, (group, name, study, experiment, system, against) in enumerate(ROWS):
         path = require_file(studies / study / "tables" / "effects.csv")
-        experiment, system, against = keys
         rows = pl.read_csv(path, infer_schema_length=None).filter(
             pl.col("metric").is_in(METRICS), experiment=experiment, system=system, against=against
         )
@@ -63,19 +62,19 @@ def read_rows(studies: Path) -> pl.DataFrame:
 
 
 def verdict(rows: pl.DataFrame, *, alpha: float) -> str:
-    """In how many settings each group is higher, lower and not told apart, by the first metric; the picture's title."""
+    """The title of the picture: in how many settings of a group the first metric is higher, lower, or open."""
     lines = [f"Does planting help? By {metric_title(METRICS[0])}, with Holm's correction:"]
     for (group,), own in rows.filter(metric=METRICS[0]).group_by("group", maintain_order=True):
-        sure = own.filter(pl.col("p_holm") < alpha)["difference"]
-        up, down = int((sure > 0).sum()), int((sure < 0).sum())
+        significant = own.filter(pl.col("p_holm") < alpha)["difference"]
+        up, down = int((significant > 0).sum()), int((significant < 0).sum())
         lines.append(f"{group}: higher in {up} of {own.height}, lower in {down}, the rest open")
     return "\n".join(lines)
 
 
 def draw(rows: pl.DataFrame) -> Figure:
-    """The forest plot under its verdict; call it inside `style.look()`."""
+    """The forest plot with the verdict as its title; call it inside `style.look()`."""
     statistics = Statistics()
-    figure = effect_figure(rows, metrics=METRICS, question="", alpha=statistics.alpha, confidence=statistics.confidence)
+    figure = effect_figure(rows, statistics, metrics=METRICS, question="")
     figure.suptitle(verdict(rows, alpha=statistics.alpha), fontsize=8.5, fontweight="bold")
     return figure
 

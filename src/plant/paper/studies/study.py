@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from plant.ground.settings import Settings, Study
 from plant.paper.figures.study import effect_figure
 from plant.paper.figures.style import look, save
 from plant.paper.inputs import read_table
-from plant.paper.render import Table, TableCell, to_markdown, write_table
+from plant.paper.render import Table, TableCell, row_of, to_markdown, write_table
 from plant.paper.studies.design import design_of, plain, title_of
 from plant.paper.wording import interval, metric_title, p_equals, percent
 from plant.statistics.factors import factor_effects, holm
@@ -24,25 +25,22 @@ COLUMNS = (
     "system", "against", "metric", "value", "value_against", "difference", "error_documents", "error_seeds",
     "n_seeds", "degrees", "low", "high", "p",
 )  # fmt: skip
-_FACTOR_SCHEMA = {
-    "group": pl.String, "factor": pl.String, "level": pl.String, "baseline": pl.String, "metric": pl.String,
-    "change": pl.Float64, "error": pl.Float64, "low": pl.Float64, "high": pl.Float64, "p": pl.Float64,
-    "p_holm": pl.Float64,
-}  # fmt: skip
+_FACTOR_COLUMNS = (
+    dict.fromkeys(("group", "factor", "level", "baseline", "metric"), pl.String)
+    | dict.fromkeys(("change", "error", "low", "high", "p"), pl.Float64)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Results:
-    """The numbers of a study.
+class StudyResults:
+    """The numbers of a study. P-values are corrected (`p_holm`) over all rows of a metric."""
 
-    Attributes:
-        effects: one row a cell and metric: `cell` (its place), `group`, `row`, `experiment`, then COLUMNS and `p_holm`,
-            corrected over all rows of a metric.
-        factors: one row a group, factor, level and metric; `p_holm` is corrected over all rows of a metric.
-    """
-
+    settings: Settings
+    study: Study
     effects: pl.DataFrame
+    """One row per cell and metric: `cell` (its place), `group`, `row`, `experiment`, COLUMNS, `p_holm`."""
     factors: pl.DataFrame
+    """One row per group, factor, level and metric: the change of the effect against the first level."""
 
 
 def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], folder: Path) -> None:
@@ -55,85 +53,76 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
         folder: of the study.
 
     Raises:
-        InputError: a contrast is missing in its file.
+        InputError: a file lacks a contrast.
     """
     study = settings.studies[name]
     results = read_study(settings, study, contrasts)
-    tables = (effects_table(study, results, settings), factors_table(study, results, settings))
+    tables = (effects_table(results), factors_table(results))
     for table in tables:
         write_table(table, Path(folder) / "tables")
     with look():
-        save(
-            effect_figure(
-                results.effects, metrics=study.metrics, question=study.question, alpha=settings.statistics.alpha,
-                confidence=settings.statistics.confidence,
-            ),
-            Path(folder) / "figures" / "effects",
-        )  # fmt: skip
-    write_text(Path(folder) / "page.md", _page(settings, study, results, tables))
+        figure = effect_figure(results.effects, settings.statistics, metrics=study.metrics, question=study.question)
+        save(figure, Path(folder) / "figures" / "effects")
+    write_text(Path(folder) / "page.md", _page(results, tables))
 
 
-def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) -> Results:
+def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) -> StudyResults:
     """Read the contrasts of every cell, correct their p-values, and estimate what the factors change."""
     rows: list[pl.DataFrame] = []
     for place, cell in enumerate(study.cells):
-        table = read_table(Path(contrasts[cell.experiment]), COLUMNS).select(COLUMNS)
-        own = table.filter(pl.col("metric").is_in(study.metrics), system=cell.system, against=cell.opponent)
+        path = Path(contrasts[cell.experiment])
+        own = read_table(path, COLUMNS).filter(
+            pl.col("metric").is_in(study.metrics), system=cell.system, against=cell.opponent
+        )
         if own.height != len(study.metrics):
             raise InputError(
-                str(contrasts[cell.experiment]),
-                expected=f"{cell.system} against {cell.opponent} for {', '.join(study.metrics)}",
+                str(path), expected=f"{cell.system} against {cell.opponent} for {', '.join(study.metrics)}",
                 got=f"{own.height} row(s)", fix="Delete the file and run again.",
             )  # fmt: skip
         keys = {"cell": place, "group": cell.group, "row": title_of(cell), "experiment": cell.experiment}
-        rows.append(own.with_columns(pl.lit(value).alias(key) for key, value in keys.items()))
-    effects = _with_holm(pl.concat(rows).select("cell", "group", "row", "experiment", *COLUMNS))
-    return Results(effects, _factors(study, effects, settings.statistics.confidence))
+        rows.append(own.select(*(pl.lit(value).alias(key) for key, value in keys.items()), *COLUMNS))
+    effects = _with_holm(pl.concat(rows))
+    return StudyResults(settings, study, effects, _factors(study, effects, settings.statistics.confidence))
 
 
 def _with_holm(table: pl.DataFrame) -> pl.DataFrame:
-    """Add `p_holm`, corrected over the rows of each metric; the order of rows is kept."""
+    """Add `p_holm`, corrected over the rows of each metric."""
     corrected = np.full(table.height, np.nan)
-    metric = table["metric"].to_numpy()
     p = table["p"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    for name in dict.fromkeys(metric.tolist()):
-        corrected[metric == name] = holm(p[metric == name])
+    for name in table["metric"].unique():
+        here = (table["metric"] == name).to_numpy()
+        corrected[here] = holm(p[here])
     return table.with_columns(pl.Series("p_holm", corrected).fill_nan(None))
 
 
 def _factors(study: Study, effects: pl.DataFrame, confidence: float) -> pl.DataFrame:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for group in dict.fromkeys(cell.group for cell in study.cells):
         members = [place for place, cell in enumerate(study.cells) if cell.group == group and cell.levels]
         for metric in study.metrics:
-            here = effects.filter(pl.col("cell").is_in(members), pl.col("metric") == metric, pl.col("p").is_not_null())
+            here = effects.filter(pl.col("cell").is_in(members), pl.col("p").is_not_null(), metric=metric)
             if here.height < 2:
                 continue
             errors = np.hypot(here["error_documents"].to_numpy(), here["error_seeds"].to_numpy())
             levels = [study.cells[place].levels for place in here["cell"]]
             for each in factor_effects(levels, here["difference"].to_numpy(), errors, confidence):
-                rows.append((
-                    group, each.factor, plain(each.level), plain(each.baseline), metric, each.change, each.error,
-                    each.low, each.high, each.p, None,
-                ))  # fmt: skip
-    return _with_holm(pl.DataFrame(rows, schema=_FACTOR_SCHEMA, orient="row"))
+                names = {"level": plain(each.level), "baseline": plain(each.baseline)}
+                rows.append({"group": group, "metric": metric} | asdict(each) | names)
+    return _with_holm(pl.DataFrame(rows, schema=_FACTOR_COLUMNS))
 
 
-def effects_table(study: Study, results: Results, settings: Settings) -> Table:
-    """One row a cell: the difference in each metric, with its interval; bold where Holm's correction leaves it."""
-    body, rules, group = [], [], None
+def effects_table(results: StudyResults) -> Table:
+    """One row per cell: the difference in each metric with its interval. Bold: significant after Holm's correction."""
+    study, statistics = results.study, results.settings.statistics
+    body = []
     for place, cell in enumerate(study.cells):
         rows = {row["metric"]: row for row in results.effects.filter(cell=place).iter_rows(named=True)}
         first = rows[study.metrics[0]]
-        if group is not None and cell.group != group:
-            rules.append(place)
-        group = cell.group
         values = f"{percent(first['value'])} / {percent(first['value_against'])}"
-        body.append((
-            TableCell(cell.group), TableCell(title_of(cell)), TableCell(f"{first['n_seeds']}"), TableCell(values),
-            *(_difference(rows[metric], settings.statistics.alpha) for metric in study.metrics),
-        ))  # fmt: skip
-    level = f"{100 * settings.statistics.confidence:g}%"
+        differences = (
+            _difference(rows[metric], rows[metric]["difference"], statistics.alpha) for metric in study.metrics
+        )
+        body.append(row_of(cell.group, title_of(cell), f"{first['n_seeds']}", values, *differences))
     return Table(
         name="effects",
         title=f"{study.question} Differences in points (×100)",
@@ -143,76 +132,71 @@ def effects_table(study: Study, results: Results, settings: Settings) -> Table:
         rows=tuple(body),
         data=results.effects,
         notes=(
-            (f"Difference [{level} interval]: mean over seeds; the interval covers other training seeds and other test "
-            "documents (Student's t, Satterthwaite's degrees of freedom)."),
-            (f"Bold: p < {settings.statistics.alpha:g} after Holm's correction over the {len(study.cells)} rows of the "
-            "column."),
+            (f"Difference [{100 * statistics.confidence:g}% interval]: mean over seeds; the interval covers other "
+            "training seeds and other test documents (Student's t, Satterthwaite's degrees of freedom)."),
+            f"Bold: p < {statistics.alpha:g} after Holm's correction over the {len(study.cells)} rows of the column.",
         ),
-        rules=tuple(rules),
+        rules=tuple(
+            place for place in range(1, len(study.cells)) if study.cells[place].group != study.cells[place - 1].group
+        ),
         text_columns=2,
     )  # fmt: skip
 
 
-def factors_table(study: Study, results: Results, settings: Settings) -> Table:
+def factors_table(results: StudyResults) -> Table:
     """How much each level of each factor changes the differences of its group."""
-    keys = ["group", "factor", "level", "baseline"]
+    alpha, keys = results.settings.statistics.alpha, ["group", "factor", "level", "baseline"]
     body = []
-    for group, factor, level, baseline in results.factors.select(keys).unique(maintain_order=True).iter_rows():
-        rows = {
-            row["metric"]: row
-            for row in results.factors.filter(group=group, factor=factor, level=level).iter_rows(named=True)
-        }
-        cells = [
-            _difference(rows[metric] | {"difference": rows[metric]["change"]}, settings.statistics.alpha)
-            if metric in rows
-            else TableCell("")
-            for metric in study.metrics
-        ]
-        body.append((TableCell(group), TableCell(factor), TableCell(f"{level} against {baseline}"), *cells))
+    for (group, factor, level, baseline), own in results.factors.group_by(keys, maintain_order=True):
+        rows = {row["metric"]: row for row in own.iter_rows(named=True)}
+        changes = (
+            _difference(rows[metric], rows[metric]["change"], alpha) if metric in rows else ""
+            for metric in results.study.metrics
+        )
+        body.append(row_of(str(group), str(factor), f"{level} against {baseline}", *changes))
     return Table(
         name="factors",
         title="What each factor changes: by how many points the difference above grows",
-        columns=("Group", "Factor", "Level", *map(metric_title, study.metrics)),
+        columns=("Group", "Factor", "Level", *map(metric_title, results.study.metrics)),
         rows=tuple(body),
         data=results.factors,
         notes=(
             ("Least squares over the rows of a group, main effects only; errors from the rows' own errors, taken as "
             "independent. Factors that the design cannot tell apart have no row."),
-            f"Bold: p < {settings.statistics.alpha:g} after Holm's correction over the rows of the column.",
+            f"Bold: p < {alpha:g} after Holm's correction over the rows of the column.",
         ),
         text_columns=3,
     )  # fmt: skip
 
 
-def _difference(row: Mapping[str, float | None], alpha: float) -> TableCell:
-    sure = row["p_holm"] is not None and row["p_holm"] < alpha
-    low, high = row["low"], row["high"]
-    detail = "" if low is None or high is None else interval(low, high)
-    return TableCell(percent(row["difference"], signed=True), detail=detail, bold=sure)
+def _difference(row: Mapping[str, Any], value: float | None, alpha: float) -> TableCell:
+    significant = row["p_holm"] is not None and row["p_holm"] < alpha
+    return TableCell(percent(value, signed=True), detail=interval(row["low"], row["high"]), bold=significant)
 
 
-def _page(settings: Settings, study: Study, results: Results, tables: tuple[Table, ...]) -> str:
-    """Question, answer in counts, design, tables and figure as one Markdown page."""
-    lines = [f"# {study.question}", "", *_answer(study, results, settings), "", "![Effects](figures/effects.png)", ""]
-    shown = [table for table in tables if table.rows]  # a study without factors has none to show
+def _page(results: StudyResults, tables: tuple[Table, ...]) -> str:
+    """Question, answer in counts, figure, tables and design as one Markdown page."""
+    lines = [f"# {results.study.question}", "", *_answer(results), "", "![Effects](figures/effects.png)", ""]
+    shown = [table for table in tables if table.rows]  # a study without factors has an empty table of them
     lines += ["## Results", "", *(part for table in shown for part in (to_markdown(table), ""))]
-    lines += ["## Design", "", *design_of(settings, study)]
+    lines += ["## Design", "", *design_of(results.settings, results.study)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _answer(study: Study, results: Results, settings: Settings) -> Iterator[str]:
-    alpha = settings.statistics.alpha
-    for metric in study.metrics:
-        here = results.effects.filter(metric=metric).drop_nulls("difference")
-        if not here.height:
+def _answer(results: StudyResults) -> Iterator[str]:
+    """One line per metric: in how many settings the system is better or worse, and the extremes."""
+    alpha = results.settings.statistics.alpha
+    for metric in results.study.metrics:
+        here = results.effects.filter(metric=metric).drop_nulls("difference").sort("difference")
+        if here.is_empty():
             continue
-        sure = here.filter(pl.col("p_holm") < alpha)
-        up, down = sure.filter(pl.col("difference") > 0), sure.filter(pl.col("difference") < 0)
-        most = here.sort("difference").row(-1, named=True)
-        least = here.sort("difference").row(0, named=True)
+        significant = here.filter(pl.col("p_holm") < alpha)["difference"]
+        up, down = int((significant > 0).sum()), int((significant < 0).sum())
+        least, most = (
+            f"{percent(row['difference'], signed=True)} ({row['row']}, p {p_equals(row['p_holm'])})"
+            for row in (here.row(0, named=True), here.row(-1, named=True))
+        )
         yield (
-            f"- {metric_title(metric)}: of {here.height} settings it is higher in {up.height}, lower in {down.height}, "
-            f"and not told apart in {here.height - sure.height} (Holm, {alpha:g}). From "
-            f"{percent(least['difference'], signed=True)} ({least['row']}, p {p_equals(least['p_holm'])}) to "
-            f"{percent(most['difference'], signed=True)} ({most['row']}, p {p_equals(most['p_holm'])})."
+            f"- {metric_title(metric)}: of {here.height} settings it is higher in {up}, lower in {down}, and not told "
+            f"apart in {here.height - len(significant)} (Holm, {alpha:g}). From {least} to {most}."
         )
