@@ -255,7 +255,7 @@ def test_a_truncated_zip_is_one_clear_error(codiesp: Path, tmp_path: Path) -> No
 
 def xmc(folder: Path, form: str, **files: str) -> settings.Xmc:
     for name, content in files.items():
-        (folder / name.replace("__", ".")).write_text(content)
+        (folder / name.replace("__", ".")).write_text(content, encoding="latin-1")
     return settings.Xmc.model_validate({"source": "xmc", "path": str(folder), "format": form})
 
 
@@ -274,6 +274,12 @@ def xmc_entry(changed: dict[str, Any], says: str = r"trn\.json, line 3") -> tupl
         ("attentionxml", {"train_texts__txt": "a\n"}, "train_labels.txt"),
         ("libmultilabel", {"train__txt": "only text\n", "test__txt": "0\ta\ttext\n"}, "ID<TAB>labels<TAB>text"),
         ("pecos", {"X__trn__txt": "a\n", "Y__trn__npz": "no matrix"}, "sparse matrix"),
+        (
+            "attentionxml",
+            {"train_texts__txt": "a\ncaf\xe9\n", "train_labels__txt": "x\nx\n"},
+            r"train_texts\.txt, line 2: expected text in UTF-8",
+        ),
+        ("xmc_json", {"lbl__json": '{"uid": "caf\xe9"}\n'}, r"lbl\.json, line 1: expected text in UTF-8"),
         ("xmc_json", {"lbl__json": "{broken\n"}, "one JSON object a line"),
         ("xmc_json", {"lbl__json": LABELS, "trn__json": '{"uid": "1"}\n'}, "none called target_ind"),
         xmc_entry({"target_ind": [3]}, "line 3.* below 2"),

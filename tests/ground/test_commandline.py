@@ -107,13 +107,21 @@ def test_ctrl_c_ends_a_job_in_one_line_without_a_traceback(tmp_path):
     assert "Traceback" not in ended.stderr
 
 
-def test_a_private_section_hides_unexpected_messages_and_closes_the_log(tmp_path):
-    for private in (True, False):
-        log = tmp_path / f"{private}.log"
-        ended = run(tmp_path, {"raise": True, "private": private}, log=log)
-        assert (ended.returncode, ended.stderr) == (1, "")
-        assert ("words of a note" in log.read_text(encoding="utf-8")) != private
-        assert (log.stat().st_mode & 0o077 == 0) == private
+@pytest.mark.parametrize("private", [True, False])
+def test_an_unexpected_error_is_one_line_that_names_its_traceback_and_private_data_is_not_quoted(tmp_path, private):
+    log, trace = tmp_path / "a.log", tmp_path / "a.traceback"
+    ended = run(tmp_path, {"raise": True, "private": private}, log=log)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    *_, line = log.read_text(encoding="utf-8").splitlines()
+    assert "error: unexpected RuntimeError (" in line and line.endswith(f"the traceback is in {trace}")
+    assert "Traceback" not in log.read_text(encoding="utf-8")
+    told = trace.read_text(encoding="utf-8")
+    assert "in main" in told and "RuntimeError: " in told
+    for file in (log, trace):
+        assert ("words of a note" in file.read_text(encoding="utf-8")) != private
+        assert (file.stat().st_mode & 0o077 == 0) == private
+    assert run(tmp_path, {}, log=log).returncode == 0
+    assert not trace.exists()
 
 
 @pytest.mark.parametrize(("screen", "shown"), [({}, 0), ({"screen": "everything"}, 1)])

@@ -64,6 +64,7 @@ OUT_OF_RANGE = [
     ("datasets.notes.source", "mimic5", "'mimic5' .* does not match any of the expected tags"),
     ("datasets.notes.path", "folder", "give either `path` or `generate`"),
     ("datasets.mine.path", None, "give either `path` or `files`"),
+    ("datasets.mine.labels_column", "text", "datasets.mine.labels_column: 'text' is the column of the text"),
     ("datasets.a b", {"source": "table", "path": "a"}, "should match pattern"),
     ("backbones.tiny.heads", 5, "hidden_size must be a multiple of heads"),
     ("backbones.hub.cache_features", True, "cache_features needs adapter: frozen"),

@@ -18,12 +18,11 @@ from plant.ground.files import write_arrays, write_json
 from plant.ground.staging import staged
 
 FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safetensors", "statistics.json")
+OUTSIDE = "without_labels_of_the_label_space"
 
 
 def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = None) -> None:
-    """Read a dataset and write the corpus into `out`: the files of `FILES`, all of them or none.
-
-    Order of the steps:
+    """Read a dataset and write the corpus into `out`: all files of `FILES`, or none.
 
     1. Read the source and the descriptions.
     2. Clean the texts. Drop documents without text.
@@ -31,25 +30,25 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
        labels.
     4. Split. Restrict the labels by the split (`train_at_least`, `train_at_most`, `test_at_least`). Drop documents
        without labels.
-    5. Cut the training split to `train_size`, the validation split to `val_size`. The label space is that of the whole
-       splits, so that it does not change with these sizes.
+    5. Cut the training split to `train_size` and the validation split to `val_size`. The label space is that of the
+       whole splits, so it does not change with these sizes.
 
     Args:
-        dataset: an entry of the config's `datasets`; a subset is made by `plant.corpus.subset`.
-        out: folder of the corpus; other files in it are left alone.
+        dataset: an entry of the config's `datasets`. `plant.corpus.subset` makes the subsets.
+        out: folder of the corpus. Other files in it stay.
         raw: folder of the generated raw files, for a dataset with `generate`.
 
     Raises:
         InputError: something is wrong with the source, its labels or its split. Nothing is written then.
     """
     counts: Counter[str] = Counter()
-    documents = _prepare(_read_described(dataset, raw), dataset, counts)  # the raw texts are freed there
+    documents = _prepare(_read(dataset, raw), dataset, counts)  # no variable keeps the raw texts in memory
     documents = split_documents(documents, dataset, counts)
     names = (dataset.split.name, dataset.labels.name)
     write(documents, dataset, counts, Path(out), names=names, private=dataset.credentialed)
 
 
-def _read_described(dataset: settings.Dataset, raw: Path | None) -> Documents:
+def _read(dataset: settings.Dataset, raw: Path | None) -> Documents:
     documents = sources.read(dataset, raw=raw)
     return documents if dataset.descriptions is None else describe(documents, Path(dataset.descriptions))
 
@@ -72,22 +71,32 @@ def _check_ids(frame: pl.DataFrame) -> None:
 
 
 def _prepare(documents: Documents, dataset: settings.Dataset, counts: Counter[str]) -> Documents:
-    """Clean texts and labels. Documents without text or without labels go to `dropped`."""
-    _check_ids(documents.frame)
-    texts = clean(documents.frame["text"], dataset.cleaning).alias("text")
-    documents = replace(documents, frame=documents.frame.with_columns(texts))
+    """Clean texts and labels. Drop documents without text or without labels."""
     frame, dropped = documents.frame, dict(documents.dropped)
+    _check_ids(frame)
+    frame = frame.with_columns(clean(frame["text"], dataset.cleaning).alias("text"))
     frame = _drop(frame, frame["text"].str.strip_chars() == "", "without_text", dropped)
-    tidy = pl.element().str.strip_chars()
-    tidy = pl.when(tidy.str.len_chars() > 0).then(tidy)
-    frame = frame.with_columns(pl.col("labels").list.eval(tidy).list.drop_nulls())
-    unique = frame["labels"].list.unique().list.sort()
-    counts["repeated_labels_removed"] = int((frame["labels"].list.len() - unique.list.len()).sum())
-    frame = _drop(frame.with_columns(unique.alias("labels")), unique.list.len() == 0, "without_labels", dropped)
+    label = pl.element().str.strip_chars()
+    labels = frame["labels"].list.eval(pl.when(label.str.len_chars() > 0).then(label)).list.drop_nulls()
+    unique = labels.list.unique().list.sort()
+    counts["repeated_labels_removed"] = int((labels.list.len() - unique.list.len()).sum())
+    frame = frame.with_columns(unique.alias("labels"))
+    frame = _drop(frame, _bare(frame), "without_labels", dropped)
     frame = frame.with_columns(label_space.restrict(frame["labels"], dataset.labels, counts).alias("labels"))
-    frame = _drop(frame, frame["labels"].list.len() == 0, "without_labels_of_the_label_space", dropped)
+    frame = _drop(frame, _bare(frame), OUTSIDE, dropped)
     _check_some_left(frame, dropped)
     return replace(documents, frame=frame, dropped=dropped)
+
+
+def _bare(frame: pl.DataFrame) -> pl.Series:
+    """Which documents have no labels."""
+    return frame["labels"].list.len() == 0
+
+
+def _drop(frame: pl.DataFrame, bad: pl.Series, reason: str, dropped: dict[str, tuple[str, ...]]) -> pl.DataFrame:
+    """The frame without the `bad` documents. Their ids are added to `dropped[reason]`."""
+    dropped[reason] = (*dropped.get(reason, ()), *frame.filter(bad)["document_id"])
+    return frame.filter(~bad)
 
 
 def _check_some_left(frame: pl.DataFrame, dropped: dict[str, tuple[str, ...]]) -> None:
@@ -99,46 +108,38 @@ def _check_some_left(frame: pl.DataFrame, dropped: dict[str, tuple[str, ...]]) -
         )  # fmt: skip
 
 
-def _drop(frame: pl.DataFrame, bad: pl.Series, reason: str, dropped: dict[str, tuple[str, ...]]) -> pl.DataFrame:
-    """The frame without the documents that are `bad`. Their ids go to `dropped`, under the reason."""
-    dropped[reason] = (*dropped.get(reason, ()), *frame.filter(bad)["document_id"])
-    return frame.filter(~bad)
-
-
 def split_documents(
     documents: Documents, dataset: settings.Dataset, counts: Counter[str], *, keep_test: bool = False
 ) -> Documents:
     """Split, restrict the labels by the split, and drop the documents that have none left.
 
     Args:
-        documents: with the labels that `label_space.restrict` left.
+        documents: documents with the labels that `label_space.restrict` kept.
         dataset: its sections `split` and `labels` are read.
-        counts: of label cleaning.
+        counts: counts of the label cleaning.
         keep_test: keep test documents without a label (choice C20).
 
     Returns:
-        The documents in the order of the corpus: train, val, test, each in the order of the source.
+        The documents in the order of the corpus: train, val, test, and in each split the order of the source.
 
     Raises:
-        InputError: lists and documents do not belong together, a group is in two splits, or a split is empty.
+        InputError: the lists do not fit the documents, a group is in two splits, or a split is empty.
     """
     dropped = dict(documents.dropped)
     known = [one for ids in dropped.values() for one in ids]
     frame = splits.assign(documents.frame, dataset.split, dropped=known)
     frame = _drop(frame, frame["split"].is_null(), "not_in_the_split_lists", dropped)
     frame = frame.with_columns(label_space.restrict_after_split(frame, dataset.labels, counts).alias("labels"))
-    bare = frame["labels"].list.len() == 0
-    if keep_test:
-        bare &= frame["split"] != "test"
-    frame = _drop(frame, bare, "without_labels_of_the_label_space", dropped)
+    kept = (frame["split"] == "test") & keep_test
+    frame = _drop(frame, _bare(frame) & ~kept, OUTSIDE, dropped)
     _check_some_left(frame, dropped)
-    parts = [frame.filter(pl.col("split") == name) for name in SPLITS]
-    if empty := [name for name, part in zip(SPLITS, parts, strict=True) if not len(part)]:
+    parts = {name: frame.filter(pl.col("split") == name) for name in SPLITS}
+    if empty := [name for name, part in parts.items() if not len(part)]:
         raise InputError(
             "split", expected="documents in train, val and test", got=f"none in {', '.join(empty)}",
             fix="Give the split a fraction or a list, or more documents.",
         )  # fmt: skip
-    return replace(documents, frame=pl.concat(parts), dropped=dropped)
+    return replace(documents, frame=pl.concat(parts.values()), dropped=dropped)
 
 
 def write(
@@ -151,16 +152,16 @@ def write(
     private: bool,
     labels: pl.Series | None = None,
 ) -> None:
-    """Cut the training and validation splits and write the files of `FILES`, all of them or none.
+    """Cut the training and validation splits and write all files of `FILES`, or none.
 
     Args:
-        documents: in the order of the corpus, with the whole splits.
-        dataset: `train_size`, `val_size`, `draw`, `expected` and the split's seed are read.
-        counts: of label cleaning.
+        documents: documents of the whole splits, in the order of the corpus.
+        dataset: `train_size`, `val_size`, `draw`, `expected` and the seed of the split are read.
+        counts: counts of the label cleaning.
         out: folder of the corpus.
-        names: of the split and of the label space; None where there is none.
-        private: the files can be read by their owner only.
-        labels: the label space, sorted; None: the labels that the documents have.
+        names: names of the split and of the label space, or None.
+        private: only the owner can read the files.
+        labels: the label space, sorted. None: the labels of the documents.
     """
     labels = report.label_names(documents.frame) if labels is None else labels
     identity = report.identity(documents.frame, labels, names)

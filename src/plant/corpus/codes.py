@@ -1,4 +1,4 @@
-"""ICD codes: dots, and the field's most frequent bug (codes that were read as integers)."""
+"""ICD codes: their dots, and the most frequent mistake with them (codes that were read as integers)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from plant.ground.errors import InputError
 CodeKind = Literal["icd9_diagnosis", "icd9_procedure", "icd10_diagnosis", "icd10_procedure"]
 
 ENOUGH_CODES = 100
-"""About 7% of ICD-9 codes begin with 0: among 100 distinct ones, none does with probability .93^100 < .001."""
+"""About 7% of ICD-9 codes start with 0. The probability that none of 100 codes does is .93^100 < .001."""
 
 
 def with_dots(codes: pl.Expr, kind: CodeKind) -> pl.Expr:
-    """Put the dot where the classification prints it (raw tables leave it out).
+    """Add the dot of the classification, which raw tables leave out.
 
-    ICD-9 diagnosis: after the third character, after the fourth of an E-code; ICD-9 procedure: after the second;
-    ICD-10-CM: after the third; ICD-10-PCS: none. No dot where nothing would follow it.
+    It comes after the third character of an ICD-9 or ICD-10-CM diagnosis, after the fourth of an ICD-9 E-code, and
+    after the second of an ICD-9 procedure. ICD-10-PCS has no dot, and no code ends with a dot.
 
     Args:
         codes: upper-case codes without dots and without white space.
@@ -45,14 +45,14 @@ def _dot_after(codes: pl.Expr, head: int) -> pl.Expr:
 
 
 def check_leading_zeros(codes: pl.Series, kind: CodeKind, *, where: str) -> None:
-    """Refuse codes that a spreadsheet or a data frame has turned into numbers.
+    """Refuse codes that a spreadsheet or a data frame turned into numbers.
 
-    Signs, for ICD-9: a code with a decimal part that a float leaves (`4019.0`); or no code that begins with 0,
-    although some code is shorter than three characters or there are `ENOUGH_CODES` distinct numeric codes.
-    For ICD-10-PCS: a numeric code shorter than seven characters. ICD-10-CM codes begin with a letter.
+    Any code with the decimal part of a float (`4019.0`) shows it. For ICD-9 it also shows if no code starts with 0,
+    although a code has fewer than three characters or there are `ENOUGH_CODES` different numeric codes. For ICD-10-PCS
+    a numeric code with fewer than seven characters shows it. ICD-10-CM codes start with a letter.
 
     Raises:
-        InputError: with some of the codes that show it.
+        InputError: the codes lost their zeros. The error shows some of them.
     """
     distinct = codes.unique().sort()
     suspicious = distinct.filter(distinct.str.contains(r"^\d+\.0$"))
@@ -72,13 +72,13 @@ def check_leading_zeros(codes: pl.Series, kind: CodeKind, *, where: str) -> None
 
 
 def check_label_list(wanted: Iterable[str], present: Iterable[str], *, where: str) -> None:
-    """Refuse a list of labels that lost its leading zeros (as published lists of rare ICD-9 codes did).
+    """Refuse a list of labels that lost its leading zeros, as some published lists of rare ICD-9 codes did.
 
-    Sign: no numeric label on the list begins with 0, and some label that the corpus lacks is there with a 0 before
-    it, dots apart (40.7 on the list, 04.07 in the corpus).
+    The list lost them if none of its labels starts with 0, and the corpus has one of its missing labels with a 0 before
+    it. Dots do not matter: 40.7 on the list is 04.07 in the corpus.
 
     Raises:
-        InputError: with some of the labels that show it.
+        InputError: the list lost its zeros. The error shows some of the labels.
     """
     wanted, known = set(wanted), set(present)
     bare = {label.replace(".", "") for label in known}

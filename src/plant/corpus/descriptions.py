@@ -1,4 +1,4 @@
-"""Descriptions of labels from a file of their own: a table, or the tabular list of ICD-10-CM.
+"""Descriptions of labels from a separate file: a table, or the tabular list of ICD-10-CM.
 
 A description may hold several phrases, separated by "; ": a title and its synonyms.
 """
@@ -22,12 +22,11 @@ def read_descriptions(path: Path) -> dict[str, str]:
     """Label -> description.
 
     Args:
-        path: a .parquet, .csv, .tsv or .jsonl file with the columns label and description (several rows of a label
-            are several phrases), or the .xml of the tabular list of ICD-10-CM, of which the title and the inclusion
-            terms of every code are read.
+        path: a .parquet, .csv, .tsv or .jsonl file with the columns label and description (a label may have several
+            rows), or the .xml file of the tabular list of ICD-10-CM (title and inclusion terms of each code).
 
     Raises:
-        InputError: the file is missing, damaged or of another form, or has no descriptions.
+        InputError: the file is missing, is damaged, has another form, or has no descriptions.
     """
     rows = _tabular(path) if path.suffix == ".xml" else text_columns(path, ("label", "description")).iter_rows()
     phrases: dict[str, dict[str, None]] = {}
@@ -40,13 +39,13 @@ def read_descriptions(path: Path) -> dict[str, str]:
 
 
 def describe(documents: Documents, path: Path) -> Documents:
-    """The documents, with the descriptions of the file in place of those that the source has for the same labels.
+    """The documents with the descriptions of the file, which replace those of the source.
 
-    ICD-10-CM lists a code without its seventh character, and codes with one stand in the data: from the tabular list a
-    label without an entry takes that of its longest listed beginning, at most three characters shorter.
+    The tabular list of ICD-10-CM has codes without their seventh character, while data have codes with it. So a label
+    without an entry takes the entry of its longest beginning, which is at most three characters shorter.
 
     Raises:
-        InputError: see `read_descriptions`; or no label of the documents is described.
+        InputError: see `read_descriptions`. Also: no label of the documents has a description.
     """
     given = read_descriptions(path)
     labels = documents.frame["labels"].explode().drop_nulls().unique(maintain_order=True).to_list()
@@ -61,7 +60,7 @@ def describe(documents: Documents, path: Path) -> Documents:
 
 
 def _listed(label: str, given: Mapping[str, str], cut: int) -> str | None:
-    """The longest beginning of a label that is described.
+    """The longest beginning of a label that has a description.
 
     >>> _listed("M80.08X", {"M80.08": "Fracture", "M80": "Osteoporosis"}, 3)
     'M80.08'
@@ -72,7 +71,7 @@ def _listed(label: str, given: Mapping[str, str], cut: int) -> str | None:
 
 
 def _tabular(path: Path) -> Iterator[tuple[str, str]]:
-    """Codes in the order of the list; a title, then its inclusion terms."""
+    """(code, phrase) in the order of the list: the title of a code, then its inclusion terms."""
     try:
         root = ElementTree.parse(require_file(path)).getroot()
     except ElementTree.ParseError as error:

@@ -1,4 +1,4 @@
-"""What every source returns, whatever its raw format: one canonical frame. Also the rule for ids in messages."""
+"""What every source returns: documents in one canonical frame. Also the rule for ids in messages."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ class Documents:
     """The documents of one source, before cleaning and splitting.
 
     Attributes:
-        frame: columns of `SCHEMA`, one row a document, in the order of the source. `group_id` is the patient (or
-            the document itself where the source has no groups). `split` is train, val, test, or null where the
-            source does not say.
-        descriptions: `label` -> plain-text description, for some or all labels.
-        dropped: ids that the source holds but that cannot be documents, by reason. Published split lists may name
-            them.
+        frame: columns of `SCHEMA`, one row for each document, in the order of the source. `group_id` is the patient, or
+            the document itself if the source has no groups. `split` is train, val or test, or null if the source has no
+            split.
+        descriptions: label -> plain-text description, for some or all labels.
+        dropped: reason -> ids of the source that are not documents. Published split lists may name them.
         notes: further counts for statistics.json.
     """
 
@@ -42,7 +41,7 @@ class Documents:
 
 
 def canonical(data: pl.DataFrame | dict[str, list[Any]] | list[dict[str, Any]]) -> pl.DataFrame:
-    """A frame with the columns, order and types of `SCHEMA`, from columns or rows. A missing `split` becomes null."""
+    """A frame with the columns, order and types of `SCHEMA`, from columns or rows. Without `split`, it is null."""
     if not isinstance(data, pl.DataFrame):
         data = pl.DataFrame(data, schema_overrides={"labels": SCHEMA["labels"]})
     if "split" not in data.columns:
@@ -51,16 +50,16 @@ def canonical(data: pl.DataFrame | dict[str, list[Any]] | list[dict[str, Any]]) 
 
 
 def some(ids: Sequence[str] | pl.Series, *, most: int = 5) -> str:
-    """A few ids for an error message, or only how many there are. Every message that quotes data goes through here.
+    """A few ids for an error message, or only their number. Every message that quotes data uses this function.
 
-    A message may show ids, never words of a text. The config may name the wrong column or the wrong file, so that a
-    text stands where an id should. A value looks like an id where
+    A message may show ids, but never words of a text. If the config names the wrong column or file, there may be texts
+    in place of ids. A value looks like an id if
 
     - it has at most 40 characters,
-    - all of them are ASCII letters, digits or one of `.` `_` `:` `-` (so it has no white space), and
+    - each is an ASCII letter, a digit, or one of `.` `_` `:` `-` (so there is no white space), and
     - it has at least as many digits as letters: "HIV", "cancer", "T2DM" and "COVID-19" are words.
 
-    As soon as one value does not look like an id, none is shown: they come from the same column.
+    If one value does not look like an id, none is shown, because all come from the same column.
 
     >>> some(["100012", "S0004-0614200500", "32000D0001"], most=2)
     '100012, S0004-0614200500 and 1 more'

@@ -1,4 +1,4 @@
-"""From texts to numbered tokens: words, or the tokenizer of a backbone."""
+"""Turns texts into numbered tokens: words, or the tokens of a backbone's tokenizer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from plant.ground.errors import InputError
 from plant.ground.files import require_file
 
 WORD = re.compile(r"\w\w+")
-"""Two letters, digits or underscores at least: scikit-learn's default, so that TF-IDF and MIG see the same words."""
+"""At least two letters, digits or underscores, as in scikit-learn, so that TF-IDF and MIG see the same words."""
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 SPACES = np.array([chr(code).isspace() for code in range(0x3001)] + [False])
-"""White space by code point; there is none beyond the last entry."""
+"""Whether a code point is white space. Code points beyond the last entry are not."""
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer.model",
@@ -30,12 +30,12 @@ TOKENIZER_FILES = (
 
 
 class Pieces(NamedTuple):
-    """Tokens of some documents, one after the other.
+    """Tokens of some documents, one document after the other.
 
     Attributes:
         ids: int32[sum n_i].
-        starts, ends: int32[sum n_i], character span of each token in its document's text.
-        lengths: int64[N], tokens of each document (n_i).
+        starts, ends: int32[sum n_i], character span of each token in the text of its document.
+        lengths: int64[N], number of tokens of each document (n_i).
     """
 
     ids: np.ndarray
@@ -48,9 +48,9 @@ class Vocabulary(NamedTuple):
     """The final ids.
 
     Attributes:
-        tokens: readable string by final id.
-        special: which of them are special tokens.
-        final: int32 by provisional id; -1 where the token is never stored.
+        tokens: readable token by final id.
+        special: whether a token is special, by final id.
+        final: final id by provisional id, int32. -1: the token is never stored.
     """
 
     tokens: list[str]
@@ -102,7 +102,7 @@ def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
 
 
 def unreadable(path: str | Path, error: Exception) -> str:
-    """What came in place of a model or tokenizer: no folder, or what transformers says of it in one line."""
+    """For an error: that there is no folder, or the first line of what transformers says about it."""
     said = str(error).splitlines()[0] if str(error) else type(error).__name__
     if Path(path).is_dir():
         return said
@@ -110,7 +110,7 @@ def unreadable(path: str | Path, error: Exception) -> str:
 
 
 class WordEncoder:
-    """Numbers the lower-cased words of the training split. Other words of val and test are dropped."""
+    """Numbers the lower-cased words of the training split. Other words in val and test are dropped."""
 
     def __init__(self, backbone: settings.Words | settings.WordNetwork) -> None:
         self._backbone = backbone
@@ -118,15 +118,15 @@ class WordEncoder:
 
     @property
     def size(self) -> int:
-        """Number of provisional ids; every id in `Pieces` is below it."""
+        """Number of provisional ids. Every id in `Pieces` is smaller."""
         return len(self._ids) + 1
 
     def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:
-        """Unknown words get the id 0 outside of training; it is never stored."""
+        """Encode texts. Words that are not in the training split get the id 0, which is never stored."""
         ids: list[int] = []
         starts: list[int] = []
         ends: list[int] = []
-        edges = [0]  # tokens up to the end of each document
+        edges = [0]  # number of tokens up to the end of each document
         known = self._ids
         for text in texts:
             for match in WORD.finditer(text):
@@ -139,10 +139,10 @@ class WordEncoder:
         return Pieces(numbers, first, last, np.diff(np.array(edges, dtype=np.int64)))
 
     def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:
-        """Final ids, in alphabetical order of the words that are frequent enough.
+        """Final ids: the alphabetical order of the words that are frequent enough.
 
         Args:
-            documents_of: training documents that hold each provisional id, int64[size].
+            documents_of: number of training documents with each provisional id, int64[size].
 
         Raises:
             InputError: no word is frequent enough.
@@ -184,7 +184,7 @@ class SubwordEncoder:
         return Pieces(np.concatenate(ids) if ids else np.zeros(0, np.int32), both[:, 0], both[:, 1], lengths)
 
     def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:  # noqa: ARG002 (as of words)
-        """All ids of the tokenizer; the special ones (also the unknown token) are never stored."""
+        """All ids of the tokenizer. Special tokens (with the unknown token) are never stored."""
         added = self._tokenizer.get_added_tokens_decoder()
         unknown = getattr(self._tokenizer.model, "unk_token", None)
         special = [bool(i in added and added[i].special) for i in range(self.size)]
@@ -201,7 +201,7 @@ class SubwordEncoder:
 
 
 def _trimmed(text: str, spans: np.ndarray) -> np.ndarray:
-    """Spans (n, 2) without the white space at a token's start: byte-level tokens hold the space before a word."""
+    """Spans (n, 2) without white space at the start: byte-level tokens include the space before a word."""
     if not len(spans) or not text:
         return spans
     characters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
@@ -209,5 +209,5 @@ def _trimmed(text: str, spans: np.ndarray) -> np.ndarray:
     starts, ends = spans[:, 0].copy(), spans[:, 1]
     while (white := space[starts] & (starts < ends)).any():
         starts[white] += 1
-    starts = np.where(starts == ends, spans[:, 0], starts)  # nothing but white space: as it was
+    starts = np.where(starts == ends, spans[:, 0], starts)  # a token of white space only keeps its span
     return np.stack([starts, ends], axis=1)

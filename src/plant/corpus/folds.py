@@ -1,4 +1,4 @@
-"""Folds of documents for cross-fitting; a group (a patient) is never torn."""
+"""Folds of documents for cross-fitting. All documents of a group (a patient) are in one fold."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from plant.ground.seeds import generator
 
 
 def deal_folds(groups: np.ndarray, folds: int, seed: int, *, purpose: str, key: str) -> np.ndarray:
-    """A fold for each document: groups in a random order, each to the fold with the fewest documents so far.
+    """A fold for each document. In random order, each group goes to the fold with the fewest documents so far.
 
     Args:
-        groups: (N,) name of each document's group.
-        folds: at least 1.
-        seed: names the random order; it does not depend on the order of the documents.
-        purpose: what is cross-fitted: each has an order of its own.
-        key: of the config, for the error.
+        groups: (N,) name of the group of each document.
+        folds: number of folds, at least 1.
+        seed: seed of the random order, which does not depend on the order of the documents.
+        purpose: what is cross-fitted. Each purpose has its own order.
+        key: key of the config, for the error.
 
     Returns:
         (N,) int64, 0 <= fold < folds.
 
     Raises:
-        InputError: fewer groups than folds.
+        InputError: there are fewer groups than folds.
     """
     names, group, sizes = np.unique(np.asarray(groups).astype(str), return_inverse=True, return_counts=True)
     if len(names) < folds:

@@ -1,4 +1,4 @@
-"""Which labels are kept: before the split by what all documents say, after it by what train and test say."""
+"""Which labels are kept: before the split by counts of all documents, after it by counts of train and test."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from plant.ground.settings import LabelSpace
 
 
 def restrict(labels: pl.Series, space: LabelSpace, counts: Counter[str]) -> pl.Series:
-    """The restrictions that need no split: `keep`, then `min_count`, then `top`, each on what the last one left.
+    """The restrictions that need no split: `keep`, then `min_count`, then `top`, each on the labels that are left.
 
-    Counts are over all documents. Of equally frequent labels, `top` keeps those that come first by name.
+    Counts are over all documents. Of equally frequent labels, `top` keeps those that come first in the alphabet.
 
     Args:
-        labels: sorted lists without repetitions.
+        labels: sorted lists of different labels.
         space: the config section.
-        counts: gets the number of labels dropped, and of those asked for that no document has.
+        counts: `labels_dropped` and `labels_asked_for_but_absent` are set.
 
     Returns:
-        The lists, without the labels that were dropped; some may be empty.
+        The lists without the dropped labels. Lists may be empty.
 
     Raises:
         InputError: the file `keep` is missing, or none of its labels occurs.
@@ -43,18 +43,18 @@ def restrict(labels: pl.Series, space: LabelSpace, counts: Counter[str]) -> pl.S
 
 
 def restrict_after_split(frame: pl.DataFrame, space: LabelSpace, counts: Counter[str]) -> pl.Series:
-    """The restrictions on a label's training and test documents, all counted on the same frame.
+    """The restrictions by the numbers of training and test documents of a label.
 
-    Kept: labels with `train_at_least` <= train documents <= `train_at_most` and `test_at_least` <= test documents
+    A label is kept if `train_at_least` <= train documents <= `train_at_most` and `test_at_least` <= test documents
     (MIMIC-III-few: 1, 5 and 1; choice C20).
 
     Args:
         frame: columns `labels` and `split`, before the training split is cut.
         space: the config section.
-        counts: `labels_dropped` rises by the number of labels dropped.
+        counts: the number of dropped labels is added to `labels_dropped`.
 
     Returns:
-        The lists, without the labels that were dropped; some may be empty.
+        The lists without the dropped labels. Lists may be empty.
     """
     if not (space.train_at_least or space.train_at_most or space.test_at_least):
         return frame["labels"]
@@ -71,9 +71,9 @@ def restrict_after_split(frame: pl.DataFrame, space: LabelSpace, counts: Counter
 
 
 def _only(labels: pl.Series, kept: pl.Series) -> pl.Series:
-    """The lists without the labels that are not kept, in the same order."""
+    """The lists with only the kept labels, in the same order."""
     one = pl.element()
-    # a filter would go list by list, which takes thirty times as long
+    # a filter works list by list, which takes thirty times as long
     return labels.list.eval(pl.when(one.is_in(kept.implode())).then(one)).list.drop_nulls()
 
 

@@ -1,7 +1,7 @@
-"""Mentions: the words that people marked in training texts as the reason of a label (CodiEsp-X, or a table).
+"""Mentions: words that people marked in training texts as the reason for a label (CodiEsp-X, or a table).
 
-mentions.parquet: document_id, label, mention; training documents only, so that what was marked in documents that are
-scored is never at hand.
+mentions.parquet has the columns document_id, label and mention. It has training documents only, so that no system can
+see what was marked in the documents that it scores.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ COLUMNS = ("document_id", "label", "mention")
 
 
 def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
-    """Read the source's mentions and write those of the corpus's training documents and labels.
+    """Read the mentions of the source, and write those of training documents and their labels.
 
-    Rows are in the order of training documents, then of the source. A mention of a label that the document does not
-    have in the corpus is left out: the corpus may keep fewer labels.
+    Rows are in the order of training documents, and for each document in the order of the source. A mention is left out
+    if the document does not have its label in the corpus, which may keep fewer labels.
 
     Args:
         dataset: an entry of the config's `datasets`.
-        corpus: its folder.
-        out: mentions.parquet; readable by the owner only where the corpus is.
+        corpus: folder of its corpus.
+        out: mentions.parquet. Only the owner can read it, if only the owner can read the corpus.
 
     Raises:
-        InputError: the dataset has no mentions, its file is damaged, or none belongs to a training document.
+        InputError: the dataset has no mentions, their file is damaged, or none belongs to a training document.
     """
     match dataset:
         case settings.CodiEsp() if dataset.has_mentions:
@@ -60,5 +60,5 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
 
 
 def read_mentions(path: Path) -> pl.DataFrame:
-    """What `write_mentions` wrote."""
+    """Read mentions.parquet."""
     return pl.read_parquet(require_file(path), columns=list(COLUMNS))

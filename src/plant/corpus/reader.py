@@ -1,4 +1,4 @@
-"""Reads the files of a corpus into NumPy arrays, for relevance and for the rooms that train."""
+"""Reads the files of a corpus as NumPy arrays, for relevance and for the rooms that train."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Labels:
     Attributes:
         indptr: int64[N+1].
         indices: int32, label ids, ascending in a row, 0 <= id < L.
-        split_sizes: int64[3], documents in train, val, test.
-        counts: int64[3, L], documents of each label in train, val, test.
-        folder: the corpus.
+        split_sizes: int64[3], number of documents in train, val and test.
+        counts: int64[3, L], number of documents with each label in train, val and test.
+        folder: folder of the corpus.
     """
 
     indptr: np.ndarray
@@ -42,12 +42,12 @@ class Labels:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Label names; the position of a name is its label id."""
+        """Label names. The position of a name is its label id."""
         return _column(self.folder / "labels.parquet", "label")
 
     @cached_property
     def descriptions(self) -> tuple[str | None, ...]:
-        """Label descriptions by label id; None where the source has none."""
+        """Label descriptions by label id. None: the source has none."""
         return _column(self.folder / "labels.parquet", "description")
 
     def document_ids(self, split: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Labels:
         return _column(self.folder / f"{split}.parquet", "document_id")
 
     def texts(self, split: str) -> tuple[str, ...]:
-        """Texts of the documents of a split, in order. Clinical text: never log or show it."""
+        """Texts of the documents of a split, in order. They may be clinical: never log or show them."""
         return _column(self.folder / f"{split}.parquet", "text")
 
     def rows(self, split: str) -> slice:
@@ -69,7 +69,7 @@ class Labels:
         return self.indices[self.indptr[document] : self.indptr[document + 1]]
 
     def part(self, split: str) -> tuple[np.ndarray, np.ndarray]:
-        """`indptr` (from 0) and `indices` of the documents of a split."""
+        """`indptr` (starting at 0) and `indices` of the documents of a split."""
         return _part(self.indptr, self.indices, self.rows(split))
 
 
@@ -79,9 +79,9 @@ class Tokens:
 
     Attributes:
         input_ids: int32[sum n_i], without special tokens.
-        offsets: int64[N+1]; document i is input_ids[offsets[i]:offsets[i+1]].
-        starts, ends: int32[sum n_i], character span of each token in its document's text.
-        folder: the tokens' folder.
+        offsets: int64[N+1]. Document i is input_ids[offsets[i]:offsets[i+1]].
+        starts, ends: int32[sum n_i], character span of each token in the text of its document.
+        folder: folder of the tokens.
     """
 
     input_ids: np.ndarray
@@ -106,7 +106,7 @@ class Tokens:
 
     @property
     def vocabulary_size(self) -> int:
-        """V, without reading the token strings."""
+        """V. The tokens themselves are not read."""
         import pyarrow.parquet
 
         return pyarrow.parquet.read_metadata(self.folder / "vocabulary.parquet").num_rows
@@ -116,7 +116,7 @@ class Tokens:
         return self.input_ids[self.offsets[document] : self.offsets[document + 1]]
 
     def part(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """`offsets` (from 0) and `input_ids` of a slice of documents, such as `labels.rows("train")`."""
+        """`offsets` (starting at 0) and `input_ids` of a slice of documents, such as `labels.rows("train")`."""
         return _part(self.offsets, self.input_ids, rows)
 
 
@@ -135,7 +135,7 @@ def load_labels(corpus: Path) -> Labels:
     """Read labels.safetensors of a corpus.
 
     Raises:
-        InputError: the file is missing or is not what a corpus writes.
+        InputError: the file is missing, or arrays are missing in it.
     """
     arrays = _read(Path(corpus) / "labels.safetensors", ("indptr", "indices", "split_sizes", "counts"))
     return Labels(**arrays, folder=Path(corpus))
@@ -145,7 +145,7 @@ def load_tokens(folder: Path) -> Tokens:
     """Read tokens.safetensors of a tokenised corpus.
 
     Raises:
-        InputError: the file is missing or is not what tokenisation writes.
+        InputError: the file is missing, or arrays are missing in it.
     """
     arrays = _read(Path(folder) / "tokens.safetensors", ("input_ids", "offsets", "starts", "ends"))
     return Tokens(**arrays, folder=Path(folder))

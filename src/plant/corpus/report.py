@@ -1,4 +1,4 @@
-"""Labels as numbers, and what the corpus says about itself (aggregates only)."""
+"""The labels as numbers, and the statistics of a corpus (aggregates only)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from plant.ground.identity import digest
 from plant.ground.settings.corpus import Expected
 
 CEILINGS = (1, 3, 5, 8, 15)
-"""k of the precisions of which the ceiling is stated."""
+"""Values of k in the ceilings of precision at k."""
 
 
 def label_names(frame: pl.DataFrame) -> pl.Series:
-    """All labels of the frame, sorted; the position of a label is its id."""
+    """All labels of the frame, sorted. The position of a label is its id."""
     return frame["labels"].explode().drop_nulls().unique().sort().alias("label")
 
 
@@ -27,16 +27,14 @@ def label_arrays(frame: pl.DataFrame, labels: pl.Series) -> dict[str, np.ndarray
     """The label lists as a CSR matrix.
 
     Returns:
-        `indptr` int64[N+1]; `indices` int32, label ids, ascending in a row; `split_sizes` int64[3];
-        `counts` int64[3, L], documents of each label in train, val, test.
+        `indptr` int64[N+1]; `indices` int32, label ids, ascending in a row; `split_sizes` int64[3]; `counts`
+        int64[3, L], number of documents with each label in train, val and test.
     """
     lengths = frame["labels"].list.len().to_numpy()
     indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     ids = pl.DataFrame({"label": labels, "id": np.arange(len(labels), dtype=np.int32)})
-    flat = frame.select(pl.col("labels").explode().alias("label")).join(
-        ids, on="label", how="left", maintain_order="left"
-    )
-    indices = flat["id"].to_numpy().astype(np.int32)
+    flat = frame.select(pl.col("labels").explode().alias("label"))
+    indices = flat.join(ids, on="label", how="left", maintain_order="left")["id"].to_numpy().astype(np.int32)
     sizes = np.array([(frame["split"] == name).sum() for name in SPLITS], dtype=np.int64)
     edges = indptr[np.concatenate([[0], np.cumsum(sizes)])]
     counts = np.stack([np.bincount(indices[a:b], minlength=len(labels)) for a, b in pairwise(edges)])
@@ -44,42 +42,71 @@ def label_arrays(frame: pl.DataFrame, labels: pl.Series) -> dict[str, np.ndarray
 
 
 def label_table(labels: pl.Series, counts: np.ndarray, descriptions: Mapping[str, str]) -> pl.DataFrame:
-    """The table labels.parquet: label, description, n_train, n_val, n_test; a row's number is the label's id."""
+    """The table labels.parquet: label, description, n_train, n_val, n_test. The number of a row is the label's id."""
     columns = {f"n_{name}": pl.Series(counts[i].astype(np.uint32)) for i, name in enumerate(SPLITS)}
     titles = pl.Series([descriptions.get(label) for label in labels], dtype=pl.String)
     return pl.DataFrame({"label": labels, "description": titles, **columns})
 
 
 def statistics(frame: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
-    """Aggregates of the corpus: nothing that belongs to one document."""
+    """Aggregates of the corpus. No number belongs to a single document.
+
+    Args:
+        frame: the documents.
+        counts: int64[3, L], number of documents with each label in train, val and test.
+    """
     train, val, test = counts
-    best = ceilings(frame.filter(pl.col("split") == "test"))
+    sizes = frame.select(
+        "split", "group_id", pl.col("text").hash(), n_labels=pl.col("labels").list.len(),
+        n_words=pl.col("text").str.count_matches(r"\S+"),
+    )  # fmt: skip
+    splits = {name: sizes.filter(pl.col("split") == name) for name in SPLITS}
+    shared = splits["test"]["text"].is_in(splits["train"]["text"].unique().implode())
+    best = ceilings(splits["test"]["n_labels"].to_numpy())
     return {
         "labels": int(counts.shape[1]),
-        "all": _part(frame, counts.sum(axis=0)),
-        "splits": {name: _part(frame.filter(pl.col("split") == name), counts[i]) for i, name in enumerate(SPLITS)},
+        "all": _part(sizes, counts.sum(axis=0)),
+        "splits": {name: _part(part, counts[i]) for i, (name, part) in enumerate(splits.items())},
         "labels_in_val_absent_from_train": int(((val > 0) & (train == 0)).sum()),
         "labels_in_test_absent_from_train": int(((test > 0) & (train == 0)).sum()),
         "assignments_in_test_absent_from_train": int(test[train == 0].sum()),
         "labels_in_train_below_10_documents": int(((train > 0) & (train < 10)).sum()),
-        "test_texts_that_are_in_train": _shared_texts(frame),
+        "test_texts_that_are_in_train": int(shared.sum()),
         "ceilings": {f"p@{k}": value for k, value in best.items()},
     }
 
 
-def ceilings(test: pl.DataFrame) -> dict[int, float]:
-    """The most that precision at k can be: mean(min(|Y|, k) / k) over the documents that have labels.
+def ceilings(n_labels: np.ndarray) -> dict[int, float]:
+    """The largest possible precision at k: mean(min(|Y|, k) / k) over the documents that have labels.
 
-    >>> ceilings(pl.DataFrame({"labels": [["a"], ["a", "b", "c"]]}))[3]
+    >>> ceilings(np.array([1, 3]))[3]
     0.6666666666666666
     """
-    lengths = test["labels"].list.len().to_numpy()
-    lengths = lengths[lengths > 0]
+    lengths = n_labels[n_labels > 0]
     return {k: float((np.minimum(lengths, k) / k).mean()) if len(lengths) else 0.0 for k in CEILINGS}
 
 
+def _part(sizes: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
+    return {
+        "documents": len(sizes),
+        "groups": sizes["group_id"].n_unique(),
+        "labels_present": int((counts > 0).sum()),
+        "assignments": int(counts.sum()),
+        "labels_per_document": summary(sizes["n_labels"].to_numpy()),
+        "words_per_document": summary(sizes["n_words"].to_numpy()),
+        "documents_per_label": round(float(counts.mean()), 3),  # over the label space, as in the paper's Table 8
+    }
+
+
+def summary(values: np.ndarray) -> dict[str, float]:
+    """Mean, quartiles and maximum."""
+    quartile_1, median, quartile_3 = np.percentile(values, [25, 50, 75]).tolist()
+    mean, largest = round(float(values.mean()), 3), float(values.max())
+    return {"mean": mean, "quartile_1": quartile_1, "median": median, "quartile_3": quartile_3, "max": largest}
+
+
 def identity(frame: pl.DataFrame, labels: pl.Series, names: tuple[str | None, str | None]) -> dict[str, Any]:
-    """Names and digests of the split (before the training split is cut) and of the label space."""
+    """Names and digests of the split (before any cut) and of the label space."""
     documents = (f"{split} {one}" for split, one in frame.select("split", "document_id").iter_rows())
     split, label_space = names
     return {
@@ -89,37 +116,11 @@ def identity(frame: pl.DataFrame, labels: pl.Series, names: tuple[str | None, st
 
 
 def expected(sizes: Expected, frame: pl.DataFrame, labels: pl.Series) -> dict[str, list[int]]:
-    """[published, found] of every size that the config states; a warning in the log for each that differs."""
-    found = {name: int((frame["split"] == name).sum()) for name in SPLITS} | {"labels": len(labels)}
-    pairs = {name: [getattr(sizes, name), size] for name, size in found.items() if getattr(sizes, name) is not None}
+    """[published, ours] for every size that the config gives. The log has a warning for each that differs."""
+    ours = {name: int((frame["split"] == name).sum()) for name in SPLITS} | {"labels": len(labels)}
+    pairs = {name: [getattr(sizes, name), size] for name, size in ours.items() if getattr(sizes, name) is not None}
     for name, (published, size) in pairs.items():
         if published != size:
             what = "labels" if name == "labels" else f"{name} documents"
             logging.getLogger("plant").warning("warning: %s: %d published, %d found", what, published, size)
     return pairs
-
-
-def _part(part: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
-    words = part["text"].str.count_matches(r"\S+")
-    return {
-        "documents": len(part),
-        "groups": part["group_id"].n_unique(),
-        "labels_present": int((counts > 0).sum()),
-        "assignments": int(counts.sum()),
-        "labels_per_document": summary(part["labels"].list.len().to_numpy()),
-        "words_per_document": summary(words.to_numpy()),
-        "documents_per_label": round(float(counts.mean()), 3),  # over the label space, as in the paper's Table 8
-    }
-
-
-def summary(values: np.ndarray) -> dict[str, float]:
-    """Mean, quartiles and largest of one number a document."""
-    quartile_1, median, quartile_3 = np.percentile(values, [25, 50, 75]).tolist()
-    mean, largest = round(float(values.mean()), 3), float(values.max())
-    return {"mean": mean, "quartile_1": quartile_1, "median": median, "quartile_3": quartile_3, "max": largest}
-
-
-def _shared_texts(frame: pl.DataFrame) -> int:
-    hashes = frame.select("split", pl.col("text").hash())
-    train = hashes.filter(pl.col("split") == "train")["text"].unique()
-    return int(hashes.filter(pl.col("split") == "test")["text"].is_in(train.implode()).sum())

@@ -1,4 +1,4 @@
-"""Part of a corpus that is already there: other labels, other lists, a smaller training split."""
+"""A part of an existing corpus: other labels, other lists, or a smaller training split."""
 
 from __future__ import annotations
 
@@ -15,35 +15,32 @@ from plant.ground.files import is_private, require_file
 
 
 def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:
-    """Write the corpus of a subset into `out`, from the corpus of the dataset that it is a part of.
+    """Write the corpus of a subset into `out`, from the corpus of the whole dataset.
 
-    Order of the steps, as in `build_corpus`: restrict the labels by what all documents of the whole say (`keep`,
-    `min_count`, `top`); take the split of the whole, or the one that `split.ids` or `split.table` lists (documents
-    that are not listed are left out, fractions play no part); restrict the labels by what this split says; drop
-    documents without labels (`unlabelled: keep_test` keeps those of test); cut the training split.
+    The steps are those of `build_corpus`, without cleaning. The split is that of the whole, or the one that `split.ids`
+    or `split.table` lists. Documents that are not listed are dropped. Fractions are not used. With `unlabelled:
+    keep_test`, test documents without labels stay.
 
-    Where neither lists nor labels are restricted, the split and the label space are those of the whole and keep
-    their names, so that a draw of the training split is compared on the same labels and documents. The files can be
-    read by their owner only where `credentialed` says so or where those of the whole can.
+    If neither lists nor labels are restricted, the split and the label space are those of the whole and keep their
+    names. Smaller training splits are then compared on the same labels and test documents. Only the owner can read the
+    files if `credentialed` is true, or if only the owner can read the whole.
 
     Args:
-        dataset: the config entry; its section `cleaning` is not read (the texts are cleaned).
+        dataset: the config entry. Its section `cleaning` is not read.
         whole: corpus folder of the dataset that `of` names.
-        out: folder of the subset's corpus; other files in it are left alone.
+        out: folder of the subset's corpus. Other files in it stay.
 
     Raises:
-        InputError: the whole is missing, lists name documents that it does not hold, or nothing is left.
+        InputError: the whole is missing, lists name documents that it does not have, or nothing is left.
     """
     counts: Counter[str] = Counter()
     documents = _read(Path(whole))
     before = pl.read_parquet(require_file(Path(whole) / "labels.parquet"), columns=["label"])["label"]
     split_name, space_name = identity.read_names(Path(whole))
-    frame = documents.frame.with_columns(
-        label_space.restrict(documents.frame["labels"], dataset.labels, counts).alias("labels")
-    )
-    documents = build.split_documents(
-        replace(documents, frame=frame), dataset, counts, keep_test=dataset.unlabelled == "keep_test"
-    )
+    labels = label_space.restrict(documents.frame["labels"], dataset.labels, counts).alias("labels")
+    documents = replace(documents, frame=documents.frame.with_columns(labels))
+    keep_test = dataset.unlabelled == "keep_test"
+    documents = build.split_documents(documents, dataset, counts, keep_test=keep_test)
     listed = dataset.split.ids is not None or dataset.split.table is not None
     restricted = dataset.labels != settings.LabelSpace(name=dataset.labels.name)
     build.write(

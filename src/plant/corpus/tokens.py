@@ -19,7 +19,7 @@ from plant.ground.files import atomic_path, is_private, require_file, write_arra
 from plant.ground.staging import owner_only, staged
 
 BATCH = 256
-"""Documents encoded at once: bounds the memory of the tokenizer's objects."""
+"""Number of documents encoded at once. It limits the memory for the objects of the tokenizer."""
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<s>", "</s>"
 SMALLEST_VOCABULARY = 256 + 4
 
@@ -27,8 +27,8 @@ SMALLEST_VOCABULARY = 256 + 4
 def train_tokenizer(train_parquet: Path, *, vocabulary: int, out: Path) -> None:
     """Train a byte-level BPE tokenizer on the TRAINING texts and save it as a Hugging Face folder.
 
-    Byte-level: no text has unknown tokens. Pad, unknown, start and end tokens take ids 0 to 3.
-    `AutoTokenizer.from_pretrained(out)` loads the folder offline. Other files in `out` are left alone.
+    Byte-level means that no text has unknown tokens. The pad, unknown, start and end tokens have the ids 0 to 3.
+    `AutoTokenizer.from_pretrained(out)` loads the folder offline. Other files in `out` stay.
 
     Args:
         train_parquet: train.parquet of a corpus.
@@ -36,7 +36,7 @@ def train_tokenizer(train_parquet: Path, *, vocabulary: int, out: Path) -> None:
         out: the folder.
 
     Raises:
-        InputError: the file is missing, or the vocabulary is smaller than the bytes need.
+        InputError: the file is missing, or the vocabulary is too small for the bytes.
     """
     if vocabulary < SMALLEST_VOCABULARY:
         expected, fix = f"at least {SMALLEST_VOCABULARY}", "Raise it in the backbone's config."
@@ -80,14 +80,14 @@ def _byte_level_bpe(texts: pl.Series, vocabulary: int) -> Any:
 def tokenize_corpus(corpus: Path, backbone: settings.Backbone, *, tokenizer: Path | None, out: Path) -> None:
     """Write tokens.safetensors, vocabulary.parquet and statistics.json of a corpus for one backbone.
 
-    A document is cut after its first `max_tokens` tokens. Special tokens (also the unknown token), and for `words`
-    those that the training split does not hold, are never stored. Spans count characters of the text in the
-    corpus and leave out white space at a token's start.
+    A document is cut after its first `max_tokens` tokens. Special tokens (with the unknown token) are never stored. For
+    `words`, words that are not in the training split are not stored either. Spans count characters of the text in the
+    corpus, without white space at the start of a token.
 
     Args:
         corpus: folder of the corpus.
-        backbone: `words` takes lower-cased words; the others a Hugging Face tokenizer.
-        tokenizer: folder of the trained tokenizer (kind random); None: `backbone.path` (kind pretrained).
+        backbone: `words` are lower-cased words. The other kinds have a Hugging Face tokenizer.
+        tokenizer: folder of the trained tokenizer (kind random). None: `backbone.path` (kind pretrained).
         out: folder of the tokens.
 
     Raises:
@@ -95,12 +95,12 @@ def tokenize_corpus(corpus: Path, backbone: settings.Backbone, *, tokenizer: Pat
     """
     files = {name: require_file(Path(corpus) / f"{name}.parquet") for name in SPLITS}
     encoder = encoders.load(backbone, tokenizer)
-    full, cut = [], []  # tokens of each document before the cut; the splits after it
+    full, cut = [], []  # number of tokens of each document before the cut; the pieces of each split after it
     for name in SPLITS:
         parts = list(_encode(encoder, files[name], name))
         full += [piece.lengths for piece in parts]
         cut.append(_join([_cut(piece, backbone.max_tokens) for piece in parts]))
-    vocabulary = encoder.vocabulary(_document_counts(cut[0], encoder.size))  # by the training split alone
+    vocabulary = encoder.vocabulary(_document_counts(cut[0], encoder.size))  # counted on the training split only
     pieces = _final(_join(cut), vocabulary.final)
     offsets = np.concatenate([[0], np.cumsum(pieces.lengths)]).astype(np.int64)
     with staged(out, private=is_private(files["train"])) as folder:
@@ -131,9 +131,9 @@ def _join(parts: list[Pieces]) -> Pieces:
 
 
 def _document_counts(pieces: Pieces, size: int) -> np.ndarray:
-    """Number of documents that hold each provisional id, int64[size]."""
+    """Number of documents with each provisional id, int64[size]."""
     document = np.repeat(np.arange(len(pieces.lengths), dtype=np.int64), pieces.lengths)
-    pairs = np.sort(document * size + pieces.ids)  # np.unique hashes 64-bit integers, which takes 40 times as long
+    pairs = np.sort(document * size + pieces.ids)  # np.unique takes 40 times as long
     pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     return np.bincount(pairs % size, minlength=size)
 
@@ -154,11 +154,11 @@ def _vocabulary_table(vocabulary: Vocabulary) -> pl.DataFrame:
 
 
 def _statistics(full: np.ndarray, stored: np.ndarray, most: int) -> dict[str, Any]:
-    """How long documents are, and how many tokens were cut at `most` or are never stored.
+    """Lengths of documents, and numbers of tokens that were cut or are not stored.
 
     Args:
-        full: (N,) tokens of each document before the cut.
-        stored: (N,) tokens of each document that are stored.
+        full: (N,) number of tokens of each document before the cut.
+        stored: (N,) number of stored tokens of each document.
         most: `max_tokens` of the backbone.
     """
     kept = np.minimum(full, most)

@@ -1,4 +1,4 @@
-"""Cells of the CSV tables that this pipeline writes: find them by words, print them, and find the files behind them."""
+"""Cells of the CSV tables of this pipeline: find them by words, print them, and find the files behind them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plant.ground.files import require_file
 KEYS = (
     "experiment", "dataset", "split", "stage", "row", "system", "name", "seed", "column", "kind", "statistic", "metric",
 )  # fmt: skip
-"""Columns that name a cell. The others hold numbers and remarks."""
+"""Columns that name a cell. The other columns are numbers and remarks."""
 NUMBERS = ("value", "ours")
 Row = Mapping[str, str]
 
@@ -23,7 +23,7 @@ def find_rows(table: Path, words: Sequence[str]) -> list[Row]:
     """The rows of a CSV whose names include every word.
 
     Raises:
-        InputError: the table is no CSV, or no row has all words.
+        InputError: the table is not a CSV file, or no row has all words.
     """
     if table.suffix != ".csv":
         raise InputError(
@@ -43,7 +43,7 @@ def find_rows(table: Path, words: Sequence[str]) -> list[Row]:
 
 
 def print_row(row: Row) -> str:
-    """A row as text: its names, then its number and interval. A row without a number shows all its columns.
+    """A row as text: its names, then its number and interval. A row without a number is shown with all columns.
 
     >>> print_row({"system": "plant", "metric": "p@5", "value": "0.5", "low": "0.4", "high": "0.6", "resamples": "50"})
     'plant, p@5: 0.5 [0.4, 0.6]'
@@ -65,8 +65,8 @@ class Cut:
     """The systems and experiments that are followed through a job that compares several. Empty: all.
 
     Attributes:
-        systems: variants and baselines.
-        experiments: of the config.
+        systems: names of variants and baselines.
+        experiments: names of experiments.
     """
 
     systems: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class Cut:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Cut:
-        """The systems and experiments that rows name."""
+        """The systems and experiments in the rows."""
         rows = list(rows)
         return cls(*(frozenset(row[key] for row in rows if row.get(key)) for key in ("system", "experiment")))
 
@@ -94,7 +94,7 @@ class Cut:
 
 
 def _owners(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """(file or folder, experiment, system) of all that a job compares. The system is None for files that all share."""
+    """(file or folder, experiment, system) of what a job compares. The system is None for files of all systems."""
     for system, folders in settings.get("systems", {}).items():
         yield from ((folder, "", system) for folder in folders)
     paths = settings.get("paths", {})

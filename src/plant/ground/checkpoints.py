@@ -1,4 +1,4 @@
-"""Checkpoints of a training run, as safetensors and JSON, never pickle. A checkpoint is replaced in one step."""
+"""Checkpoints of a training run, as safetensors and JSON (never pickle). A checkpoint is replaced in one step."""
 
 import shutil
 from collections.abc import Mapping

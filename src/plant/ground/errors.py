@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Characters that a terminal obeys: control characters except tab and newline, and changes of text direction."""
+"""Characters that control a terminal: control characters except tab and newline, and changes of text direction."""
 
 
 def printable(text: str) -> str:
@@ -14,11 +14,11 @@ def printable(text: str) -> str:
     >>> printable("\x1b[2Jgone")
     '\\x1b[2Jgone'
     """
-    return CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+    return CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 class InputError(Exception):
-    """Bad input. The message says where, what was expected, what was found, and what to do next.
+    """Bad input. The message says where, what was expected, what came, and what to do next.
 
     Scripts print it without a traceback. It never contains document text.
     """

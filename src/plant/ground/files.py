@@ -91,16 +91,16 @@ def raise_room_error(error: Exception, target: Path) -> None:
 
 
 def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
-    """The error that tells a user what to do about an error of the system. None: we know no answer.
+    """An error that says what to do about an error of the operating system. None: there is no known answer.
 
     Args:
         error: the error of the system. It may name a temporary file.
         outputs: outputs of the job, which the user knows.
     """
     if isinstance(error, FileNotFoundError):
-        found = re.search(r"'(.+?)'|\(os error 2\): (.+)", str(error))  # as Python and pyarrow say it, and polars
+        path = re.search(r"'(.+?)'|\(os error 2\): (.+)", str(error))  # as Python and pyarrow say it, or as polars
         return InputError(
-            found[found.lastindex or 0] if found else str(error), expected="a file", got="nothing there",
+            path[path.lastindex or 0] if path else str(error), expected="a file", got="nothing there",
             fix="If it vanished while the job ran, run the same command again: what is missing is made anew.",
         )  # fmt: skip
     if error.errno not in NO_ROOM:
@@ -122,12 +122,12 @@ def unreadable(path: Path) -> InputError:
 
 
 def _is_written(place: Path, output: Path) -> bool:
-    """Whether a job with this output writes at `place`: a folder around the output, a path in it or beside it."""
+    """Whether a job with this output writes at `place`: around the output, in it, or beside it."""
     return place in (output, *output.parents) or place.is_relative_to(output.parent)
 
 
 def is_private(path: Path) -> bool:
-    """Whether group and others have no access. Outputs made from such a file must be private too."""
+    """Whether only the owner has access. Outputs from such a file must be private too."""
     return Path(path).stat().st_mode & 0o077 == 0
 
 
@@ -231,7 +231,7 @@ def write_with(target: Path, write: Callable[[Path], object]) -> None:
 
 
 def absence(path: Path) -> str:
-    """How an error describes a path without a file or folder."""
+    """For an error: why there is no file or folder at a path."""
     return "a link that leads nowhere, or in a circle" if path.is_symlink() else "nothing there"
 
 

@@ -32,12 +32,12 @@ def digest(names: Iterable[str]) -> str:
     state = hashlib.sha256()
     for name in names:
         coded = name.encode("utf-8")
-        state.update(f"{len(coded)}:".encode() + coded)  # the length keeps names apart, whatever they hold
+        state.update(f"{len(coded)}:".encode() + coded)  # the length separates the names
     return state.hexdigest()
 
 
 def read_names(corpus: Path) -> tuple[str | None, str | None]:
     """Names of the split and of the label set of a corpus. None: the corpus gives no name."""
     path = Path(corpus) / "statistics.json"
-    found = read_json(path) if path.is_file() else {}
-    return found.get("split", {}).get("name"), found.get("label_space", {}).get("name")
+    statistics = read_json(path) if path.is_file() else {}
+    return statistics.get("split", {}).get("name"), statistics.get("label_space", {}).get("name")

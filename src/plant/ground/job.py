@@ -1,4 +1,4 @@
-"""How a rule's script is run: typed arguments, a readable log, one clear error, a provenance sidecar."""
+"""Runs the script of a rule: with a log, one clear error, privacy, and a provenance sidecar."""
 
 import hashlib
 import json
@@ -11,38 +11,38 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from plant.ground.errors import InputError, Interrupted
+from plant.ground.errors import InputError, Interrupted, printable
 from plant.ground.files import explain, is_private, read_json, unreadable, write_json, written
 from plant.ground.provenance import SIDECAR, write_provenance
 from plant.ground.resources import Meter, add_attempt
 
 log = logging.getLogger("plant")
 
-OTHERS = 0o077  # what group and others may do
+OTHERS = 0o077  # permissions of group and others
+UNEXPECTED = 1  # exit status of an unexpected error
 BAD_INPUT = 2  # exit status of an InputError
-INTERRUPTED = 130  # exit status after Ctrl-C, as shells have it
-SHOW_ERRORS = "PLANT_SHOW_ERRORS"  # an environment variable: show what an unexpected error says of private data
-TRY_AGAIN = 75  # exit status of a run that was interrupted and can go on (EX_TEMPFAIL)
+TRY_AGAIN = 75  # exit status of an interrupted run that can continue (EX_TEMPFAIL)
+INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
+SHOW_ERRORS = "PLANT_SHOW_ERRORS"  # environment variable: show the message of an unexpected error on private data
 
 
 def describe(
     inputs: Mapping[str, Any], outputs: Mapping[str, Any], *, rule: str, wildcards: Mapping[str, str] | None = None,
     params: Mapping[str, Any] | None = None, more: Sequence[str] = (), log: str | None = None, threads: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
-    """A job as plain data: what its rule hands to its script.
+    """A job as plain data.
 
     Args:
         inputs: name -> path or paths.
-        outputs: name -> path or paths; unnamed outputs stand under any name.
-        rule: its name.
-        wildcards: of the job.
-        params: of the rule; `settings` holds the sections of the config that the job uses.
+        outputs: name -> path or paths. Outputs without a name may have any name.
+        rule: name of the rule.
+        wildcards: wildcards of the job.
+        params: params of the rule. `settings` has the sections of the config that the job uses.
         more: inputs without a name.
-        log: file for all that the job says; None where the shell writes it.
-        threads: that the job may use.
+        log: file of the log. None: the shell redirects the output.
+        threads: number of threads that the job may use.
     """
     return {
         "rule": rule, "log": log, "threads": threads, "wildcards": dict(wildcards or {}), "params": dict(params or {}),
@@ -57,27 +57,27 @@ def job(
     optional: Sequence[str] = (),
     reads: Callable[[Namespace], Sequence[Path]] | None = None,
 ) -> None:
-    """Run the script of a rule: with a log, one clear error, privacy, and a provenance sidecar.
+    """Run the script of a rule.
 
-    `main` gets one namespace. It holds the rule's named inputs and outputs as paths (a list where the rule has
-    several), its wildcards and params, the name of the `rule`, `settings` (sections of the config), `seed` (or None),
-    `threads`, and `out`, the folder of the sidecar. The sidecar is the output that ends with `provenance.json`. The
-    param `screen` says what of the log the user sees at the end: "warnings" or "everything"; without it, nothing.
+    `main` gets a namespace with: the named inputs and outputs of the rule as paths (a list if there are several), its
+    wildcards and params, the name of the `rule`, `settings` (sections of the config), `seed` (or None), `threads`, and
+    `out`, the folder of the sidecar. The sidecar is the output whose name ends with `provenance.json`. The param
+    `screen` says which lines of the log are shown at the end: "warnings" or "everything". Without it, none are.
 
     Args:
-        main: does the work; what it returns is added to the provenance (`device` names the device).
-        optional: inputs that a rule may leave out; they are None then.
+        main: does the work. What it returns is added to the sidecar (`device` names the device).
+        optional: inputs that a rule may leave out. They are None then.
         reads: arguments -> further files that are read, such as raw files that the settings name.
 
-    All inputs are hashed. An InputError is printed without a traceback; the exit status is 2. A training run that
-    SIGTERM or Ctrl-C interrupted ends with 75 and goes on where it stood when it is started again.
+    All inputs are hashed. An InputError is one line, and the exit status is 2. An unexpected error is one line that
+    names the file with the traceback, beside the log; the exit status is 1. A training run that SIGTERM or Ctrl-C
+    interrupted ends with 75. It continues when it is started again.
 
-    What is made of a credentialed dataset, or from files that only their owner can read, can only be read by its
-    owner: files, the folders that hold them, and the log. An unexpected error of such a job is printed without its
-    message, which may quote the data.
+    If a dataset is credentialed, or only the owner can read an input, then only the owner can read the outputs, their
+    folders and the log. The message of an unexpected error is not shown then, because it may quote the data.
 
-    Under `accelerate launch` the same script runs in several processes: the first writes the sidecar, and the others
-    log warnings and errors only. Their launcher ends with 1 wherever one of them ended with anything but 0.
+    Under `accelerate launch`, several processes run the script. The first one writes the sidecar. The others log only
+    warnings and errors. The launcher ends with 1 if one of them ended with anything but 0.
     """
     meter = Meter()
     first = int(os.environ.get("RANK", "0")) == 0
@@ -86,16 +86,17 @@ def job(
     terminal = _start_log(handed, first)
     with _exit_status(args, meter, first):
         read = list(dict.fromkeys([*args.inputs, *(reads(args) if reads else ())]))
-        private = _is_private(args, read)
-        if private:
+        args.private = _is_private(args, read)
+        if args.private:
             os.umask(OTHERS)
             _close_log()
-            sys.excepthook = _without_message
-        _check_readable(read)
+        for path in read:
+            if path.exists() and not os.access(path, os.R_OK):  # a reader would call it damaged
+                raise unreadable(path)
         extra = dict(main(args) or {})
         device = str(extra.pop("device", "cpu"))
         used = meter.read(device)  # of all processes
-        if first and private:
+        if first and args.private:
             _close_folders()
         if first and args.provenance is not None:
             write_provenance(
@@ -112,11 +113,11 @@ def job(
             _attempts(args).unlink(missing_ok=True)
         _leave_group()
     if terminal is not None and "screen" in args:
-        _show(Path(handed["log"]), terminal, args.screen)
+        _show(args.log, terminal, args.screen)
 
 
 def _handed() -> dict[str, Any]:
-    """The job as plain data: from the object that Snakemake puts into a script, or from the command line as JSON."""
+    """The job as plain data, from the object that Snakemake gives to a script, or from the command line as JSON."""
     rule = getattr(sys.modules["__main__"], "snakemake", None)
     if rule is None:
         return dict(json.loads(sys.argv[1]))
@@ -130,27 +131,27 @@ def _handed() -> dict[str, Any]:
 
 
 def _arguments(handed: Mapping[str, Any], optional: Sequence[str]) -> Namespace:
-    """Everything that the rule hands over, under one roof."""
+    """The namespace that `main` gets."""
     params, wildcards = handed["params"], handed["wildcards"]
     read = {name: _path(value) for name, value in handed["input"].items()}
     made = {str(name): _path(value) for name, value in handed["output"].items()}
     inputs = [Path(path) for value in [*handed["input"].values(), handed["more"]] for path in _listed(value)]
-    inputs = [path for path in inputs if not path.name.endswith(SIDECAR)]  # they say when and how, not what
     outputs = list(dict.fromkeys(Path(path) for value in handed["output"].values() for path in _listed(value)))
     sidecars = [Path(params["provenance"])] if "provenance" in params else outputs
     provenance = next((path for path in sidecars if path.name.endswith(SIDECAR)), None)
     seed = wildcards.get("seed", params.get("seed"))
     values = dict.fromkeys(optional) | wildcards | {"out": provenance and provenance.parent} | read | made | params
     return Namespace(**{
-        **values, "settings": params.get("settings") or {}, "provenance": provenance, "inputs": inputs,
+        **values, "settings": params.get("settings") or {}, "provenance": provenance, "rule": handed["rule"],
+        "inputs": [path for path in inputs if not path.name.endswith(SIDECAR)],  # sidecars are not data
         "outputs": [path for path in outputs if path != provenance], "threads": handed["threads"],
-        "rule": handed["rule"],
-        "seed": None if seed is None else int(seed),
+        "seed": None if seed is None else int(seed), "log": handed["log"] and Path(handed["log"]),
+        "private": True,  # until it is known
     })  # fmt: skip
 
 
 def _plain(value: Any) -> str | list[str]:
-    """A path as text, or several; Snakemake's own classes do not leave this module."""
+    """A path as text, or several. The classes of Snakemake do not leave this module."""
     return str(value) if isinstance(value, str | Path) else [str(path) for path in value]
 
 
@@ -159,14 +160,15 @@ def _listed(value: Any) -> list[str]:
 
 
 def _path(value: str | list[str]) -> Path | list[Path] | None:
-    """The path or the paths of a name; None where the rule has none for it."""
+    """The path or the paths of a name. None: the rule has none for it."""
     return Path(value) if isinstance(value, str) else [Path(path) for path in value] or None
 
 
 def _start_log(handed: Mapping[str, Any], first: bool) -> int | None:
-    """Send all that the job says to its log; the terminal, if the shell has not sent it there already."""
+    """Send all output to the log. Returns the terminal, unless the shell redirects the output."""
     terminal = None
     if handed["log"] is not None:
+        _trace_file(Path(handed["log"])).unlink(missing_ok=True)  # of an earlier run
         terminal = os.dup(sys.stderr.fileno())
         file = os.open(handed["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         for stream in (sys.stdout, sys.stderr):
@@ -174,13 +176,13 @@ def _start_log(handed: Mapping[str, Any], first: bool) -> int | None:
         os.close(file)
     level = logging.INFO if first else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every glyph
-    log.info("%s started", handed["rule"])  # a killed job leaves no empty log
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every glyph
+    log.info("%s started", handed["rule"])  # so that the log of a killed job is not empty
     return terminal
 
 
 def _show(file: Path, terminal: int, screen: str) -> None:
-    """Repeat the log ("everything"), or its "warnings", where the user sees it."""
+    """Show the log ("everything") or its "warnings" on the terminal."""
     sys.stdout.flush()
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
     shown = [line for line in lines if screen == "everything" or line.split()[1:2] == ["warning:"]]
@@ -189,17 +191,11 @@ def _show(file: Path, terminal: int, screen: str) -> None:
 
 @contextmanager
 def _exit_status(args: Namespace, meter: Meter, first: bool) -> Iterator[None]:
-    """End the process with a status that says what happened, and one line; unexpected errors pass through."""
+    """End the process with a line that says what happened, and with its exit status."""
     try:
         yield
     except InputError as error:
         log.error("error: %s", error)
-        sys.exit(BAD_INPUT)
-    except OSError as error:
-        clear = explain(error, _targets(args))
-        if clear is None:
-            raise
-        log.error("error: %s", clear)
         sys.exit(BAD_INPUT)
     except Interrupted as stopped:
         used = meter.read("cuda")
@@ -211,64 +207,75 @@ def _exit_status(args: Namespace, meter: Meter, first: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         log.warning("interrupted; the same command begins it anew, or continues from what it has saved")
         sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - told in one line, and the job ends
+        clear = explain(error, _targets(args)) if isinstance(error, OSError) else None
+        if clear is not None:
+            log.error("error: %s", clear)
+            sys.exit(BAD_INPUT)
+        _tell_unexpected(error, args)
+        sys.exit(UNEXPECTED)
+
+
+def _tell_unexpected(error: Exception, args: Namespace) -> None:
+    """Log one line, and write the traceback to a file beside the log. Without a log, print the traceback."""
+    kind, said = type(error).__name__, str(error)
+    trace = "".join(traceback.format_exception(error))
+    if args.private and not os.environ.get(SHOW_ERRORS):
+        said = f"its message may quote the data, which is private; set {SHOW_ERRORS}=1 to see it"
+        where = "".join(traceback.format_tb(error.__traceback__))
+        trace = f"Traceback (most recent call last):\n{where}{kind}: ({said})\n"
+    if args.log is None:
+        sys.stderr.write(trace)
+        return
+    file = _trace_file(args.log)
+    file.write_text(trace, encoding="utf-8")
+    if args.private:
+        file.chmod(0o600)
+    log.error("error: unexpected %s (%s); the traceback is in %s", kind, printable(said.partition("\n")[0]), file)
+
+
+def _trace_file(log: Path) -> Path:
+    """The file for the traceback of an unexpected error."""
+    return log.with_suffix(".traceback")
 
 
 def _targets(args: Namespace) -> list[Path]:
-    """Where a job writes: its one output, or the folders of several."""
+    """For an error: the only output of a job, or the folders of several."""
     if len(args.outputs) == 1:
         return list(args.outputs)
     return sorted({path.parent for path in args.outputs}) or [Path(args.out or ".")]
 
 
 def _is_private(args: Namespace, read: Sequence[Path]) -> bool:
-    """Whether a job works on data that only its owner may see: the config says so, or the mode of a file it reads."""
+    """Whether only the owner may see the data: the config says so, or the mode of an input."""
     dataset = args.settings.get("dataset") or {}
     named = args.settings.get("private") or dataset.get("credentialed")
     return bool(named) or any(path.exists() and is_private(path) for path in read)
 
 
-def _check_readable(read: Sequence[Path]) -> None:
-    """Say what may not be read before a reader takes it for damaged."""
-    for path in read:
-        if path.exists() and not os.access(path, os.R_OK):
-            raise unreadable(path)
-
-
 def _close_log() -> None:
-    """The shell makes the file that errors go to before the job starts: it becomes its owner's alone here."""
+    """Let only the owner read the log. It was created before the job knew that it is private."""
     status = os.fstat(sys.stderr.fileno())
     if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid():
         os.fchmod(sys.stderr.fileno(), 0o600)
 
 
 def _close_folders() -> None:
-    """Snakemake makes the folders of outputs before the job starts: they become their owner's alone here."""
+    """Let only the owner read the folders of the outputs. Snakemake created them before the job."""
     for folder in {path.parent for path in written()}:
         status = folder.stat()
         if status.st_mode & OTHERS and status.st_uid == os.getuid():
             folder.chmod(status.st_mode & 0o700)
 
 
-def _without_message(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print where an error happened and of what kind it is, not what it says: libraries quote the data."""
-    if os.environ.get(SHOW_ERRORS):
-        sys.__excepthook__(kind, error, trace)
-        return
-    where = "".join(traceback.format_tb(trace))
-    print(  # noqa: T201 - in place of Python's own
-        f"Traceback (most recent call last):\n{where}{kind.__name__}: (its message may quote the data, which is "
-        f"private; set {SHOW_ERRORS}=1 to see it)", file=sys.stderr,
-    )  # fmt: skip
-
-
 def _attempts(args: Namespace) -> Path:
-    """Where an interrupted run leaves what it has used, for the sidecar of the run that ends."""
+    """File with the resources of an interrupted run, for the sidecar of the run that continues it."""
     target: Path = args.provenance
     return target.with_name(f".{target.name}.attempts")
 
 
 def _run(args: Namespace) -> str:
-    """A digest of settings and seed: what another run has used is not counted."""
+    """Digest of settings and seed, so that the resources of another run are not counted."""
     return hashlib.sha256(json.dumps([args.settings, args.seed], sort_keys=True).encode()).hexdigest()
 
 
@@ -282,7 +289,7 @@ def _with_earlier(args: Namespace, used: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leave_group() -> None:
-    """Take leave of the other processes of this job, if there are any."""
+    """Leave the process group of torch, if there is one."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()

@@ -1,4 +1,4 @@
-"""Where a result comes from: the sidecar of every artifact, and digests of inputs and of the code itself."""
+"""Where a result comes from: the sidecar of every result, and digests of inputs and of code."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DATA = (".yaml", ".j2")
 NO_PART_OF_A_RESULT = {
     f"plant.ground.{name}" for name in ("errors", "job", "provenance", "reference", "resources", "settings", "trace")
 } | {"plant.model.registry"}
-"""Modules that no result depends on: messages, sidecars, types of settings, whose values are params of a job, and a
-table of names, whose modules are named to `digest`."""
+"""Modules that no result depends on: messages, sidecars, types of settings (their values are params), and a table of
+names, whose modules are named to `digest`."""
 VERSIONS_OF = (
     "accelerate",
     "bitsandbytes",
@@ -62,19 +62,19 @@ def write_provenance(
 ) -> None:
     """Write the sidecar of one step, as JSON.
 
-    It holds no document text and no home directory: paths below the working directory are relative to it, and the
-    home directory is written `~`, in `settings` and `extra` too.
+    It has no document text and no home directory. Paths below the working directory are relative to it, and the home
+    directory is `~`, in `settings` and `extra` too.
 
     Args:
-        target: the sidecar itself (by custom `provenance.json` beside the artifact).
-        settings: the sections of the config that the step depends on, resolved.
-        inputs: files and folders that were read; each is hashed.
-        seed: of the step; None where nothing is random.
+        target: the sidecar, usually `provenance.json` beside the result.
+        settings: the sections of the config that the step depends on.
+        inputs: files and folders that were read. Each is hashed.
+        seed: seed of the step. None: nothing is random.
         started: `time.time()` at the start of the step.
-        resources: seconds, memory and energy that it used (`plant.ground.resources`).
-        outputs: files and folders that were written; each is hashed, so that `plant trace` finds what made it.
-        device: that did the work, as torch names it (`cpu`, `cuda`, `cuda:0`).
-        extra: more facts of the step; they stand beside the others and may not replace them.
+        resources: seconds, memory and energy of the step (`plant.ground.resources`).
+        outputs: files and folders that were written. Each is hashed, so that `plant trace` finds its job.
+        device: the device that did the work, as torch names it (`cpu`, `cuda`, `cuda:0`).
+        extra: more facts of the step. They cannot replace the others.
 
     Raises:
         InputError: an input is missing.
@@ -96,9 +96,9 @@ def write_provenance(
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, or of all files of a folder: names relative to it and contents, in order.
+    """SHA-256 of a file, or of the names and contents of all files in a folder.
 
-    Sidecars (`provenance.json`) and hidden files do not count: they say when and how, not what.
+    Sidecars (`provenance.json`) and hidden files are left out.
 
     Raises:
         InputError: nothing is there.
@@ -117,12 +117,11 @@ def sha256(path: Path) -> str:
 
 
 def digest(script: Path, *modules: str) -> str:
-    """SHA-256 of the code that a script runs, so that a rule reruns its jobs when their code changes.
+    """SHA-256 of the code that a script runs. A rule runs its jobs again when it changes.
 
-    The code is that of the script and of every module of this package that it imports, directly or through others,
-    with the data files beside them. `modules` are those that it runs and that no import statement names. Comments,
-    docstrings and layout do not count: a reworded sentence retrains nothing. Digests depend on the Python version
-    (they are taken from its byte code).
+    The code is that of the script and of each module of this package that it imports, directly or through others, and
+    the data files beside them. `modules` are modules that the script runs and that no import statement names. Comments,
+    docstrings and layout do not matter. Digests are taken from byte code, so they depend on the Python version.
     """
     total = hashlib.sha256(_read_code(script.read_text("utf-8"))[1].encode())
     for source in code_of(script, *modules):
@@ -132,21 +131,21 @@ def digest(script: Path, *modules: str) -> str:
 
 
 def code_of(script: Path, *modules: str) -> list[Path]:
-    """Files of this package that a script and further modules depend on, without those of `NO_PART_OF_A_RESULT`."""
-    found = {file for module in modules for file in _modules(module, PACKAGE)}
-    waiting = [script, *found]
+    """Files of this package that a script and `modules` depend on, without `NO_PART_OF_A_RESULT`."""
+    files = {file for module in modules for file in _modules(module, PACKAGE)}
+    waiting = [script, *files]
     while waiting:
         names, _ = _read_code(waiting.pop().read_text("utf-8"))
-        new = {file for name in names for file in _modules(name, PACKAGE)} - found
-        found |= new
+        new = {file for name in names for file in _modules(name, PACKAGE)} - files
+        files |= new
         waiting += new
-    data = {file for folder in {path.parent for path in found} for file in folder.iterdir() if file.suffix in DATA}
-    return sorted(found | data)
+    data = {file for folder in {path.parent for path in files} for file in folder.iterdir() if file.suffix in DATA}
+    return sorted(files | data)
 
 
 @cache
 def _modules(name: str, package: Path) -> tuple[Path, ...]:
-    """The files that run when `name` is imported: its packages, and itself, if it is a module and not a function."""
+    """The files that run when `name` is imported: those of its packages, and its own if it is a module."""
     parts, files = name.split("."), []
     for depth in range(1, len(parts) + 1):
         module = ".".join(parts[:depth])
@@ -159,14 +158,14 @@ def _modules(name: str, package: Path) -> tuple[Path, ...]:
 
 @cache
 def _read_code(source: str) -> tuple[tuple[str, ...], str]:
-    """(names of this package that a source imports, what the source does as text)."""
+    """The names of this package that a source imports, and its byte code as text."""
     tree = ast.parse(source)
     names = [name for statement in _statements(tree) for name in _imported(statement) if name.startswith("plant.")]
     return tuple(names), _meaning(compile(tree, "", "exec", optimize=2, dont_inherit=True))
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements of a module, those of its functions and classes too."""
+    """All statements of a module, with those in functions and classes."""
     for part in ("body", "handlers", "orelse", "finalbody", "cases"):
         for child in getattr(node, part, ()):
             yield child
@@ -201,7 +200,7 @@ def _visible_files(folder: Path) -> Iterator[Path]:
 
 
 def _code() -> dict[str, Any]:
-    """The commit of the checkout that this package runs from; None outside git or without git."""
+    """The commit of the checkout of this package. None: it is outside git, or there is no git."""
     commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")
     return {"commit": commit, "modified": None if commit is None or changes is None else bool(changes)}
 
@@ -216,7 +215,7 @@ def _git(*arguments: str) -> str | None:
 
 
 def _versions() -> dict[str, str | None]:
-    """Version of Python and of each package that can move a number; None where one is not installed."""
+    """Version of Python and of each package that can change a number. None: it is not installed."""
     return {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS_OF}}
 
 
@@ -238,7 +237,7 @@ def _device_name(device: str) -> str:
 
 
 def _without_home(value: Any) -> Any:
-    """`value` with every string that is a path made public."""
+    """The value with all paths in it made public."""
     if isinstance(value, Mapping):
         return {_public(str(key)): _without_home(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -249,12 +248,12 @@ def _without_home(value: Any) -> Any:
 
 
 def public_path(path: Path) -> str:
-    """A path as sidecars write it: below the working directory relative to it, below the home directory with `~`."""
+    """A path as sidecars write it: relative to the working directory, or with `~` for the home directory."""
     return _public(str(path))
 
 
 def _public(text: str) -> str:
-    """An absolute path relative to the working directory or to `~`; any other text as it is."""
+    """An absolute path relative to the working directory or to `~`. Any other text is unchanged."""
     if not text.startswith("/"):
         return text
     path, here, home = Path(text), Path.cwd(), Path.home()

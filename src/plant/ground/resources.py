@@ -48,19 +48,20 @@ class Meter:
         """
         own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
         unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss: bytes on macOS, KiB on Linux
-        used = used_devices(device)
-        peaks = [cuda_of_this_step(device).max_memory_allocated(index) for index in used]
-        on_devices, no_device = self._device_joules(device, used)
+        cuda = cuda_of_this_step(device)
+        gpus = [] if cuda is None else [i for i in range(cuda.device_count()) if cuda.max_memory_allocated(i) > 0]
+        on_devices, no_device = self._device_joules(cuda, gpus)
         on_host, no_host = self._host.joules()
-        second = os.environ.get("LOCAL_RANK", "0") != "0"  # the first process of a node counts its processors
+        if on_host is not None and os.environ.get("LOCAL_RANK", "0") != "0":
+            on_host = 0.0  # the first process of a node counts its processors
         total = over_processes({
             "cpu_seconds": own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
             "peak_host_mb": max(own.ru_maxrss, children.ru_maxrss) * unit / MB,
-            "peak_device_mb": sum(peaks) / MB if used else None,
-            "devices": len(used),
+            "peak_device_mb": sum(cuda.max_memory_allocated(i) for i in gpus) / MB if gpus else None,
+            "devices": len(gpus),
             "processes": 1,
             "device": on_devices,
-            "host": 0.0 if second and on_host is not None else on_host,
+            "host": on_host,
         })  # fmt: skip
         energy = {name: _rounded(total[name], 1) for name in ("device", "host")}
         reasons = {"device": no_device, "host": no_host}
@@ -73,14 +74,13 @@ class Meter:
             "energy_missing": {name: reasons[name] for name, value in energy.items() if value is None},
         }
 
-    def _device_joules(self, device: str, used: list[int]) -> tuple[float | None, str]:
-        if not used:
+    def _device_joules(self, cuda: Any, gpus: list[int]) -> tuple[float | None, str]:
+        """Joules of the GPUs since the start. Or None, and the reason."""
+        if not gpus:
             return None, "no GPU was used"
         now = device_counters()
-        cuda = cuda_of_this_step(device)
-        names = [str(cuda.get_device_properties(index).uuid).removeprefix("GPU-") for index in used]
-        missing = [name for name in names if name not in now or name not in self._devices]
-        if missing:
+        names = [str(cuda.get_device_properties(i).uuid).removeprefix("GPU-") for i in gpus]
+        if not now.keys() & self._devices.keys() >= set(names):
             return None, "the driver counts no energy of this device"
         return sum(now[name] - self._devices[name] for name in names), ""
 
@@ -90,12 +90,6 @@ def cuda_of_this_step(device: str) -> Any:
     torch = sys.modules.get("torch")
     used = torch is not None and device.startswith("cuda") and torch.cuda.is_initialized()
     return torch.cuda if torch is not None and used else None
-
-
-def used_devices(device: str) -> list[int]:
-    """Indices of the GPUs on which this process has allocated memory."""
-    cuda = cuda_of_this_step(device)
-    return [] if cuda is None else [i for i in range(cuda.device_count()) if cuda.max_memory_allocated(i) > 0]
 
 
 def over_processes(values: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -118,11 +112,11 @@ def device_counters() -> dict[str, float]:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
         return {}
-    count, found = ctypes.c_uint(), {}
     if nvml.nvmlInit_v2() != 0:
         return {}
-    if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0:
-        for index in range(count.value):
+    number, joules = ctypes.c_uint(), {}
+    if nvml.nvmlDeviceGetCount_v2(ctypes.byref(number)) == 0:
+        for index in range(number.value):
             handle, uuid = ctypes.c_void_p(), ctypes.create_string_buffer(UUID_LENGTH)
             energy = ctypes.c_ulonglong()  # millijoules
             if (
@@ -130,9 +124,9 @@ def device_counters() -> dict[str, float]:
                 and nvml.nvmlDeviceGetUUID(handle, uuid, ctypes.c_uint(UUID_LENGTH)) == 0
                 and nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy)) == 0
             ):
-                found[uuid.value.decode().removeprefix("GPU-")] = energy.value / 1000
+                joules[uuid.value.decode().removeprefix("GPU-")] = energy.value / 1000
     nvml.nvmlShutdown()
-    return found
+    return joules
 
 
 class HostEnergy:
@@ -152,18 +146,17 @@ class HostEnergy:
         for domain in sorted(root.glob("intel-rapl:*")):  # AMD's too; intel-rapl-mmio counts the same a second time
             try:
                 name = (domain / "name").read_text(encoding="ascii").strip()
-                if not name.startswith("package") and name != "dram":
-                    continue
-                self._last[domain] = _number(domain / "energy_uj")
-                self._ranges[domain] = _number(domain / "max_energy_range_uj")
-            except OSError:  # most systems let only the administrator read them
+                if name.startswith("package") or name == "dram":
+                    self._last[domain] = _number(domain / "energy_uj")
+                    self._ranges[domain] = _number(domain / "max_energy_range_uj")
+            except OSError:  # on most systems only the administrator may read them
                 self._missing, self._last = "the RAPL counters are not readable for this user", {}
                 break
         if self._last:
             threading.Thread(target=self._watch, name="energy", daemon=True).start()
 
     def joules(self) -> tuple[float | None, str]:
-        """Joules since the start; or None, and the reason."""
+        """Joules since the start. Or None, and the reason."""
         if not self._last:
             return None, self._missing
         self.sample()
@@ -189,14 +182,12 @@ def add_attempt(earlier: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str
     def added(one: float | None, two: float | None) -> float | None:
         return None if one is None or two is None else round(one + two, 3)
 
-    def larger(*peaks: float | None) -> float | None:
-        return max((peak for peak in peaks if peak is not None), default=None)
-
+    peaks = {name: [peak for peak in (earlier[name], last[name]) if peak is not None] for name in PEAKS}
     joules = {name: added(earlier["energy_joules"][name], value) for name, value in last["energy_joules"].items()}
     return {
         **last,
         **{name: added(earlier[name], last[name]) for name in SUMS},
-        **{name: larger(earlier[name], last[name]) for name in PEAKS},
+        **{name: max(both, default=None) for name, both in peaks.items()},
         "energy_joules": joules,
         "energy_missing": {**earlier["energy_missing"], **last["energy_missing"]},
     }

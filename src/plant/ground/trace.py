@@ -1,8 +1,9 @@
-"""Where a number comes from: `plant trace <file>`, or `plant trace <table.csv> <word> ...` for cells of a table.
+"""`plant trace` says where a number comes from, and `plant verify` whether results have changed.
 
-`plant trace` follows the provenance sidecars from a result back to the raw files. For each step it prints the files
-that were read, whether they are unchanged (SHA-256), settings, seed, code, versions, time and memory. `plant verify`
-compares every file below a folder with what its job wrote.
+`plant trace FILE` follows the provenance sidecars from a result back to the raw files. For each step it prints the
+files that were read, whether they are unchanged (SHA-256), and the seed, code, versions, time and memory. `plant trace
+TABLE.csv WORD ...` starts at the cells of a table whose names include the words. `plant verify FOLDER` compares every
+file with the SHA-256 that its job wrote.
 """
 
 from __future__ import annotations
@@ -21,27 +22,24 @@ from plant.ground.errors import InputError, printable
 from plant.ground.files import read_json
 from plant.ground.provenance import SIDECAR, public_path, sha256
 
-PATTERN = "*provenance.json"
 WIDTH = 120
 UNCHANGED, GONE = "unchanged", "no longer there"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One job, as its sidecar tells it."""
+    """One job: the path and the content of its sidecar."""
 
     sidecar: str
     facts: Mapping[str, Any]
 
     def inputs(self, cut: Cut) -> dict[str, str]:
-        """Path -> SHA-256 when it was read, of what belongs to the systems that are asked for."""
-        return {
-            path: digest for path, digest in self.facts["inputs"].items() if cut.keeps(self.facts["settings"], path)
-        }
+        """Path -> SHA-256 of the inputs, without those of systems that are left out."""
+        return {path: sha for path, sha in self.facts["inputs"].items() if cut.keeps(self.facts["settings"], path)}
 
     @property
     def versions(self) -> dict[str, str]:
-        """Packages that were installed."""
+        """Versions of the installed packages."""
         return {name: version for name, version in self.facts["versions"].items() if version}
 
 
@@ -54,42 +52,42 @@ class Index:
 
     def __init__(self, root: Path) -> None:
         self.makers: dict[str, Step] = {}
-        for file in sorted(root.rglob(PATTERN), key=lambda file: (file.name != SIDECAR, file)):  # of folders the first
-            step = Step(public_path(file), read_json(file))
-            if "outputs" in step.facts:  # older sidecars name none
-                self.makers |= dict.fromkeys([step.sidecar, *step.facts["outputs"]], step)
         self.folders: dict[str, Step] = {}
+        # the sidecars of folders first, then those of single files
+        for file in sorted(root.rglob(f"*{SIDECAR}"), key=lambda file: (file.name != SIDECAR, file)):
+            step = Step(public_path(file), read_json(file))
+            if "outputs" in step.facts:  # older sidecars have none
+                self.makers |= dict.fromkeys([step.sidecar, *step.facts["outputs"]], step)
         for output, step in self.makers.items():
             for folder in Path(output).parents:
                 self.folders.setdefault(str(folder), step)
 
     def maker(self, path: str) -> Step | None:
-        """The job that made a file, the folder around it or what lies in it; None for what no job made."""
-        around = (str(folder) for folder in Path(path).parents)
-        return next((self.makers[name] for name in (path, *around) if name in self.makers), self.folders.get(path))
+        """The job that made a file, a folder around it, or a file in it. None: no job made it."""
+        names = (path, *map(str, Path(path).parents))
+        return next((self.makers[name] for name in names if name in self.makers), self.folders.get(path))
 
 
 class Chain:
-    """The steps behind a file. Each stands once, below its reader that is farthest from the file.
+    """The steps behind a file. Each is described once, below the step that reads it and is farthest from the file.
 
     Attributes:
-        unchanged: file that `lines` has named -> whether it is what every step read.
+        unchanged: file that `lines` has printed -> whether it is still what every step read.
     """
 
     def __init__(self, first: Step, index: Index, cut: Cut) -> None:
         self.first, self.index, self.cut = first, index, cut
         self.unchanged: dict[str, bool] = {}
-        self._depth: dict[str, int] = {}
-        self._dive(first, 0)
-        self._placed = {first.sidecar}
+        self._depth: dict[str, int] = {}  # number of steps on the longest way from the first step
+        self._measure(first, 0)
+        self._described = {first.sidecar}
 
-    def _dive(self, step: Step, level: int) -> None:
-        """Note the number of steps on the longest way from the first step."""
-        if self._depth.get(step.sidecar, -1) < level:
-            self._depth[step.sidecar] = level
+    def _measure(self, step: Step, depth: int) -> None:
+        if self._depth.get(step.sidecar, -1) < depth:
+            self._depth[step.sidecar] = depth
             for maker in map(self.index.maker, step.inputs(self.cut)):
                 if maker is not None and maker.sidecar != step.sidecar:
-                    self._dive(maker, level + 1)
+                    self._measure(maker, depth + 1)
 
     def _shown(self, path: str, digest: str) -> str:
         state = _state(path, digest)
@@ -97,7 +95,7 @@ class Chain:
         return f"{path}  {digest[:12]}  {state}"
 
     def lines(self, step: Step | None, files: Mapping[str, str], level: int) -> Iterator[str]:
-        """Files that were read from a step, what the step did, and below it the steps that it read from."""
+        """The files that were read from a step, what the step did, and below it the steps that it read from."""
         pad = "  " * level
         yield from (pad + self._shown(path, digest) for path, digest in files.items())
         if step is None:  # no job made these files
@@ -109,11 +107,11 @@ class Chain:
         for path, digest in step.inputs(self.cut).items():
             maker = self.index.maker(path)
             key = maker.sidecar if maker else path
-            if maker and (key in self._placed or self._depth[key] != self._depth[step.sidecar] + 1):
+            if maker and (key in self._described or self._depth[key] != self._depth[step.sidecar] + 1):
                 elsewhere[path] = digest
             else:
                 below.setdefault(key, (maker, {}))[1][path] = digest
-        self._placed.update(below)
+        self._described.update(below)
         if elsewhere:
             yield f"{pad}  also read, described elsewhere:"
             yield from (f"{pad}  - {self._shown(path, digest)}" for path, digest in elsewhere.items())
@@ -130,7 +128,7 @@ def trace(target: Path, *, root: Path, cut: Cut | None = None) -> Iterator[str]:
         cut: the systems that are followed through a step that compares several. None: all.
 
     Raises:
-        InputError: no sidecar knows the file.
+        InputError: no sidecar names the file.
     """
     index, name = Index(root), public_path(target)
     first = index.maker(name)
@@ -146,9 +144,8 @@ def trace(target: Path, *, root: Path, cut: Cut | None = None) -> Iterator[str]:
     yield ""
     yield from _wrapped("Versions: " + ", ".join(f"{name} {version}" for name, version in first.versions.items()), "")
     changed = list(chain.unchanged.values()).count(False)
-    yield f"{len(chain.unchanged)} files: " + (
-        f"{changed} are not what they were" if changed else "all are what they were"
-    )
+    state = f"{changed} are not what they were" if changed else "all are what they were"
+    yield f"{len(chain.unchanged)} files: {state}"
 
 
 def _wrapped(text: str, pad: str) -> list[str]:
@@ -167,10 +164,8 @@ def _described(step: Step, first: Step) -> list[str]:
         f"made {facts['written'][:19].replace('T', ' ')} UTC by {commit}{seed}",
         f"{_resources(facts['resources'])} on {facts['device']['name']}; settings in {step.sidecar}",
     ]
-    other = {name: version for name, version in step.versions.items() if first.versions.get(name) != version}
-    if other:
-        lines.append(f"other versions: {', '.join(f'{name} {version}' for name, version in other.items())}")
-    return lines
+    other = [f"{name} {version}" for name, version in step.versions.items() if first.versions.get(name) != version]
+    return [*lines, f"other versions: {', '.join(other)}"] if other else lines
 
 
 def _resources(used: Mapping[str, Any]) -> str:
@@ -195,19 +190,19 @@ def _state(path: str, digest: str) -> str:
 
 
 def verify(root: Path) -> tuple[list[str], str]:
-    """Compare the outputs that sidecars name with their SHA-256 at the time they were written.
+    """Compare the outputs that sidecars name with their SHA-256 when they were written.
 
     Args:
         root: folder of all results.
 
     Returns:
         A line for each changed file, with the command that makes it again; and a summary. Missing files are only
-        counted: Snakemake makes them again when they are needed.
+        counted, because Snakemake makes them again when they are needed.
     """
     outputs = ((path, step.facts["outputs"].get(path)) for path, step in sorted(Index(root).makers.items()))
     states = {path: _state(path, digest) for path, digest in outputs if digest is not None}
     changed = [path for path, state in states.items() if state not in (UNCHANGED, GONE)]
-    gone = sum(state == GONE for state in states.values())
+    gone = list(states.values()).count(GONE)
     anew = "is not what its job wrote; anew: snakemake --cores 1 --force"
     lines = [f"{path} {anew} {path} (and your --configfile)" for path in changed]
     return lines, f"{len(states) - gone} files compared, {len(changed)} changed; {gone} are no longer there"
@@ -227,8 +222,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args, changed = parser.parse_args(arguments), False
     try:
         if args.command == "verify":
-            found, summary = verify(args.folder)
-            lines, changed = [*found, summary], bool(found)
+            changes, summary = verify(args.folder)
+            lines, changed = [*changes, summary], bool(changes)
         else:
             rows = find_rows(args.file, args.words) if args.words else []
             cut = Cut.of(rows)
@@ -237,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         sys.exit(f"plant: {error}")
     for line in lines:
-        print(printable(line))  # noqa: T201 - what the command is for
+        print(printable(line))  # noqa: T201 - the output of the command
     if changed:
         sys.exit(1)
 

@@ -229,6 +229,10 @@ class Table(_Dataset):
     def _one_way(self) -> Table:
         if (self.path is None) == (self.files is None):
             raise ValueError("give either `path` or `files`")
+        if self.labels_column == self.text_column:
+            raise ValueError(
+                f"labels_column: {self.text_column!r} is the column of the text; name the column of the labels"
+            )
         return self
 
 

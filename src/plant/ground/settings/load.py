@@ -184,7 +184,7 @@ def _describe(fault: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_tag(location: tuple[Any, ...], place: int) -> bool:
     """Whether this part of an error's location is the value of `source` or `kind`. That is no key of the config."""
-    return place == 2 and location[0] in ("datasets", "backbones") and len(location) > 3
+    return place == 2 and location[0] in ("datasets", "backbones")
 
 
 def _keys_beside(location: tuple[Any, ...]) -> list[str]:
