@@ -148,9 +148,9 @@ def test_the_slack_is_chosen_on_validation_and_mentions_of_test_documents_are_no
 def test_common_words_are_not_asked_for_unless_nothing_else_is_left():
     texts = ["of the eye"] * 2 + ["of the"] * 7 + ["of"]
     dictionary = Dictionary.of([("the", "eye"), ("of", "the")], texts)
-    assert dictionary.asked == (("eye",), ("the", "of"))
-    assert dictionary.found("an eye") == {0: 0}
-    assert dictionary.found("the end, much of it") == {1: 2}
+    assert dictionary.required == (("eye",), ("the", "of"))
+    assert dictionary.matches("an eye") == {0: 0}
+    assert dictionary.matches("the end, much of it") == {1: 2}
 
 
 def test_reasons_name_the_phrase_that_counts_and_sum_to_the_score(corpus, tmp_path):

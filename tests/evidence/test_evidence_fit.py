@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from plant.evidence import design as evidence_design
 from plant.evidence import fit as evidence_fit
 from plant.evidence.design import Design, LabelSide
-from plant.evidence.fit import Scale, bounded_step, fit
+from plant.evidence.fit import FeatureScale, bounded_step, fit
 from plant.ground.errors import InputError
 from plant.metrics.aligned import Pairs
-from plant.metrics.calibration import Calibration
+from plant.metrics.calibration import calibration
 
 DOCUMENTS, LABELS = 90, 20
 CHANNELS = ("network", "log_odds", "linear", "prior")
@@ -37,7 +37,7 @@ def make(seed=0, *, channels=CHANNELS, slopes=False, signs=(1.0, 0.5, 0.8), miss
 
 def fitted(design, documents=None, *, ridge=0.0):
     documents = np.arange(design.pairs.shape[0]) if documents is None else documents
-    return fit(design, documents, scale=Scale.of(design), ridge=ridge, where="test")
+    return fit(design, documents, scale=FeatureScale.of(design), ridge=ridge, where="test")
 
 
 def flat(design):
@@ -211,12 +211,6 @@ def test_a_fit_that_does_not_end_is_one_clear_error(monkeypatch):
         fitted(make())
 
 
-# --- folds ----------------------------------------------------------------------------------------
-
-
-# --- calibration ----------------------------------------------------------------------------------
-
-
 def test_log_loss_and_calibration_error_are_those_of_a_plain_loop():
     random = np.random.default_rng(4)
     logits = random.normal(size=5000) * 4
@@ -226,11 +220,8 @@ def test_log_loss_and_calibration_error_are_those_of_a_plain_loop():
     for low in range(15):
         inside = (p >= low / 15) & ((p < (low + 1) / 15) if low < 14 else True)
         error += inside.mean() * abs(p[inside].mean() - truth[inside].mean())
-    told = Calibration()
-    for part in np.array_split(np.arange(5000), 7):
-        told.add(logits[part], truth[part])
-    record = told.record()
-    assert record["calibration_error"] == pytest.approx(error)
-    assert record["log_loss"] == pytest.approx(-np.log(np.where(truth, p, 1 - p)).mean())
-    assert (told.pairs, told.positives) == (5000, truth.sum())
-    assert Calibration().record() == {"log_loss": None, "calibration_error": None}
+    told = calibration((logits[part], truth[part]) for part in np.array_split(np.arange(5000), 7))
+    assert told["calibration_error"] == pytest.approx(error)
+    assert told["log_loss"] == pytest.approx(-np.log(np.where(truth, p, 1 - p)).mean())
+    assert (told["pairs"], told["positives"]) == (5000, truth.sum())
+    assert calibration([]) == {"pairs": 0, "positives": 0, "log_loss": None, "calibration_error": None}

@@ -16,7 +16,7 @@ from plant.evaluation.runs import Run
 from plant.ground.settings import Evaluation
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores, write_scores
-from plant.metrics.thresholds import ThresholdRule, Thresholds
+from plant.metrics.thresholds import Thresholds, TunedThreshold
 
 DOCUMENTS, LABELS = 30, 12
 N_TRAIN = np.array([200, 120, 60, 40, 20, 12, 9, 6, 4, 2, 1, 0])
@@ -43,7 +43,7 @@ def make_run(scores: np.ndarray, truth: np.ndarray, threshold: float = -1.0) -> 
     space = LabelSpace(names, N_TRAIN[: truth.shape[1]], 300, Evaluation(at=(1, 3, 5)))
     true = sp.csr_array(truth)
     known = Scores(ids, names, true, true, scores.astype(np.float32), 100, 0.0)
-    return Run(known, space, Thresholds.known(space, {"tuned": ThresholdRule(threshold, "macro_f1_present", 0.5)}))
+    return Run(known, space, Thresholds.known(space, {"tuned": TunedThreshold(threshold, "macro_f1_present", 0.5)}))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from plant.statistics.bootstrap import intervals
 from plant.statistics.compare import write_contrasts, write_intervals, write_randomization, write_wilcoxon
 from plant.statistics.randomization import randomization_tests
 from plant.statistics.significance import arrow
-from plant.statistics.systems import mean_values, open_comparison
+from plant.statistics.systems import open_comparison, resampled_values
 from plant.statistics.wilcoxon import wilcoxon_tests
 
 SYSTEMS = {"weak": (0.5, (0, 1, 2)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
@@ -118,17 +118,14 @@ def test_other_numbers_of_seeds_than_the_reference_are_refused(tmp_path: Path, w
 def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written) -> None:
     folders, labels = written
     arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
-    comparison = open_comparison(folders, **arguments)
-    weights = np.random.default_rng(0).poisson(1, size=(30, 20)).astype(np.float32)
-    together = mean_values(comparison, [weights], ("micro_f1",))
-    alone = [
-        mean_values(open_comparison({"plant": [folder]}, **arguments), [weights], ("micro_f1",))["plant", "micro_f1"]
-        for folder in folders["plant"]
-    ]
-    assert together["plant", "micro_f1"][1][0] == pytest.approx(
-        np.mean([resampled[0] for _, resampled in alone], axis=0)
-    )
-    assert np.array_equal(together["plant", "micro_f1"][1][0], together["same", "micro_f1"][1][0])
+
+    def resampled(systems: dict[str, list[Path]]) -> dict[str, np.ndarray]:
+        values = resampled_values(open_comparison(systems, **arguments), ["bootstrap"], ["micro_f1"])
+        return {name: each.resampled["bootstrap"] for (name, _), each in values.items()}
+
+    together, alone = resampled(folders), [resampled({"plant": [folder]})["plant"] for folder in folders["plant"]]
+    assert together["plant"] == pytest.approx(np.mean(alone, axis=0))
+    assert np.array_equal(together["plant"], together["same"])
 
 
 def test_identical_systems_have_no_difference_no_significance_and_no_arrow(found) -> None:

@@ -19,7 +19,7 @@ from plant.ground.settings import Evaluation
 from plant.metrics.f1 import best_threshold
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores
-from plant.metrics.thresholds import ThresholdRule, Thresholds
+from plant.metrics.thresholds import Thresholds, TunedThreshold
 from plant.statistics.resampling import (
     bootstrap_error,
     draw_bootstrap,
@@ -52,7 +52,7 @@ def population(documents: int, labels: int, rng: np.random.Generator) -> list[Ru
     for signal in (first, second):
         dense = np.where(n_train > 0, logit + signal, -np.inf).astype(np.float32)
         best = best_threshold(dense[: documents // 10], truth[: documents // 10])
-        tuned = {"tuned": ThresholdRule(best.value, "macro_f1_present", best.objective)}
+        tuned = {"tuned": TunedThreshold(best.value, "macro_f1_present", best.objective)}
         scores = Scores(tuple(map(str, range(documents))), space.names, true, true, dense, 100, 0.0)
         runs.append(Run(scores, space, Thresholds.known(space, tuned)))
     return runs

@@ -1,16 +1,15 @@
-"""Log-odds of a label's category: what is known of its siblings stands in for what few documents cannot say.
+"""Log-odds of a label's category: frequent siblings speak for a rare label.
 
-A code of ICD names its category in its own name ("k21.9" is a kind of "k21"). Labels of one category share words, and a
-rare label has common siblings: the log-odds of `mig_log_odds`, of the category in place of the label, counted on the
-documents of all its labels. All labels of a category have the same score, so this is a channel of Stage 3 (choice C30)
-rather than a system.
+An ICD code contains its category ("k21.9" is a kind of "k21"). Labels of one category share words. This baseline
+computes the log-odds of `mig_log_odds` for categories in place of labels, from the documents of all labels of the
+category. All labels of a category have the same score, so it is meant as a channel of Stage 3 (choice C30), not as a
+system.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,16 +21,13 @@ from plant.baselines.words import table_with_constants
 from plant.corpus.reader import load_tokens
 from plant.relevance.log_odds import LogOdds, log_odds_of_best
 
-if TYPE_CHECKING:
-    from plant.relevance.choice import Training
-
 
 def category_log_odds(sources: Sources) -> Outcome:
-    """Choose k on validation, and score.
+    """Choose k on validation by how well categories are ranked, and score.
 
     The score of a label is the log-odds of its category, given which of the category's k words of highest mutual
-    information are present (`plant.relevance.log_odds`). k is chosen by how well the categories of a document rank. A
-    label without training documents has no score (-inf), whatever its category has.
+    information are present (`plant.relevance.log_odds`). A label without training documents has no score, even if its
+    category has one.
 
     Raises:
         InputError: corpus and tokens do not belong together.
@@ -44,19 +40,23 @@ def category_log_odds(sources: Sources) -> Outcome:
         (np.ones(labels.n_labels), (np.arange(labels.n_labels), category)), shape=(labels.n_labels, len(names))
     )
     truth = {split: sp.csr_array((sources.truth(split).astype(np.float64) @ member) > 0) for split in ("train", "val")}
-    training = load_training(labels.folder, text.folder, "mig", sources.relevance)
-    training = _of_categories(training, names, truth["train"])
+    columns = truth["train"].tocsc()  # the documents of each category
+    columns.sort_indices()
+    training = replace(
+        load_training(labels.folder, text.folder, "mig", sources.relevance), names=names,
+        indptr=columns.indptr.astype(np.int64), documents=columns.indices.astype(np.int64),
+    )  # fmt: skip
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
-    odds = {
-        k: log_odds_of_best(
-            training, "mig", sources.relevance.model_copy(update={"k": k}), smoothing=settings.smoothing
-        )
-        for k in settings.log_odds_k
-    }
+
+    def odds_of_best(k: int) -> LogOdds:
+        relevance = sources.relevance.model_copy(update={"k": k})
+        return log_odds_of_best(training, "mig", relevance, smoothing=settings.smoothing)
+
+    odds = {k: odds_of_best(k) for k in settings.log_odds_k}
     k, choices = best_of("k", {k: ndcg(some.of(present["val"]), truth["val"]) for k, some in odds.items()})
-    trained, chosen = labels.counts[0] > 0, odds[k]
+    chosen = odds[k]
     scores = {
-        split: np.where(trained, chosen.of(some)[:, category], -np.inf).astype(np.float32)
+        split: np.where(sources.trained, chosen.of(some)[:, category], -np.inf).astype(np.float32)
         for split, some in present.items()
     }
     label, entry = _spread(chosen, category)
@@ -66,7 +66,7 @@ def category_log_odds(sources: Sources) -> Outcome:
 
 
 def categories_of(names: Sequence[str], ends: str | None) -> tuple[tuple[str, ...], np.ndarray]:
-    """The categories, sorted, and the one of each label; a label without `ends` in its name is its own category.
+    """The categories, sorted, and the category of each label. A label without `ends` in its name is its own category.
 
     >>> categories_of(["k21.0", "k21.9", "r52"], ".")
     (('k21', 'r52'), array([0, 0, 1]))
@@ -75,17 +75,8 @@ def categories_of(names: Sequence[str], ends: str | None) -> tuple[tuple[str, ..
     return tuple(known.tolist()), of_label
 
 
-def _of_categories(training: Training, names: tuple[str, ...], truth: sp.csr_array) -> Training:
-    """The same documents with categories for labels."""
-    columns = truth.tocsc()
-    columns.sort_indices()
-    return replace(
-        training, names=names, indptr=columns.indptr.astype(np.int64), documents=columns.indices.astype(np.int64)
-    )
-
-
 def _spread(odds: LogOdds, category: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Label and entry of `odds` of every word of every label: a label has the words of its category."""
+    """Label, and place in `odds`, of every word of every label. A label has the words of its category."""
     ends = np.cumsum(np.bincount(odds.label, minlength=len(odds.constant)))
     by_category = np.split(np.argsort(odds.label, kind="stable"), ends[:-1])
     entries = [by_category[one] for one in category]

@@ -1,9 +1,9 @@
-"""The z-scored sum of the two other baselines: the bar."""
+"""The z-scored sum of the two main baselines: the bar for a network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +15,7 @@ from plant.metrics.aligned import Pairs, align
 PARTS = ("tfidf_linear", "mig_log_odds")
 
 
-@dataclass(frozen=True)
-class _Scale:
+class Moments(NamedTuple):
     """Mean and standard deviation of one system's scores on the validation split."""
 
     mean: float
@@ -24,42 +23,42 @@ class _Scale:
 
 
 def combined(sources: Sources) -> Outcome:
-    """Choose the weight on validation, and score.
+    """Choose the weight w on validation, and score.
 
-    score = w (a - mean_a) / sd_a + (1 - w) (b - mean_b) / sd_b,   a linear, b log-odds,
+    score = w (a - mean_a) / sd_a + (1 - w) (b - mean_b) / sd_b,   a linear, b log-odds.
 
-    with mean and standard deviation over all scores of the validation split: one pair a system, not one a label,
-    which would throw away how often a label occurs. The sum has no natural threshold.
-
-    Where the label set is too large for dense scores, the pairs are the top K labels of each document under
-    either system; a label that only one of them ranks there gets the other's K-th score, the most that it can have.
+    Mean and standard deviation are over all scores of the validation split, not per label: scores per label would hide
+    how frequent a label is. The sum has no natural threshold. If the label set is too large for dense scores, the pairs
+    are those of `plant.metrics.aligned.align`.
 
     Raises:
         InputError: scores are missing, or the two systems scored other documents or labels.
     """
     folders = [sources.files[part] for part in PARTS]
     pairs = {split: align(read_comparable(folders, split, sources.labels)) for split in SPLITS}
-    scales = tuple(_scale(values) for values in pairs["val"].scores)
+    moments = [_moments(values) for values in pairs["val"].scores]
     truth = sources.truth("val")
-    values = {w: ndcg(weighted(pairs["val"], scales, w), truth) for w in sources.settings.weights}
+    values = {w: ndcg(weighted(pairs["val"], moments, w), truth) for w in sources.settings.weights}
     weight, choices = best_of("weight", values)
-    return Outcome({split: weighted(part, scales, weight) for split, part in pairs.items()}, None, choices)
+    return Outcome({split: weighted(part, moments, weight) for split, part in pairs.items()}, None, choices)
 
 
-def weighted(pairs: Pairs, scales: Sequence[_Scale], weight: float) -> np.ndarray | sp.csr_array:
-    """The weighted sum of z-scores; -inf where either system has no score."""
+def weighted(pairs: Pairs, moments: Sequence[Moments], weight: float) -> np.ndarray | sp.csr_array:
+    """The weighted sum of z-scores; -inf if either system has no score."""
     known = np.logical_and(*map(np.isfinite, pairs.scores))
-    first, second = ((np.where(known, values, 0.0) - scale.mean) / scale.deviation for values, scale in
-                     zip(pairs.scores, scales, strict=True))  # fmt: skip
+    first, second = (
+        (np.where(known, values, 0.0) - own.mean) / own.deviation
+        for values, own in zip(pairs.scores, moments, strict=True)
+    )
     total = np.where(known, weight * first + (1 - weight) * second, -np.inf)
     return pairs.filled(total.astype(np.float32))
 
 
-def _scale(values: np.ndarray) -> _Scale:
-    """Of the finite scores; a system whose scores are all equal keeps them."""
+def _moments(values: np.ndarray) -> Moments:
+    """Of the finite scores. If all are equal, the deviation is 1."""
     finite = values[np.isfinite(values)].astype(np.float64)
     deviation = float(finite.std()) if finite.size else 0.0
-    return _Scale(float(finite.mean()) if finite.size else 0.0, deviation if deviation > 0 else 1.0)
+    return Moments(float(finite.mean()) if finite.size else 0.0, deviation if deviation > 0 else 1.0)
 
 
 register(Baseline("combined", "TF-IDF + MIG combined", combined, inputs=("labels", *PARTS), outputs=()))

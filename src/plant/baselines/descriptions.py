@@ -1,10 +1,10 @@
-"""How much of a label's description a document holds: evidence that no training document is needed for (choice C29).
+"""The share of a label's description that a document holds: evidence that needs no training document (choice C29).
 
     s(d, l) = max over phrases p of l of   sum over w in p and in d of g_w  /  sum over w in p of g_w,
-    g_w = log ((L + 1) / (f_w + 1/2)),
+    g_w = log ((L + 1) / (f_w + 1/2)).
 
-in [0, 1], with f_w of the L described labels having the word w in some phrase: "unspecified" says little, "brucellosis"
-a lot. A label's title and each of its synonyms is a phrase.
+The score is in [0, 1]. f_w of the L described labels have the word w in some phrase, so a common word ("unspecified")
+counts little and a rare one ("brucellosis") a lot. A label's title is a phrase, and so is each of its synonyms.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from plant.ground.errors import InputError
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
-_BLOCK = 500  # documents that are scored at once
+_BLOCK = 500  # documents scored at once
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases of labels, rows sorted by label.
+    """Phrases of labels, sorted by label.
 
     Attributes:
-        label: ids.
-        phrase: strings with one word at least.
+        label: id of each phrase's label.
+        phrase: strings of at least one word.
     """
 
     label: np.ndarray
@@ -45,7 +45,8 @@ class Phrases:
 
     @classmethod
     def of(cls, descriptions: Sequence[str | None]) -> Self:
-        """Of the descriptions by label id; phrases of the same words in the same order count once a label."""
+        """Split descriptions, given by label id. Phrases of a label with the same words in the same order count
+        once."""
         label: list[int] = []
         phrase: list[str] = []
         for one, text in enumerate(descriptions):
@@ -57,7 +58,7 @@ class Phrases:
 
     @cached_property
     def words(self) -> CountVectorizer:
-        """Texts -> (texts, words) float64: 1 where the text holds the word of a phrase."""
+        """Texts -> (texts, words) float64: 1 if the text holds the word."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         known = list(dict.fromkeys(word for phrase in self.phrase for word in split_words(phrase)))
@@ -73,8 +74,8 @@ class Phrases:
         shares.data = weight / np.repeat(np.add.reduceat(weight, shares.indptr[:-1]), sizes)
         return shares
 
-    def found(self, texts: Sequence[str]) -> np.ndarray:
-        """(texts, phrases): the share of each phrase that is there."""
+    def present_shares(self, texts: Sequence[str]) -> np.ndarray:
+        """(texts, phrases): the share of each phrase that a text holds."""
         return (sp.csr_array(self.words.transform(texts)) @ self.shares.T).toarray()
 
     def coverage(self, texts: Sequence[str], n_labels: int) -> np.ndarray:
@@ -82,32 +83,32 @@ class Phrases:
         starts = np.flatnonzero(np.diff(self.label, prepend=-1))
         scores = np.zeros((len(texts), n_labels), np.float32)
         for start in range(0, len(texts), _BLOCK):
-            found = self.found(texts[start : start + _BLOCK])
-            scores[start : start + _BLOCK, self.label[starts]] = np.maximum.reduceat(found, starts, axis=1)
+            shares = self.present_shares(texts[start : start + _BLOCK])
+            scores[start : start + _BLOCK, self.label[starts]] = np.maximum.reduceat(shares, starts, axis=1)
         return scores
 
     def best(self, text: str) -> dict[int, tuple[str, float]]:
-        """Label -> its phrase of largest share in a text, and the share; only labels of which a word is there."""
-        found = self.found([text])[0]
+        """Label -> its phrase with the largest share in a text, and the share; only labels with a share above 0."""
+        shares = self.present_shares([text])[0]
         best: dict[int, tuple[str, float]] = {}
-        for place in np.flatnonzero(found):
-            label, share = int(self.label[place]), float(found[place])
+        for place in np.flatnonzero(shares):
+            label, share = int(self.label[place]), float(shares[place])
             if share > best.get(label, ("", 0.0))[1]:
                 best[label] = (self.phrase[place], share)
         return best
 
 
 def trained_phrases(labels: Labels) -> Phrases:
-    """Those of the labels that have training documents."""
+    """The phrases of the labels with training documents."""
     trained = labels.counts[0] > 0
     return Phrases.of([text if some else None for text, some in zip(labels.descriptions, trained, strict=True)])
 
 
 def descriptions(sources: Sources) -> Outcome:
-    """Score, and keep every phrase, of weight 1.
+    """Score, and write every phrase with weight 1.
 
-    Nothing is chosen and no training document is read; yet a label without training documents has no score (-inf), as
-    in the other baselines: which unseen labels the label space holds is known from the documents to be scored.
+    Nothing is chosen, and no training document is read. Yet a label without training documents has no score (-inf), as
+    in the other baselines: that the label space holds it is only known from the documents to be scored.
 
     Raises:
         InputError: no label has a description.
@@ -121,7 +122,7 @@ def descriptions(sources: Sources) -> Outcome:
         )  # fmt: skip
     scores = {split: phrases.coverage(labels.texts(split), labels.n_labels) for split in SPLITS}
     for values in scores.values():
-        values[:, labels.counts[0] == 0] = -np.inf
+        values[:, ~sources.trained] = -np.inf
     choices = {
         "phrases": len(phrases.phrase), "described_labels": len(np.unique(phrases.label)),
         "ndcg@5": {"val": ndcg(scores["val"], sources.truth("val"))},
@@ -131,13 +132,13 @@ def descriptions(sources: Sources) -> Outcome:
 
 
 def best_phrases(_folder: Path, labels: Labels) -> Features:
-    """The phrase of a label that a document holds most of; its value is the share that is there."""
+    """The phrase of a label with the largest share in a document; its value is the share."""
     ids = {name: place for place, name in enumerate(labels.names)}
     best = lru_cache(1)(trained_phrases(labels).best)
 
     def values(document: Document, label: str) -> dict[str, float]:
-        found = best(document.text).get(ids[label])
-        return {} if found is None else dict([found])
+        phrase = best(document.text).get(ids[label])
+        return {} if phrase is None else dict([phrase])
 
     return values
 

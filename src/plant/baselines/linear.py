@@ -1,4 +1,4 @@
-"""TF-IDF of n-grams of words or of characters, and one linear support vector machine a label."""
+"""TF-IDF of n-grams of words or of characters, and one linear support vector machine per label."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
 TOLERANCE = 0.1
-"""Of the solver: liblinear's own default. scikit-learn's 1e-4 takes twice the time for the same metrics."""
-_CHUNK = 16  # labels a task of a worker process
+"""Tolerance of the solver, liblinear's default. scikit-learn's 1e-4 takes twice the time and gives the same metrics."""
+_CHUNK = 16  # labels per task of a worker process
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """Everything that fitting one label needs.
+    """All that is needed to fit one label.
 
     Attributes:
         train, held: (training documents, features) and (val + test documents, features), float64.
-        truth: (training documents, labels), by label.
+        truth: (training documents, labels).
         names: label names; they name the random streams.
-        settings: `max_negatives`, and `reasons`, the weights of a label that are kept.
+        settings: `max_negatives`, and `reasons`, the number of weights kept per label.
         seed: see `tfidf_linear`.
     """
 
@@ -62,14 +62,14 @@ class _Fitted:
 def tfidf_linear(sources: Sources) -> Outcome:
     """Fit, choose C on validation, and score.
 
-    Features: (1 + log tf) * idf over word n-grams, rows of unit length. For each label the L2-regularised
-    squared hinge loss is minimised over its positives and at most `max_negatives` of the other documents, drawn
-    by the seed for that label alone. The score is the signed distance w.x + b: above 0 means predicted.
-    A label on every training document scores 1 everywhere, one without training documents has no score (-inf).
+    Features are (1 + log tf) * idf of word n-grams, rows of unit length. For each label the L2-regularised squared
+    hinge loss is minimised over its positives and at most `max_negatives` other documents, drawn by the seed for that
+    label alone. The score is the signed distance w.x + b; above 0 means predicted. A label on every training document
+    scores 1 everywhere. A label without training documents has no score (-inf).
 
-    C is chosen by ranking the labels that have training documents; of more than `choice_labels`, that many are
-    drawn by the seed, and the others are fitted under the chosen C only. weights.parquet keeps the `reasons` largest
-    weights of each label under that C (`plant.baselines.words`).
+    C is chosen on the labels with training documents. If there are more than `choice_labels`, that many are drawn by
+    the seed, and the others are fitted with the chosen C only. weights.parquet keeps the `reasons` largest weights of
+    each label (`plant.baselines.words`).
 
     Raises:
         InputError: no n-gram is left.
@@ -78,17 +78,17 @@ def tfidf_linear(sources: Sources) -> Outcome:
 
 
 def tfidf_characters(sources: Sources) -> Outcome:
-    """As `tfidf_linear`, over n-grams of characters within words (`character_ngrams`), without accents.
+    """The same over n-grams of characters within words (`character_ngrams`), without accents.
 
-    Parts of words are shared by inflections, compounds, misspellings and words of one root ("nephr", "hepat"), which
-    rare labels cannot learn word by word (choice C30).
+    Inflections, compounds, misspellings and words of one root ("nephr", "hepat") share parts of words. A rare label has
+    too few documents to learn each of these words (choice C30).
     """
     sizes = sources.settings.character_ngrams
     return _linear(sources, character_analysis(*sizes), {"character_ngrams": list(sizes)})
 
 
 def _linear(sources: Sources, analysis: Mapping[str, Any], record: Mapping[str, Any]) -> Outcome:
-    """`analysis` says what n-grams are, `record` what choices.json adds."""
+    """`analysis` says how scikit-learn makes n-grams. `record` is added to choices.json."""
     labels, settings = sources.labels, sources.settings
     vectorizer, train, held = _features(sources, analysis)
     grams = vectorizer.get_feature_names_out()
@@ -111,7 +111,7 @@ def _linear(sources: Sources, analysis: Mapping[str, Any], record: Mapping[str, 
 
 
 def character_analysis(shortest: int, longest: int) -> dict[str, Any]:
-    """How scikit-learn takes a text apart into n-grams of characters within words."""
+    """Arguments by which scikit-learn splits a text into n-grams of characters within words."""
     return {"analyzer": "char_wb", "strip_accents": "unicode", "ngram_range": (shortest, longest)}
 
 
@@ -157,10 +157,10 @@ def _scores(fitted: Mapping[int, _Fitted], labels: np.ndarray, problem: _Problem
 
 
 def fit_labels(problem: _Problem, labels: np.ndarray, c: float, *, threads: int) -> dict[int, _Fitted]:
-    """Each label's model is fitted, applied and dropped but for its largest weights."""
+    """Fit and apply the model of each label. Only its scores and largest weights are kept."""
     import joblib
 
-    # Processes, not threads: liblinear's random numbers are one state a process.
+    # Processes, not threads: liblinear has one state of random numbers per process.
     work = (joblib.delayed(_fit_label)(problem, label, c) for label in labels.tolist())
     fitted: Iterable[_Fitted] = joblib.Parallel(n_jobs=threads, batch_size=_CHUNK)(work)
     return dict(zip(labels.tolist(), fitted, strict=True))
@@ -184,7 +184,7 @@ def _fit_label(problem: _Problem, label: int, c: float) -> _Fitted:
 
 
 def _weights(fitted: Mapping[int, _Fitted], names: tuple[str, ...], grams: np.ndarray) -> pl.DataFrame:
-    """weights.parquet: by label, its intercept first, then by magnitude."""
+    """weights.parquet: sorted by label; its intercept first, then its weights by magnitude."""
     models = [(names[label], fitted[label]) for label in sorted(fitted)]
     labels = [name for name, model in models for _ in range(1 + len(model.features))]
     features = [gram for _, model in models for gram in (None, *grams[model.features])]
@@ -193,7 +193,7 @@ def _weights(fitted: Mapping[int, _Fitted], names: tuple[str, ...], grams: np.nd
 
 
 def _rows(positive: np.ndarray, max_negatives: int | None, seed: int, name: str) -> np.ndarray:
-    """The documents that a label is fitted on, ascending."""
+    """The documents on which a label is fitted, ascending."""
     negatives = np.flatnonzero(~positive)
     if max_negatives is None or len(negatives) <= max_negatives:
         return np.arange(len(positive))

@@ -9,7 +9,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from plant.baselines.registry import Baseline, register
-from plant.baselines.target import SPLITS, Features, Outcome, Sources, best_of, ndcg
+from plant.baselines.target import SPLITS, Features, Outcome, Sources, choose
 from plant.baselines.words import table_with_constants
 from plant.corpus.reader import Labels, Tokens, load_tokens
 from plant.ground.errors import InputError
@@ -22,27 +22,26 @@ def mig_log_odds(sources: Sources) -> Outcome:
     """Choose k on validation, and score.
 
     The score of a label is the log-odds of `plant.relevance.log_odds` over the k tokens of highest relevance to it.
-    Above 0 means probability above .5. A label without training documents has no score (-inf).
+    Above 0 means probability above .5.
 
     Raises:
-        InputError: the relevance table is missing, does not belong to the corpus, or keeps fewer tokens a label
+        InputError: the relevance table is missing, does not belong to the corpus, or keeps fewer tokens per label
             than the largest k.
     """
     labels, text, settings = sources.labels, load_tokens(sources.files["tokens"]), sources.settings
     training = text.part(labels.rows("train"))[1]
-    words = int(np.count_nonzero(np.bincount(training)))  # a small corpus has fewer than any k
+    words = int(np.count_nonzero(np.bincount(training)))  # a small corpus may have fewer words than k
     table = read_relevance(sources.files["relevance"], labels, most=min(max(settings.log_odds_k), words))
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
 
     def score(split: str, k: int) -> np.ndarray:
         return log_odds(present[split], table, labels, k=k, smoothing=settings.smoothing)
 
-    truth = sources.truth("val")
-    k, choices = best_of("k", {k: ndcg(score("val", k), truth) for k in settings.log_odds_k})
+    k, choices, scores = choose(sources, "k", settings.log_odds_k, score)
     chosen = word_weights(table, labels, k=k, smoothing=settings.smoothing)
-    named = [text.vocabulary[token] for token in chosen.token]
-    weights = table_with_constants(labels, chosen.constant, chosen.label, named, chosen.weight)
-    return Outcome({split: score(split, k) for split in SPLITS}, 0.0, choices, weights)
+    words_of_weights = [text.vocabulary[token] for token in chosen.token]
+    weights = table_with_constants(labels, chosen.constant, chosen.label, words_of_weights, chosen.weight)
+    return Outcome(scores, 0.0, choices, weights)
 
 
 def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
@@ -71,20 +70,20 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
 
 
 def presence(tokens: Tokens, rows: slice) -> sp.csr_array:
-    """(N, V) float32: 1 where the document holds the token."""
+    """(N, V) float32: 1 if the document holds the token."""
     offsets, input_ids = tokens.part(rows)
-    from plant.relevance import shortlist  # loads the compiler, which reading the registry must not
+    from plant.relevance import shortlist  # imports numba, which reading the registry must not
 
     return shortlist.presence(input_ids, offsets, tokens.vocabulary_size)
 
 
 def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> LogOdds:
-    """A constant a label, and a weight for each of its k best words where it is present.
+    """A constant for each label, and a weight for each of its k best words.
 
     Args:
         table: of `read_relevance`.
         labels: for n_l, N and L.
-        k: tokens a label, at least 1.
+        k: tokens per label, at least 1.
         smoothing: s > 0.
     """
     top = table.filter(pl.col("rank") <= k)
@@ -98,14 +97,11 @@ def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: floa
 
 
 def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> np.ndarray:
-    """Scores of `mig_log_odds` for one k.
+    """Scores of `mig_log_odds` for one k, (N, L) float32; -inf for labels without training documents.
 
     Args:
-        present: (N, V), 1 or nothing.
+        present: (N, V), of `presence`.
         table, labels, k, smoothing: see `word_weights`.
-
-    Returns:
-        (N, L) float32 log-odds; -inf for labels without training documents.
     """
     scores = word_weights(table, labels, k=k, smoothing=smoothing).of(present)
     scores[:, labels.counts[0] == 0] = -np.inf
@@ -113,7 +109,7 @@ def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: i
 
 
 def present_words(_folder: Path, _labels: Labels) -> Features:
-    """The words of a document, each of value 1."""
+    """The words of a document, each with value 1."""
     return lambda document, _label: dict.fromkeys(document.tokens, 1.0)
 
 

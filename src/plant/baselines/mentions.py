@@ -1,15 +1,15 @@
-"""Log-odds of a label given what people marked as its reason in training texts: a counted dictionary (choice C29).
+"""Log-odds of a label, given the phrases (mentions) that people marked as its reason in training texts (choice C29).
 
-A mention is found in a document where a stretch of at most |m| + slack words holds all of its words, |m| of them as
-marked; words in more than half of the training documents are not asked for, unless nothing else is left. With n_m
-training documents in which m is found, n_ml of them with the label, and N_l, z_l those in which none of the label's
-mentions is found, s the smoothing,
+A mention of |m| words matches a document if some stretch of at most |m| + slack words holds all its required words.
+Words in more than half of the training documents are not required, unless the mention has no other. Let m match n_m
+training documents, n_ml of them with the label; let none of the label's mentions match N_l training documents, z_l of
+them with the label. With the smoothing s the score is
 
-    s(d, l) = max over found mentions m of l of log (n_ml + s) / (n_m - n_ml + s);   none found:
-              log (z_l + s) / (N_l - z_l + s).
+    s(d, l) = max over matching mentions m of l of log (n_ml + s) / (n_m - n_ml + s),
+              or log (z_l + s) / (N_l - z_l + s) if none matches.
 
-At s = 1/2 a mention of one document speaks for its label by log 3, one of fifty documents of which five do not have the
-label by log 8.3. How far to trust the channel as a whole is weighed on validation (choice C25).
+With s = 1/2, a mention in one document gives its label log 3. A mention in fifty documents, five of them without the
+label, gives log 8.3. How far to trust the channel as a whole is fitted on validation (choice C25).
 """
 
 from __future__ import annotations
@@ -24,76 +24,76 @@ import polars as pl
 import scipy.sparse as sp
 
 from plant.baselines.registry import Baseline, register
-from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, best_of, ndcg
+from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, choose
 from plant.baselines.words import read_weights, split_words, table_with_constants
 from plant.corpus.mentions import read_mentions
 from plant.corpus.reader import Labels
 from plant.ground.files import read_json
 
 COMMON = 0.5
-"""Share of the training documents above which a word is not asked for."""
+"""A word in a larger share of the training documents than this is not required."""
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Mentions to be looked for.
+    """Mentions to look for.
 
     Attributes:
-        mentions: words of each, as marked.
-        asked: the distinct words of each that have to be there, the rarest first.
-        by_anchor: rarest word -> places of mentions.
+        mentions: the words of each, as marked.
+        required: the distinct required words of each, the rarest first.
+        by_anchor: rarest required word -> places of mentions.
     """
 
     mentions: tuple[Words, ...]
-    asked: tuple[Words, ...]
+    required: tuple[Words, ...]
     by_anchor: Mapping[str, list[int]]
 
     @classmethod
     def of(cls, mentions: Sequence[Words], texts: Sequence[str]) -> Dictionary:
-        """Of distinct mentions and the training texts."""
+        """Build it from distinct mentions and the training texts."""
         counts = Counter(word for text in texts for word in set(split_words(text)))
-        asked, anchors = [], defaultdict(list)
+        required, anchors = [], defaultdict(list)
         for place, words in enumerate(mentions):
             rarest_first = sorted(set(words), key=lambda word: (counts[word], word))
             kept = [word for word in rarest_first if counts[word] <= COMMON * len(texts)]
-            asked.append(tuple(kept or rarest_first))
-            anchors[asked[-1][0]].append(place)
-        return cls(tuple(mentions), tuple(asked), anchors)
+            required.append(tuple(kept or rarest_first))
+            anchors[required[-1][0]].append(place)
+        return cls(tuple(mentions), tuple(required), anchors)
 
-    def found(self, text: str) -> dict[int, int]:
-        """Place of each mention of which all asked words are in a text -> words of the least stretch beyond |m|."""
+    def matches(self, text: str) -> dict[int, int]:
+        """Place of each mention whose required words are all in a text -> slack that it needs to match."""
         positions: dict[str, list[int]] = defaultdict(list)
         for position, word in enumerate(split_words(text)):
             positions[word].append(position)
         slack: dict[int, int] = {}
         for word in positions.keys() & self.by_anchor.keys():
             for place in self.by_anchor[word]:
-                asked = self.asked[place]
-                if all(other in positions for other in asked):
-                    stretch = least_stretch([positions[other] for other in asked])
+                required = self.required[place]
+                if all(other in positions for other in required):
+                    stretch = least_stretch([positions[other] for other in required])
                     slack[place] = max(0, stretch - len(self.mentions[place]))
         return slack
 
     def table(self, texts: Sequence[str]) -> sp.csr_array:
-        """(texts, mentions): words of the least stretch beyond |m|, and 1; nothing where a mention is not found."""
-        found = [self.found(text) for text in texts]
-        starts = np.cumsum([0, *map(len, found)])
-        places = np.array([place for some in found for place in some], np.int64)
-        beyond = np.array([one + 1 for some in found for one in some.values()], np.float64)
-        return sp.csr_array((beyond, places, starts), shape=(len(texts), len(self.mentions)))
+        """(texts, mentions): slack that a mention needs to match, plus 1; no entry if its words are not all there."""
+        matches = [self.matches(text) for text in texts]
+        starts = np.cumsum([0, *map(len, matches)])
+        places = np.array([place for some in matches for place in some], np.int64)
+        slack = np.array([one + 1 for some in matches for one in some.values()], np.float64)
+        return sp.csr_array((slack, places, starts), shape=(len(texts), len(self.mentions)))
 
 
-def within(beyond: sp.csr_array, slack: int) -> sp.csr_array:
-    """1 where a mention is found within the slack."""
-    near = beyond.copy()
+def within(needed: sp.csr_array, slack: int) -> sp.csr_array:
+    """1 if a mention matches with this slack; `needed` is a table of `Dictionary.table`."""
+    near = needed.copy()
     near.data = (near.data <= slack + 1).astype(np.float64)
     near.eliminate_zeros()
     return near
 
 
 def least_stretch(positions: Sequence[Sequence[int]]) -> int:
-    """Length of the shortest run of positions that holds one of every list.
+    """Length of the shortest stretch that holds a position of every list.
 
     >>> least_stretch([[3, 10], [5], [1, 6]])
     4
@@ -108,47 +108,47 @@ def least_stretch(positions: Sequence[Sequence[int]]) -> int:
 
 
 @dataclass(frozen=True)
-class Weights:
-    """What mentions say at one slack.
+class MentionOdds:
+    """Log-odds of labels at one slack.
 
     Attributes:
         pairs: (P, 2) mention and label.
-        weight: float64[P], log-odds of the label where the mention is found.
-        absent: float64[L], log-odds where none of the label's mentions is found.
+        weight: float64[P], log-odds of the label if the mention matches.
+        absent: float64[L], log-odds if none of the label's mentions matches.
     """
 
     pairs: np.ndarray
     weight: np.ndarray
     absent: np.ndarray
 
-    def of(self, found: sp.csr_array) -> np.ndarray:
-        """(N, L) float32 scores of documents, given their mentions."""
-        scores = np.tile(self.absent.astype(np.float32), (found.shape[0], 1))
-        rows, pairs = found[:, self.pairs[:, 0]].nonzero()
-        rising = np.argsort(self.weight[pairs], kind="stable")  # the largest of a label is written last
+    def of(self, matches: sp.csr_array) -> np.ndarray:
+        """(N, L) float32 scores of documents, given their matching mentions."""
+        scores = np.tile(self.absent.astype(np.float32), (matches.shape[0], 1))
+        rows, pairs = matches[:, self.pairs[:, 0]].nonzero()
+        rising = np.argsort(self.weight[pairs], kind="stable")  # the largest weight of a label is written last
         rows, pairs = rows[rising], pairs[rising]
         scores[rows, self.pairs[pairs, 1]] = self.weight[pairs]
         return scores
 
 
-def count(pairs: np.ndarray, found: sp.csr_array, truth: sp.csr_array, *, smoothing: float) -> Weights:
+def count(pairs: np.ndarray, matches: sp.csr_array, truth: sp.csr_array, *, smoothing: float) -> MentionOdds:
     """Count mentions over N training documents.
 
     Args:
         pairs: (P, 2) mention and label, each pair once.
-        found: (N, M) 1 where a document holds a mention.
+        matches: (N, M), 1 if a mention matches a document.
         truth: (N, L) true labels.
         smoothing: s > 0.
     """
     mention, label = pairs.T
     carried = truth.astype(np.float64)
-    marks = sp.csr_array((np.ones(len(pairs)), (mention, label)), shape=(found.shape[1], truth.shape[1]))
-    shown = (found @ marks > 0).astype(np.float64)  # (N, L) a mention of the label is found
-    joint = np.asarray((found.T @ carried)[mention, label]).ravel()
-    whole = found.sum(axis=0)[mention]
-    bare = found.shape[0] - shown.sum(axis=0)
+    marks = sp.csr_array((np.ones(len(pairs)), (mention, label)), shape=(matches.shape[1], truth.shape[1]))
+    shown = (matches @ marks > 0).astype(np.float64)  # (N, L) a mention of the label matches
+    joint = np.asarray((matches.T @ carried)[mention, label]).ravel()
+    whole = matches.sum(axis=0)[mention]
+    bare = matches.shape[0] - shown.sum(axis=0)
     bare_with = carried.sum(axis=0) - shown.multiply(carried).sum(axis=0)
-    return Weights(
+    return MentionOdds(
         pairs, np.log((joint + smoothing) / (whole - joint + smoothing)),
         np.log((bare_with + smoothing) / (bare - bare_with + smoothing)),
     )  # fmt: skip
@@ -157,36 +157,33 @@ def count(pairs: np.ndarray, found: sp.csr_array, truth: sp.csr_array, *, smooth
 def mentions(sources: Sources) -> Outcome:
     """Choose the slack on validation, and score.
 
-    weights.parquet holds a constant a label, for none of its mentions found, and what each mention adds to it; only the
-    mention of largest weight counts. A label without training documents has no score (-inf).
+    weights.parquet holds a constant for each label (none of its mentions matches) and what each mention adds to it.
+    Only the matching mention of largest weight counts.
     """
     labels, settings = sources.labels, sources.settings
     listed, pairs = _listed(read_mentions(sources.files["mentions"]), labels)
     dictionary = Dictionary.of(listed, labels.texts("train"))
-    beyond = {split: dictionary.table(labels.texts(split)) for split in ("train", *SPLITS)}
-    truth = {split: sources.truth(split) for split in ("train", "val")}
-    weights = {
-        slack: count(pairs, within(beyond["train"], slack), truth["train"], smoothing=settings.smoothing)
+    needed = {split: dictionary.table(labels.texts(split)) for split in ("train", *SPLITS)}
+    truth = sources.truth("train")
+    odds = {
+        slack: count(pairs, within(needed["train"], slack), truth, smoothing=settings.smoothing)
         for slack in settings.mention_slack
     }
 
     def score(split: str, slack: int) -> np.ndarray:
-        scores = weights[slack].of(within(beyond[split], slack))
-        scores[:, labels.counts[0] == 0] = -np.inf
-        return scores
+        return odds[slack].of(within(needed[split], slack))
 
-    values = {slack: ndcg(score("val", slack), truth["val"]) for slack in settings.mention_slack}
-    slack, choices = best_of("slack", values)
-    chosen, (mention, label) = weights[slack], pairs.T
+    slack, choices, scores = choose(sources, "slack", settings.mention_slack, score)
+    chosen, (mention, label) = odds[slack], pairs.T
     named = [" ".join(dictionary.mentions[place]) for place in mention.tolist()]
     return Outcome(
-        {split: score(split, slack) for split in SPLITS}, 0.0, {**choices, "mentions": len(dictionary.mentions)},
+        scores, 0.0, {**choices, "mentions": len(dictionary.mentions)},
         table_with_constants(labels, chosen.absent, label, named, chosen.weight - chosen.absent[label]),
     )  # fmt: skip
 
 
 def best_mention(folder: Path, labels: Labels) -> Features:
-    """The mention of a label that counts in a document, of value 1."""
+    """The mention of a label that counts in a document, with value 1."""
     table = read_weights(folder).drop_nulls("feature")
     adds: dict[str, dict[str, float]] = defaultdict(dict)
     for label, mention, weight in table.select("label", "feature", "weight").iter_rows():
@@ -196,16 +193,16 @@ def best_mention(folder: Path, labels: Labels) -> Features:
     slack = read_json(folder / "choices.json")["slack"]
 
     def values(document: Document, label: str) -> dict[str, float]:
-        near = (place for place, beyond in dictionary.found(document.text).items() if beyond <= slack)
-        found = {" ".join(dictionary.mentions[place]) for place in near} & adds.get(label, {}).keys()
-        best = max(found, key=lambda one: (adds[label][one], one), default=None)
+        near = (place for place, needed in dictionary.matches(document.text).items() if needed <= slack)
+        own = {" ".join(dictionary.mentions[place]) for place in near} & adds.get(label, {}).keys()
+        best = max(own, key=lambda one: (adds[label][one], one), default=None)
         return {} if best is None else {best: 1.0}
 
     return values
 
 
 def _listed(marked: pl.DataFrame, labels: Labels) -> tuple[list[Words], np.ndarray]:
-    """All mentions, and the (P, 2) mentions and labels that were marked, sorted."""
+    """All distinct mentions, and the (P, 2) pairs of a mention and a label that were marked, sorted."""
     ids = {name: place for place, name in enumerate(labels.names)}
     places: dict[Words, int] = {}
     pairs = set()

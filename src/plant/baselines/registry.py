@@ -1,11 +1,11 @@
-"""Systems without a network: an entry each, at the end of the module that makes the scores.
+"""Systems without a network. Each module of this folder makes the scores of one, and ends with its entry.
 
-To add one is to add a module to this folder. Its entry is all that the rule, the script, the config's checks, the plan,
-the tables and Stage 3 know of it.
+To add a baseline, add a module to this folder. The rule, the script, the checks of the config, the plan, the tables and
+Stage 3 read its entry only.
 
-Whatever a baseline chooses (C, the number of words, the weight, the slack) is chosen on validation by nDCG@5, the mean
-over documents of how well their labels rank: it needs no threshold, and, unlike a mean over labels, it asks that the
-scores of different labels can be compared, as a global threshold does. `choices.json` says what was tried.
+Every option of a baseline (C, the number of words, the weight, the slack) is chosen on validation by nDCG@5. This
+metric needs no threshold. Unlike a mean over labels it compares the scores of different labels, as a global threshold
+does. `choices.json` records the tried values.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ NEEDS: dict[Need, str] = {
     "mentions": "mentions (CodiEsp has some in Spanish, a table where it names `mentions`)",
     "category_ends": "categories of labels (name `category_ends`)",
 }
-"""What only some datasets have, and where it comes from."""
+"""What only some datasets have, and how to give it."""
 OWN_CHANNELS = ("network", "prior")
-"""The channels of Stage 3 that are no baseline: the network's logit, and a label's log-odds in the training split."""
+"""Channels of Stage 3 that are no baselines: the network's logit, and a label's log-odds in the training split."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,17 @@ class Baseline:
 
     Attributes:
         name: of the rule, of the folder of scores, and in `experiments.<name>.baselines`.
-        title: how tables and figures print it.
+        title: its name in tables and figures.
         function: makes the scores.
-        inputs: what is read: `documents` (texts and labels), `labels`, `tokens` (of the backbone `words`), `relevance`
-            (their mutual information), `mentions`, or the name of another baseline, whose scores are read.
+        inputs: any of `documents` (texts and labels), `labels`, `tokens` (of the backbone `words`), `relevance` (their
+        mutual
+            information), `mentions`, and names of other baselines, whose scores are read.
         outputs: files beside the scores and choices.json.
         needs: what the dataset must have.
         threads: of the job.
-        channel: its name among `evidences.<name>.channels`; None: Stage 3 cannot read it.
-        features: of a channel, reads from the folder of scores what the features of a document are; weights.parquet
-            says what each adds to a label's score.
+        channel: its name in `evidences.<name>.channels`; None: it is no channel of Stage 3.
+        features: for a channel with words. It reads the folder of scores and gives the features of a document;
+            weights.parquet gives their weights.
     """
 
     name: str
@@ -68,12 +69,12 @@ _ENTRIES: dict[str, Baseline] = {}
 
 
 def register(*entries: Baseline) -> None:
-    """Add entries; a module of this folder calls it at its end."""
+    """Add entries. A module of this folder calls this at its end."""
     _ENTRIES.update({entry.name: entry for entry in entries})
 
 
 def baselines() -> Mapping[str, Baseline]:
-    """All baselines by name. The first call imports their modules, which import scikit-learn and Numba on use only."""
+    """All baselines by name. The first call imports their modules, which import scikit-learn and numba when used."""
     _import_modules()
     return _ENTRIES
 
@@ -85,21 +86,21 @@ def _import_modules() -> None:
 
 
 def channels() -> dict[str, Baseline]:
-    """The baselines that Stage 3 can read, by the name of their channel."""
+    """Channel of Stage 3 -> its baseline."""
     return {entry.channel: entry for entry in baselines().values() if entry.channel is not None}
 
 
 def read_by(recipe: Evidence) -> list[Baseline]:
-    """The baselines whose scores a Stage 3 recipe adds, in the order of its channels."""
+    """The baselines whose scores a Stage 3 recipe adds up, in the order of its channels."""
     known = channels()
     return [known[channel] for channel in recipe.channels if channel in known]
 
 
 def check(settings: Settings) -> None:
-    """Refuse systems and channels that nobody registered, and those that cannot be made.
+    """Refuse systems and channels that are not registered, or that cannot be made.
 
     Raises:
-        InputError: one error that lists every fault.
+        InputError: one error that lists all faults.
     """
     known = {*OWN_CHANNELS, *channels()}
     faults = [

@@ -1,8 +1,8 @@
-"""What every baseline is given, how it chooses, and how its scores are written."""
+"""For every baseline: what it is given, how it chooses its options, and how its scores are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from plant.metrics.scores import Scores, read_scores, require_comparable, requir
 
 SPLITS = ("val", "test")
 K = 5
-"""Labels a document in the criterion of every choice, nDCG@5."""
+"""Every choice maximises nDCG@5 on validation."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Sources:
     Attributes:
         labels: of the corpus.
         settings: the options that are tried on validation.
-        files: what its entry names as inputs beside documents and labels: the folder of `tokens`, the tables of
+        files: the inputs that the entry names beside documents and labels: the folder of `tokens`, the tables of
             `relevance` and `mentions`, the folder of another baseline's scores.
-        relevance: which words are chosen, where a baseline measures relevance itself.
-        category_ends: what a label's category ends before.
-        seed: of what is drawn.
-        threads: worker processes; no score depends on it.
+        relevance: settings of relevance, for a baseline that measures it itself.
+        category_ends: the category of a label is its name before this string.
+        seed: of random draws.
+        threads: worker processes; no score depends on their number.
     """
 
     labels: Labels
@@ -50,6 +50,11 @@ class Sources:
     seed: int = 0
     threads: int = 1
 
+    @property
+    def trained(self) -> np.ndarray:
+        """(L,) whether a label has a training document. A baseline has no score (-inf) for the others."""
+        return self.labels.counts[0] > 0
+
     def truth(self, split: str) -> sp.csr_array:
         """(N, L), boolean: the true labels of the documents of a split."""
         return truth_of(self.labels, split)
@@ -57,11 +62,11 @@ class Sources:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a system makes.
+    """The scores of a system, and what is written beside them.
 
     Attributes:
-        scores: (N, L) of val and of test, -inf where there is none.
-        natural_threshold: above which a label is predicted; None where the system has no such point.
+        scores: split (val, test) -> (N, L); -inf: no score.
+        natural_threshold: a label with a score above it is predicted; None: the system has no threshold of its own.
         choices: for choices.json.
         weights, features: for weights.parquet and features.parquet (`plant.baselines.words`).
     """
@@ -82,11 +87,11 @@ class Document:
 
 
 Features = Callable[[Document, str], Mapping[str, float]]
-"""Document and label -> feature -> its value there."""
+"""Document and label -> feature -> its value in the document."""
 
 
 def run(name: str, sources: Sources, *, evaluation: Evaluation, out: Path) -> None:
-    """Make and write a baseline's scores of val and test, choices.json, and what else its entry names.
+    """Make a baseline's scores of val and test, and write them with choices.json and the outputs of its entry.
 
     Raises:
         InputError: the scores need more memory than `evaluation.memory_gb`, or the inputs are not the baseline's.
@@ -98,8 +103,33 @@ def run(name: str, sources: Sources, *, evaluation: Evaluation, out: Path) -> No
     write(out, labels, made, evaluation=evaluation, beside=labels.folder / "train.parquet")
 
 
+def choose(
+    sources: Sources, name: str, options: Iterable[Any], score: Callable[[str, Any], np.ndarray]
+) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+    """Choose the option with the best validation scores, and score both splits with it.
+
+    Args:
+        sources: of the baseline.
+        name: of the option in choices.json.
+        options: values to try.
+        score: split and option -> (N, L) float32 scores. Labels without training documents lose their scores here.
+
+    Returns:
+        The option, the record for choices.json, and split -> scores.
+    """
+
+    def trained_scores(split: str, option: Any) -> np.ndarray:
+        scores = score(split, option)
+        scores[:, ~sources.trained] = -np.inf
+        return scores
+
+    truth = sources.truth("val")
+    best, choices = best_of(name, {option: ndcg(trained_scores("val", option), truth) for option in options})
+    return best, choices, {split: trained_scores(split, best) for split in SPLITS}
+
+
 def write(out: Path, labels: Labels, made: Outcome, *, evaluation: Evaluation, beside: Path) -> None:
-    """Write what a system made; readable by the owner only where `beside` is."""
+    """Write the outcome of a system. If only the owner can read the file `beside`, the same holds for the outcome."""
     with owner_only(is_private(beside)):
         for split in SPLITS:
             write_scores(
@@ -119,15 +149,15 @@ def read_comparable(folders: Sequence[Path], split: str, labels: Labels) -> list
     Raises:
         InputError: scores are missing, or of other documents or labels.
     """
-    found = [read_scores(folder, split) for folder in folders]
-    for folder, scores in zip(folders, found, strict=True):
-        require_comparable(found[0], scores, f"{split} scores of {folders[0]} and {folder}")
-    if found[0].label_names != labels.names or found[0].document_ids != labels.document_ids(split):
+    systems = [read_scores(folder, split) for folder in folders]
+    for folder, scores in zip(folders, systems, strict=True):
+        require_comparable(systems[0], scores, f"{split} scores of {folders[0]} and {folder}")
+    if systems[0].label_names != labels.names or systems[0].document_ids != labels.document_ids(split):
         raise InputError(
             str(folders[0]), expected=f"scores for the documents and labels of {labels.folder}", got="others",
             fix="Delete the evaluation folders of this dataset and run again.",
         )  # fmt: skip
-    return found
+    return systems
 
 
 def truth_of(labels: Labels, split: str) -> sp.csr_array:
@@ -137,7 +167,7 @@ def truth_of(labels: Labels, split: str) -> sp.csr_array:
 
 
 def ndcg(scores: np.ndarray | sp.csr_array, truth: sp.csr_array) -> float:
-    """nDCG@5, the mean over documents with a true label; 0 where there is none.
+    """nDCG@5, the mean over documents with a true label; 0 if there is none.
 
     >>> ndcg(np.array([[0.9, 0.1, 0.5]]), sp.csr_array(np.array([[True, False, True]])))
     1.0
@@ -146,7 +176,7 @@ def ndcg(scores: np.ndarray | sp.csr_array, truth: sp.csr_array) -> float:
 
 
 def best_of(name: str, values: Mapping[Any, float]) -> tuple[Any, dict[str, Any]]:
-    """The option with the highest validation value (the first of equals), and the record for choices.json.
+    """The option with the highest validation value (the first of equal ones), and the record for choices.json.
 
     >>> best_of("k", {1: 0.5, 2: 0.7})[0]
     2

@@ -1,11 +1,11 @@
-"""What the baselines know of words, kept beside their scores: features.parquet and weights.parquet, to be reasons.
+"""The weights of words that baselines write beside their scores. Stage 3 makes reasons from them.
 
-- `weights.parquet`: label, feature, weight. A row without a feature is the label's constant. The label's score is the
-  constant plus the sum of weights times the document's values, over all features; for the linear model the table holds
-  the features of largest weight only; of descriptions and mentions the best feature alone counts.
-- `features.parquet` (linear models): feature (an n-gram), idf. The document's values are `tfidf`.
+- `weights.parquet`: label, feature, weight. A row without a feature is the label's constant. A label's score is its
+  constant plus the sum over features of weight times the document's value. For linear models the table holds the
+  features of largest weight only. For descriptions and mentions the best feature alone counts.
+- `features.parquet` (linear models): feature (an n-gram), idf. The document's values are those of `tfidf`.
 
-Of a credentialed corpus both hold words of patients' notes: they are made readable by their owner only.
+For a credentialed corpus both files hold words of patients' notes, so only the owner can read them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from plant.ground.files import require_file
 
 WEIGHTS, FEATURES = "weights.parquet", "features.parquet"
 _WORD = re.compile(r"(?u)\b\w\w+\b")
-"""scikit-learn's default, which `tfidf_linear` takes."""
+"""The default of scikit-learn, which `tfidf_linear` uses."""
 
 
 def split_words(text: str) -> list[str]:
-    """Words of two letters, digits or underscores at least, in lower case and in order.
+    """Words of at least two letters, digits or underscores, in lower case and in order.
 
     >>> split_words("Rx tórax, a 2nd")
     ['rx', 'tórax', '2nd']
@@ -37,7 +37,7 @@ def split_words(text: str) -> list[str]:
 
 
 def largest(weights: np.ndarray, most: int) -> np.ndarray:
-    """Places of the weights of largest magnitude that are not 0, largest first; equal ones in the order of places.
+    """Places of the weights of largest magnitude, largest first, without zeros. Equal ones are in the order of places.
 
     >>> largest(np.array([0.5, -2.0, 0.0, 2.0]), 2).tolist()
     [1, 3]
@@ -53,9 +53,9 @@ def table_of(labels: Sequence[str] | np.ndarray, features: Iterable[str | None],
     """weights.parquet.
 
     Args:
-        labels: names, one a row.
-        features: strings, one a row; None for a constant.
-        weights: float64, one a row.
+        labels: name of each row.
+        features: string of each row; None for a constant.
+        weights: float64, of each row.
     """
     return pl.DataFrame({
         "label": pl.Series(labels, dtype=pl.String), "feature": pl.Series(features, dtype=pl.String), "weight": weights,
@@ -65,7 +65,7 @@ def table_of(labels: Sequence[str] | np.ndarray, features: Iterable[str | None],
 def table_with_constants(
     labels: Labels, constant: np.ndarray, label: np.ndarray, features: Sequence[str], weights: np.ndarray
 ) -> pl.DataFrame:
-    """weights.parquet of the labels that have training documents: by label, its constant first, then as given.
+    """weights.parquet of the labels with training documents: sorted by label, its constant first, then as given.
 
     Args:
         labels: of the corpus.
@@ -86,7 +86,7 @@ def read_weights(folder: Path) -> pl.DataFrame:
     """weights.parquet of a baseline.
 
     Raises:
-        InputError: it is missing.
+        InputError: the file is missing.
     """
     return pl.read_parquet(require_file(Path(folder) / WEIGHTS))
 

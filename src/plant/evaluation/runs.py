@@ -1,4 +1,4 @@
-"""One training run of a system on its test split: what every metric of it is computed from."""
+"""A run: one system and seed on the test split. Every metric is computed from it."""
 
 from __future__ import annotations
 
@@ -12,53 +12,52 @@ from plant.ground.errors import InputError
 from plant.metrics import curves, documents
 from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
-from plant.metrics.names import Cut
 from plant.metrics.scores import Scores, read_scores
-from plant.metrics.thresholds import ThresholdRule, Thresholds, predict
+from plant.metrics.thresholds import NATURAL, TUNED, Thresholds, TunedThreshold, predict
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Test scores with the thresholds that are tuned on validation scores."""
+    """Test scores, and the thresholds that are tuned on validation scores. Predictions and rankings are made once."""
 
     scores: Scores
     labels: LabelSpace
     thresholds: Thresholds
     _rankings: dict[str | None, Ranking] = field(default_factory=dict, repr=False)
-    _predictions: dict[Cut, sp.csr_array | None] = field(default_factory=dict, repr=False)
+    _predictions: dict[str, sp.csr_array | None] = field(default_factory=dict, repr=False)
 
     @property
     def truth(self) -> sp.csr_array:
         return self.scores.truth
 
     @property
-    def tuned(self) -> ThresholdRule:
-        """The one threshold of all metrics that do not say another."""
-        tuned = self.thresholds.of("tuned")
-        if tuned is None:
+    def tuned(self) -> TunedThreshold:
+        """The threshold of all metrics that name no threshold rule."""
+        threshold = self.thresholds.of(TUNED)
+        if threshold is None:
             raise ValueError("a run needs a tuned threshold, or validation scores to tune it on")
-        return tuned
+        return threshold
 
-    def predictions(self, cut: Cut) -> sp.csr_array | None:
-        """(N, L) boolean at the threshold of a cut; None where there is none."""
-        if cut not in self._predictions:
-            self._predictions[cut] = self._predicted(cut)
-        return self._predictions[cut]
+    def predictions(self, rule: str) -> sp.csr_array | None:
+        """(N, L) boolean: the labels that a threshold rule predicts; None if the run has no such threshold."""
+        if rule not in self._predictions:
+            self._predictions[rule] = self._predict(rule)
+        return self._predictions[rule]
 
-    def _predicted(self, cut: Cut) -> sp.csr_array | None:
-        if cut == "natural":
-            threshold = self.scores.natural_threshold
-            return None if threshold is None else predict(self.scores, threshold)
-        tuned = self.thresholds.of(cut)
-        if tuned is None:
+    def _predict(self, rule: str) -> sp.csr_array | None:
+        if rule == NATURAL:
+            natural = self.scores.natural_threshold
+            return None if natural is None else predict(self.scores, natural)
+        threshold = self.thresholds.of(rule)
+        if threshold is None:
             return None
-        return predict(self.scores, tuned.value, slope=tuned.slope, n_train=self.labels.n_train)
+        return predict(self.scores, threshold.value, slope=threshold.slope, n_train=self.labels.n_train)
 
     def ranking(self, group: str | None) -> Ranking:
         """The best labels of each document, as many as the largest k of `evaluation.at`.
 
-        Of a group, other labels are deleted from both the ranking and the truth (the LMTC convention). Where only the
-        top K scores were kept, fewer than k labels of the group may be among them: metrics are then lower bounds.
+        For a group, all other labels are deleted from the ranking and from the truth (the LMTC convention). If only the
+        top K scores were kept, they may hold fewer than k labels of the group: its metrics are then lower bounds.
         """
         if group not in self._rankings:
             labels = slice(None) if group is None else np.flatnonzero(self.labels.groups[group])
@@ -67,34 +66,32 @@ class Run:
         return self._rankings[group]
 
     def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """AUC and average precision of some labels, see `curves.label_curves`; lower bounds where K were kept."""
+        """AUC and average precision of some labels (see `curves.label_curves`)."""
         scores = self.scores
         if scores.dense is not None:
             return curves.label_curves(self.truth, scores.dense, weights=weights, labels=labels)
         return curves.label_curves(self.truth, scores.kept, weights=weights, labels=labels, bound=scores.bound)
 
     def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None:
-        """None where not all scores are known."""
+        """None if not all scores are known."""
         dense = self.scores.dense
         return None if dense is None else curves.micro_roc_auc(self.truth, dense, weights=weights)
 
     def brier_gains(self) -> np.ndarray | None:
-        """(N,), see `documents.brier_gains`; None for scores without a natural threshold, which have no scale."""
+        """(N,) (see `documents.brier_gains`); None if the scores have no natural threshold, and so no scale."""
         threshold = self.scores.natural_threshold
         return None if threshold is None else documents.brier_gains(self.truth, self.scores.known, threshold)
 
 
 def load_run(folder: Path, labels: LabelSpace, thresholds: Thresholds | None = None) -> Run:
-    """Read the validation scores for the threshold (unless it is given) and the test scores for everything else.
-
-    The threshold `tuned` is there at once; `micro` and `sloped` read the validation scores again if they are asked for.
+    """Read the test scores, and the validation scores when a threshold has to be tuned.
 
     Raises:
         InputError: a score file is missing or damaged, its labels are not those of the corpus, or fewer scores
             were kept than the largest k of `evaluation.at`.
     """
     thresholds = thresholds or Thresholds(lambda: _read(folder, "val", labels), labels)
-    thresholds.of("tuned")
+    thresholds.of(TUNED)  # before the test scores are in memory
     return Run(_read(folder, "test", labels), labels, thresholds)
 
 
@@ -102,10 +99,10 @@ def _read(folder: Path, split: str, labels: LabelSpace) -> Scores:
     scores = read_scores(folder, split)
     where = f"{Path(folder)}/{split}.scores.parquet"
     if scores.label_names != labels.names:
+        same_number = len(scores.label_names) == len(labels.names)
         raise InputError(
             where, expected=f"scores of the corpus' {len(labels.names)} labels",
-            got=f"{len(scores.label_names)} labels" + (", in another order or with other names"
-            if len(scores.label_names) == len(labels.names) else ""),
+            got=f"{len(scores.label_names)} labels" + ", in another order or with other names" * same_number,
             fix="The corpus changed: delete the evaluation folder and run again.",
         )  # fmt: skip
     if scores.dense is None and scores.top < max(labels.settings.at):

@@ -1,4 +1,4 @@
-"""Any metric of a run in resamples of its test documents; a column of ones gives the plain value."""
+"""The value of any metric of a run, in the test split and in resamples of its documents."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from plant.metrics.counts import COUNT_METRICS, Counts, count
 from plant.metrics.curves import mean_over_labels
 from plant.metrics.documents import AT_K, DOCUMENT_METRICS, Ranking, brier_skill, propensity_precision_at_k
 from plant.metrics.groups import LabelSpace
-from plant.metrics.names import BRIER_SKILL, CURVES, MICRO_AUC, PROPENSITY, Cut, Metric, find
+from plant.metrics.names import BRIER_SKILL, CURVES, MICRO_AUC, PROPENSITY, Metric, find
 
-LARGEST = 16_000_000  # numbers in one (L, B) array
-WIDTH = 512  # resamples that are computed at once
+LARGEST = 16_000_000
+"""Numbers in one (L, B) array."""
+WIDTH = 512
+"""Resamples that are computed at once."""
 
 
 class TestOutputs(Protocol):
-    """What the metrics of a system are computed from (see `runs.Run`)."""
+    """What metrics are computed from: a `runs.Run`, or two of them whose documents are swapped (statistics)."""
 
     @property
     def labels(self) -> LabelSpace: ...
     @property
     def truth(self) -> sp.csr_array: ...
-    def predictions(self, cut: Cut) -> sp.csr_array | None: ...
+    def predictions(self, rule: str) -> sp.csr_array | None: ...
     def ranking(self, group: str | None) -> Ranking: ...
     def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
     def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None: ...
@@ -38,13 +40,14 @@ def metric_values(run: TestOutputs, names: Iterable[str], weights: np.ndarray | 
     Args:
         run: outputs for N test documents.
         names: names of metrics (names.py).
-        weights: (N, B) float32, how often each document is drawn in each resample; None: one column of ones.
+        weights: (N, B) float32, how often each document is drawn in each resample; None: one resample, each document
+        once.
 
     Returns:
-        Name -> (B,) float64, in the ranges of names.py, higher is better; NaN where a metric is not defined.
+        Name -> (B,) float64, in the ranges of names.py. Higher is better. NaN: the metric is not defined.
 
     Raises:
-        InputError: a name that is not a metric.
+        InputError: no metric has this name.
     """
     wanted = [find(name, run.labels.settings) for name in names]
     if weights is None:
@@ -54,7 +57,7 @@ def metric_values(run: TestOutputs, names: Iterable[str], weights: np.ndarray | 
 
 
 def _parts(resamples: int, labels: int) -> Iterator[slice]:
-    """Slices of the resamples, so that the arrays of one stay small."""
+    """Slices of the resamples whose arrays fit into memory."""
     width = max(1, LARGEST // max(1, labels))
     for start in range(0, resamples, width):
         stop = min(start + width, resamples)
@@ -62,19 +65,19 @@ def _parts(resamples: int, labels: int) -> Iterator[slice]:
 
 
 def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:
-    """The metrics of one part of the resamples; what several of them need is computed once."""
+    """The metrics in some resamples. Curves and counts are computed once for all metrics that need them."""
     curves, counts = _label_curves(run, wanted, weights), _label_counts(run, wanted, weights)
-    exact = weights.astype(np.float64)  # what single documents have are not whole numbers
+    exact = weights.astype(np.float64)  # the values of documents are fractions
     values = {}
     for metric in wanted:
         labels = slice(None) if metric.group is None else run.labels.groups[metric.group]
-        tally = counts.get(metric.cut)
         value: np.ndarray | None
         if metric.base in CURVES:
             value = mean_over_labels(curves[metric.base][labels])
         elif metric.base == MICRO_AUC:
             value = run.micro_roc_auc(weights)
         elif metric.base in COUNT_METRICS:
+            tally = counts.get(metric.rule)
             value = None if tally is None else COUNT_METRICS[metric.base](run.truth, tally.of(labels))
         elif metric.base == BRIER_SKILL:
             gains = run.brier_gains()
@@ -90,13 +93,13 @@ def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict
 def document_values(
     run: TestOutputs, metric: Metric, *, weights: np.ndarray | None = None, average: bool = True
 ) -> np.ndarray | None:
-    """A metric that single documents have: its mean in each resample (B,), or with average=False its values (N,).
+    """A metric that single documents have: its mean in each resample (B,), or its values (N,) with average=False.
 
-    None where the system has no threshold to predict by.
+    None if the run has no threshold for the metric's rule.
     """
     if metric.k is not None:
         return AT_K[metric.base](run.truth, run.ranking(metric.group), metric.k, weights=weights, average=average)
-    truth, predicted = run.truth, run.predictions(metric.cut)
+    truth, predicted = run.truth, run.predictions(metric.rule)
     if predicted is None:
         return None
     if metric.group is not None:
@@ -114,7 +117,7 @@ def _propensity_precision(run: TestOutputs, metric: Metric, weights: np.ndarray)
 
 
 def _label_curves(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:
-    """AUC and AP (L, B) by the base of the metric that is their mean; only of labels that a metric asks for."""
+    """AUC and AP (L, B), each under the name of its mean; only of the labels that some metric needs."""
     groups = {metric.group for metric in wanted if metric.base in CURVES}
     if not groups:
         return {}
@@ -123,7 +126,7 @@ def _label_curves(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -
     return dict(zip(CURVES, run.label_curves(weights, np.logical_or.reduce(labels)), strict=True))
 
 
-def _label_counts(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[Cut, Counts]:
-    """Counts of the predictions at each cut that a metric asks for; without those that the system does not have."""
-    predictions = {metric.cut: run.predictions(metric.cut) for metric in wanted if metric.base in COUNT_METRICS}
-    return {cut: count(run.truth, each, weights) for cut, each in predictions.items() if each is not None}
+def _label_counts(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, Counts]:
+    """Threshold rule -> counts of its predictions, for each rule that some metric names and the run has."""
+    predictions = {metric.rule: run.predictions(metric.rule) for metric in wanted if metric.base in COUNT_METRICS}
+    return {rule: count(run.truth, each, weights) for rule, each in predictions.items() if each is not None}

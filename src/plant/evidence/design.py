@@ -1,4 +1,4 @@
-"""Scores of all channels as rows of a regression, a block of documents at a time."""
+"""The scores of all channels as rows of a regression, a block of documents at a time."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from plant.metrics.aligned import Pairs
 BLOCK = 2**16
 """Pairs that are in memory as float64 at once: 5 MB with 8 features, which a processor's cache holds."""
 FREE = ("prior",)
-"""Channels whose weight may be negative: the log-odds channel holds a prior of its own."""
+"""Channels whose weight may be negative. The log-odds contain a prior of their own, and this one may take it back."""
 
 
 @dataclass(frozen=True)
 class LabelSide:
-    """What the regression knows of a label alone.
+    """The part of the regression that depends on the label alone.
 
     Attributes:
         channels: names, in the order of the config.
-        prior: (L,) log (n + .5) / (N - n + .5), n of N training documents.
-        ends: (E, L) shares of the weights in each label's weight. Without slopes E = 1 and all are 1. With slopes
-            E = 2: 1 - u and u, u = log(1 + n) brought to [0, 1] over the labels with training documents.
+        prior: (L,) log (n + .5) / (N - n + .5), for n of N training documents with the label.
+        ends: (E, L) shares. A channel has E scalars; its weight at a label is their sum, weighted by the label's
+        shares.
+            Without slopes E = 1 and all shares are 1. With slopes E = 2 and the shares are 1 - u and u, where
+            u = log(1 + n), scaled to [0, 1] over the labels with training documents.
         trained: (L,) whether the label has a training document.
     """
 
@@ -37,7 +39,7 @@ class LabelSide:
 
     @classmethod
     def of(cls, labels: Labels, settings: Evidence) -> LabelSide:
-        """Of a corpus and a recipe."""
+        """The label side of a corpus and a recipe."""
         n, total = labels.counts[0].astype(np.float64), float(labels.split_sizes[0])
         prior = np.log((n + 0.5) / (total - n + 0.5))
         if not settings.slopes:
@@ -49,23 +51,23 @@ class LabelSide:
 
     @property
     def lower(self) -> np.ndarray:
-        """(F + 1,) the least that each weight may be; the last one is the constant."""
+        """(F + 1,) lower bounds of the F scalars and, last, of the constant."""
         bounds = [-np.inf if channel in FREE else 0.0 for channel in self.channels for _ in self.ends]
         return np.array([*bounds, -np.inf])
 
     def weights(self, scalars: np.ndarray) -> np.ndarray:
-        """(C, L) the weight of each channel at each label, of the first F scalars."""
+        """(channels, L) the weight of each channel at each label, from the first F scalars."""
         return scalars[: len(self.channels) * len(self.ends)].reshape(len(self.channels), -1) @ self.ends
 
 
 @dataclass(frozen=True)
-class Block:
-    """Known pairs of some documents.
+class PairBlock:
+    """The pairs of some documents that have a score in every channel.
 
     Attributes:
-        rows: (m, F + 1) features and a 1.
+        rows: (m, F + 1) features and a 1 for the constant.
         truth: (m,) boolean.
-        places: (m,) into the raveled scores of `Pairs`.
+        places: (m,) places in the flattened scores of `Pairs`.
     """
 
     rows: np.ndarray
@@ -78,7 +80,7 @@ class Design:
     """All pairs of one split.
 
     Attributes:
-        pairs: scores of the channels but the prior, in the order of `side.channels`.
+        pairs: scores of all channels but the prior, in the order of `side.channels`.
         side: of the labels.
         truth: (N, L) boolean.
     """
@@ -87,12 +89,9 @@ class Design:
     side: LabelSide
     truth: sp.csr_array
 
-    def blocks(self, documents: np.ndarray) -> Iterator[Block]:
-        """The pairs of some documents that every channel has a score for.
-
-        Args:
-            documents: ascending.
-        """
+    def blocks(self, documents: np.ndarray | None = None) -> Iterator[PairBlock]:
+        """The pairs of some documents (ascending; None: all) that have a score in every channel."""
+        documents = np.arange(self.pairs.shape[0]) if documents is None else documents
         for part, rows, columns, places in self._parts(documents):
             scores = [values.reshape(-1)[places] for values in self.pairs.scores]
             truth = self.truth[part].toarray()[rows, columns]
@@ -100,10 +99,10 @@ class Design:
             if not known.all():
                 columns, places, truth = columns[known], places[known], truth[known]
                 scores = [values[known] for values in scores]
-            yield Block(self._features(scores, columns), truth, places)
+            yield PairBlock(self._features(scores, columns), truth, places)
 
     def _parts(self, documents: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """A block of documents (one at least), and row in the block, column and place of each of its pairs."""
+        """Some documents (at least one), and of each of their pairs: row among them, column, and place."""
         n_labels = self.pairs.shape[1]
         if self.pairs.where is None:
             size = max(1, BLOCK // max(1, n_labels))
@@ -120,6 +119,7 @@ class Design:
             yield part, rows, self.pairs.where[1][places], places
 
     def _features(self, scores: Sequence[np.ndarray], columns: np.ndarray) -> np.ndarray:
+        """(m, F + 1): each channel's score times each of the label's shares, then a 1."""
         ends = self.side.ends
         rows = np.ones((len(columns), len(self.side.channels) * len(ends) + 1))
         given = iter(scores)
@@ -130,7 +130,7 @@ class Design:
         return rows
 
     def logits(self, scalars: Mapping[int, np.ndarray], folds: np.ndarray) -> np.ndarray:
-        """Scores of all pairs, in the shape of those of `pairs`; -inf where a channel has none.
+        """Logits of all pairs, in the shape of the scores of `pairs`; -inf if a channel has no score.
 
         Args:
             scalars: fold -> (F + 1,) scalars for the documents of the fold.

@@ -1,4 +1,8 @@
-"""Logistic regression of a handful of bounded scalars on very many pairs: Newton's method, exact sums."""
+"""Logistic regression with a few bounded scalars on very many pairs: Newton's method with exact sums.
+
+scipy's L-BFGS-B finds the same scalars to 1e-7, but it needs 2 to 5 times as many passes over the pairs, and with a
+large label set the passes are the cost of Stage 3 (docs/reference/libraries.md).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ from plant.evidence.design import Design
 from plant.ground.errors import InputError
 
 SUBSAMPLE = 2**20
-"""Pairs from which on a fit starts from that of every eighth document."""
+"""With more pairs than this, the fit starts from the fit of every eighth document."""
 ITERATIONS = 100
 SMALL = 1e-10
-"""A fit ends with the Newton step whose gain is less than this share of the objective: what it leaves is below the
-rounding of the sums."""
+"""The fit ends when a Newton step would gain less than this share of the objective, which is below the rounding of the
+sums."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +34,17 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Mean and standard deviation of each feature over the known pairs of a split; 0 where a feature is constant."""
+class FeatureScale:
+    """Mean and standard deviation of each feature over the known pairs of a split; 0 for a constant feature."""
 
     mean: np.ndarray
     deviation: np.ndarray
 
     @classmethod
     def of(cls, design: Design) -> Self:
-        """Truth plays no part."""
+        """The scale of all pairs, true or not."""
         count, total, squares = 0, 0.0, 0.0
-        for block in design.blocks(np.arange(design.pairs.shape[0])):
+        for block in design.blocks():
             features = block.rows[:, :-1]
             count += len(features)
             total = total + features.sum(axis=0)
@@ -52,7 +56,8 @@ class Scale:
 
     @property
     def matrix(self) -> np.ndarray:
-        """(F + 1, K + 1): scalars of the raw features and the constant, from those of the K standardised ones."""
+        """(F + 1, K + 1): from scalars of the K standardised features to scalars of the F raw ones; last the
+        constant."""
         kept = np.flatnonzero(self.deviation > 0)
         matrix = np.zeros((len(self.mean) + 1, len(kept) + 1))
         matrix[kept, np.arange(len(kept))] = 1 / self.deviation[kept]
@@ -61,8 +66,8 @@ class Scale:
         return matrix
 
 
-def fit(design: Design, documents: np.ndarray, *, scale: Scale, ridge: float, where: str) -> np.ndarray:
-    """The scalars that minimise the sum of log-losses over the pairs of some documents, and ridge / 2 sum (w sd)^2.
+def fit(design: Design, documents: np.ndarray, *, scale: FeatureScale, ridge: float, where: str) -> np.ndarray:
+    """The scalars that minimise the sum of log-losses over the pairs of some documents, plus ridge / 2 sum (w sd)^2.
 
     The weights of all channels but the prior are at least 0. A feature that is constant on the split has weight 0.
 
@@ -70,7 +75,7 @@ def fit(design: Design, documents: np.ndarray, *, scale: Scale, ridge: float, wh
         design: the pairs.
         documents: ascending.
         scale: of the features.
-        ridge: at least 0; the constant has none.
+        ridge: at least 0; the constant is not penalised.
         where: what is fitted, for errors.
 
     Returns:
@@ -81,10 +86,11 @@ def fit(design: Design, documents: np.ndarray, *, scale: Scale, ridge: float, wh
     """
     matrix = scale.matrix
     lower = np.append(design.side.lower[:-1][scale.deviation > 0], -np.inf)
-    start = np.zeros(len(lower))
+    scalars = np.zeros(len(lower))
     size = design.pairs.scores[0].size / max(1, design.pairs.shape[0]) * len(documents)
     for part in (documents[::8], documents) if size > SUBSAMPLE else (documents,):
-        true, pairs = _counts(design, part)
+        truths = [block.truth for block in design.blocks(part)]
+        true, pairs = sum(int(truth.sum()) for truth in truths), sum(map(len, truths))
         if not 0 < true < pairs:
             if part is not documents:
                 continue
@@ -92,23 +98,23 @@ def fit(design: Design, documents: np.ndarray, *, scale: Scale, ridge: float, wh
                 where, expected="pairs of documents and labels, true and false ones", got=f"{true} of {pairs} true",
                 fix="Give more validation documents, or fewer folds.",
             )  # fmt: skip
-        if not start.any():
-            start[-1] = np.log(true / (pairs - true))
-        start = minimise(partial(_sums, design, part, matrix=matrix, ridge=ridge), start, lower, where=where)
-    return matrix @ start
+        if not scalars.any():
+            scalars[-1] = np.log(true / (pairs - true))
+        scalars = minimise(partial(_sums, design, part, matrix=matrix, ridge=ridge), scalars, lower, where=where)
+    return matrix @ scalars
 
 
 def minimise(sums: Callable[[np.ndarray], Sums], start: np.ndarray, lower: np.ndarray, *, where: str) -> np.ndarray:
-    """The minimum of a convex function above some bounds: Newton's method, each step within the bounds.
+    """The minimum of a convex function with lower bounds, by Newton's method with bounded steps.
 
     Args:
         sums: scalars -> objective, gradient, Hessian.
         start: within the bounds.
-        lower: the least that each scalar may be.
+        lower: lower bounds of the scalars.
         where: what is fitted, for errors.
 
     Raises:
-        InputError: it has no end within ITERATIONS steps.
+        InputError: it does not end within ITERATIONS steps.
     """
     point, here = start, sums(start)
     for _ in range(ITERATIONS):
@@ -122,7 +128,7 @@ def minimise(sums: Callable[[np.ndarray], Sums], start: np.ndarray, lower: np.nd
             if there.value <= here.value - 1e-4 * size * gain:
                 break
         else:
-            return point  # no shorter step is better: the sums' own rounding
+            return point  # no shorter step is better: the rounding of the sums is reached
         point, here = trial, there
     raise InputError(
         where, expected=f"weights that settle within {ITERATIONS} Newton steps", got="weights that go on growing",
@@ -131,7 +137,7 @@ def minimise(sums: Callable[[np.ndarray], Sums], start: np.ndarray, lower: np.nd
 
 
 def bounded_step(gradient: np.ndarray, hessian: np.ndarray, lower: np.ndarray) -> np.ndarray:
-    """The step that minimises g.d + d.H.d / 2 with d at least `lower` (which is at most 0): an active-set method."""
+    """The step d that minimises g.d + d.H.d / 2 with d >= `lower` (which is at most 0)."""
     from scipy.optimize import lsq_linear
 
     tiny = 1e-12 * np.trace(hessian) / len(hessian)
@@ -144,16 +150,8 @@ def bounded_step(gradient: np.ndarray, hessian: np.ndarray, lower: np.ndarray) -
     return lsq_linear(root.T, target, bounds=bounds, method="bvls", tol=1e-15).x
 
 
-def _counts(design: Design, documents: np.ndarray) -> tuple[int, int]:
-    """True pairs, and all pairs."""
-    true = pairs = 0
-    for block in design.blocks(documents):
-        true, pairs = true + int(block.truth.sum()), pairs + len(block.truth)
-    return true, pairs
-
-
 def _sums(design: Design, documents: np.ndarray, scalars: np.ndarray, *, matrix: np.ndarray, ridge: float) -> Sums:
-    """In standardised features; the sums run over raw ones."""
+    """Sums over raw features, converted to standardised ones."""
     raw = matrix @ scalars
     loss, gradient, hessian = 0.0, np.zeros(len(raw)), np.zeros((len(raw), len(raw)))
     for block in design.blocks(documents):

@@ -1,16 +1,17 @@
-"""Why a label was predicted: the sparse export of Stage 3, and contributions that add up to the score.
+"""Reasons of Stage 3: which words made a label's score. The contributions of a document and label add up to its score.
 
-- `evidence.parquet`: label, channel, part, feature, weight. The logit is the sum of each channel's score times its
-  `score` weight, and of the `constant` of prior and intercept. The rows `constant` and `word` of log-odds and linear
-  model say what the product is made of: the constant, plus each word's weight times its value in the document
-  (log-odds of label and category: 1 if it is there; linear models: its TF-IDF value, of the n-grams of largest weight;
-  descriptions: the share of the phrase that is there, of the best phrase alone; mentions: 1 for the found mention of
-  largest weight alone).
-- `reasons.parquet`: document_id, label, truth, score, channel, part, feature, contribution. The contributions of a
-  document and label sum to its score, a logit. `other words` is what the words that are not listed add (for the
-  log-odds, which list all of their words, only the rounding of the stored score).
+- `evidence.parquet`: label, channel, part, feature, weight. The logit is the sum over channels of score times the
+  `score` weight, plus the `constant` weights of the prior and of the intercept. For a channel with words, its rows
+  `constant` and `word` take this product apart: the constant, plus each word's weight times its value in the document.
+  The values are
+  - 1 for each present word (log-odds of labels and categories);
+  - the TF-IDF value (linear models; only the n-grams of largest weight are listed);
+  - the share of the phrase that is present, for the best phrase alone (descriptions);
+  - 1 for the present mention of largest weight alone (mentions).
+- `reasons.parquet`: document_id, label, truth, score, channel, part, feature, contribution. The part `other words` is
+  what the unlisted words add (for the log-odds, which list all their words, only the rounding of the stored score).
 
-Both hold words of the texts: private where the texts are.
+Both files hold words of the texts: they are private if the texts are.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from plant.metrics.top import top_labels
 
 EVIDENCE, REASONS = "evidence.parquet", "reasons.parquet"
 LABELS = 5
-"""Labels of highest score that are explained a document."""
+"""Number of labels that are explained per document."""
 CONSTANT, SCORE, WORD, OTHER = "constant", "score", "word", "other words"
-"""Parts of a channel. The first is the name of the intercept's channel, too."""
+"""Parts of a channel. The intercept is a channel named `constant`."""
 Part = tuple[str, str, str | None, float]
 """Channel, part, feature, contribution."""
 _SCHEMA = {
@@ -48,16 +49,16 @@ _SCHEMA = {
 
 
 def export(side: LabelSide, scalars: np.ndarray, names: Sequence[str], channels: Mapping[str, Path]) -> pl.DataFrame:
-    """evidence.parquet: what every channel adds to the logit of each label that has training documents.
+    """evidence.parquet: what every channel adds to the logit of each label with training documents.
 
     Args:
         side: of the labels.
         scalars: (F + 1,) of the fit on all of validation.
         names: of all L labels.
-        channels: channel -> evaluation folder; the baselines' weights.parquet are read.
+        channels: channel -> evaluation folder, whose weights.parquet is read if the channel is a baseline.
 
     Returns:
-        Rows in the order of labels and channels; a channel's constant first, then its words by magnitude.
+        Rows sorted by label and channel; in a channel the constant first, then the words by magnitude.
     """
     weights, known = dict(zip(side.channels, side.weights(scalars), strict=True)), readable_channels()
     ids = np.flatnonzero(side.trained)
@@ -84,7 +85,7 @@ def export(side: LabelSide, scalars: np.ndarray, names: Sequence[str], channels:
 
 
 def _alone(rows: pl.DataFrame, channel: str, part: str, weights: np.ndarray) -> pl.DataFrame:
-    """One row a label."""
+    """One row per label."""
     return rows.select(
         "place", "label", pl.lit(channel).alias("channel"), pl.lit(part).alias("part"),
         pl.lit(None, dtype=pl.String).alias("feature"), pl.Series("weight", weights, dtype=pl.Float64),
@@ -100,22 +101,22 @@ def reasons(
     labels: int = LABELS,
     tokens: Path | None = None,
 ) -> pl.DataFrame:
-    """Why a system with evidence gives its highest scores to some test documents: "these words, this much".
+    """Why a system of Stage 3 gives some test documents their highest scores: which words add how much.
 
     Args:
         folder: the system's evaluation folder, with evidence.parquet.
         channels: channel -> evaluation folder, as for `plant.evidence.stage3.evidence`.
         corpus: folder of the corpus.
         documents: ids of test documents.
-        labels: labels of highest score that are explained, a document.
-        tokens: folder of the tokens of the log-odds; needed if they, or those of categories, are a channel.
+        labels: number of labels per document, those of highest score.
+        tokens: folder of the tokens of the log-odds; needed if a channel reads them.
 
     Returns:
-        The table of reasons.parquet: documents in the given order, labels by score, channels in the order of the
-        export, the largest contributions of a channel first.
+        reasons.parquet: documents in the given order, labels by score, channels in the order of evidence.parquet, the
+        largest contributions of a channel first.
 
     Raises:
-        InputError: an unknown document, or files that are missing.
+        InputError: a document is unknown, or a file is missing.
     """
     if not documents:
         return pl.DataFrame(schema=_SCHEMA)
@@ -150,7 +151,7 @@ def reasons(
 
 
 def _read_test(data: Labels, tokens: Path | None, places: Mapping[str, int]) -> Iterator[tuple[str, Document]]:
-    """Test documents by id, at their places; without tokens a document has none."""
+    """Test documents with their ids. Without a token folder their sets of tokens are empty."""
     texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
     for document, place in places.items():
         ids = () if words is None else words.row(data.rows("test").start + place)
@@ -160,12 +161,12 @@ def _read_test(data: Labels, tokens: Path | None, places: Mapping[str, int]) -> 
 def _parts(
     evidence: pl.DataFrame, scores: Mapping[str, float], values: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Part]:
-    """What the logit of a document and label is made of.
+    """The parts of the logit of a document and label.
 
     Args:
-        evidence: rows of the label.
+        evidence: the label's rows of evidence.parquet.
         scores: channel -> score of the document and label.
-        values: channel -> word -> value in the document, of the channels that have words.
+        values: channel -> word -> value in the document, for the channels with words.
     """
     for channel in evidence["channel"].unique(maintain_order=True):
         own = evidence.filter(channel=channel)
@@ -179,15 +180,15 @@ def _parts(
             yield channel, SCORE, None, total
             continue
         words = own.filter(part=WORD).select("feature", "weight").iter_rows()
-        found: list[Part] = [(channel, WORD, word, weight * values[channel][word])
-                             for word, weight in words if word in values[channel]]  # fmt: skip
-        listed += sorted(found, key=lambda part: -abs(part[-1]))
+        present: list[Part] = [(channel, WORD, word, weight * values[channel][word])
+                               for word, weight in words if word in values[channel]]  # fmt: skip
+        listed += sorted(present, key=lambda part: -abs(part[-1]))
         yield from listed
         yield channel, OTHER, None, total - fsum(part[-1] for part in listed)
 
 
 def _row(scores: np.ndarray | sp.csr_array, place: int) -> np.ndarray:
-    """(L,) scores of one document, -inf where there is none."""
+    """(L,) scores of one document; -inf: no score."""
     if isinstance(scores, np.ndarray):
         return scores[place]
     row = np.full(scores.shape[1], -np.inf, np.float32)

@@ -1,4 +1,4 @@
-"""Scores of several systems for the same (document, label) pairs."""
+"""Scores of several systems for the same pairs of a document and a label."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Pairs:
     """Scores of systems for the same pairs.
 
     Attributes:
-        scores: one array a system, all of one shape, float32; -inf where the system has no score.
-        where: rows and columns of the pairs, in the order of rows; None: the scores are (N, L) arrays.
+        scores: for each system a float32 array, all of one shape; -inf: the system has no score.
+        where: rows and columns of the pairs, sorted by row; None: the scores are (N, L) arrays.
         shape: (N, L).
     """
 
@@ -27,17 +27,16 @@ class Pairs:
     shape: tuple[int, int]
 
     def filled(self, values: np.ndarray) -> np.ndarray | sp.csr_array:
-        """One value a pair as scores: (N, L), or sparse where only some pairs are known."""
+        """The scores (N, L) that have these values at the pairs; sparse if only some pairs are known."""
         if self.where is None:
             return values
         return sorted_csr(sp.coo_array((values, self.where), shape=self.shape))
 
 
 def align(systems: Sequence[Scores]) -> Pairs:
-    """The scores of all pairs, where every system keeps them all.
+    """All pairs, if every system has all its scores; else the top K labels of each document under any system.
 
-    Where the label set is too large for that, the pairs are the top K labels of each document under any system; a
-    label that a system does not rank there gets that system's K-th score, the most that it can have.
+    A label that a system does not have among its top K gets the system's K-th score, the upper bound.
 
     Args:
         systems: comparable scores (`require_comparable`), one or more.

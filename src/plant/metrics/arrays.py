@@ -1,4 +1,4 @@
-"""What all metrics share: the types of their arguments, division, and scores as integers that sort fast."""
+"""Shared by all metrics: types of arguments, division, and scores as integers that sort fast."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import scipy.sparse as sp
 Array: TypeAlias = np.ndarray
 Sparse: TypeAlias = sp.csr_array
 BLOCK = 4_000_000
-"""Scores that are sorted at once: about 150 MB."""
+"""Number of scores that are sorted at once (about 150 MB)."""
 Weights: TypeAlias = np.ndarray | None
-"""How often each document is drawn: (N,) in one resample, (N, B) in B of them; None: each once."""
+"""How often each document is drawn: (N,) for one resample, (N, B) for B of them. None: each document once."""
 
 
 def ratio(numerator: npt.ArrayLike, denominator: npt.ArrayLike, undefined: float = 0.0) -> Any:
-    """numerator / denominator of equal shapes, `undefined` where the denominator is not positive.
+    """numerator / denominator of equal shapes; `undefined` if the denominator is not positive.
 
     >>> ratio([1.0, 2.0], [2.0, 0.0], np.nan).tolist()
     [0.5, nan]

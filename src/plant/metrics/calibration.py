@@ -1,7 +1,8 @@
-"""How well probabilities fit: log-loss and expected calibration error, a block of pairs at a time."""
+"""How well probabilities fit the truth: log-loss and expected calibration error."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,53 +11,55 @@ from scipy.special import expit
 from plant.metrics.scores import Scores
 
 BINS = 15
-"""Of equal width (Guo et al. 2017, "On calibration of modern neural networks")."""
+"""Bins of equal width (Guo et al. 2017, "On calibration of modern neural networks")."""
+DOCUMENTS = 512
+"""Documents whose probabilities are in memory at once."""
 
 
-class Calibration:
-    """Sums over pairs of a logit and a truth."""
+def calibration(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
+    """Log-loss and calibration error over pairs of a document and a label.
 
-    def __init__(self) -> None:
-        self.pairs, self.positives, self._loss = 0, 0, 0.0
-        self._sums = np.zeros((2, BINS))  # of probabilities, of truth
+    Args:
+        parts: the pairs in parts that fit into memory: logits (m,), finite float64, and truth (m,), boolean.
 
-    def add(self, logits: np.ndarray, truth: np.ndarray) -> None:
-        """Count some pairs.
+    Returns:
+        `pairs` and `positives` (counts), `log_loss` (mean over pairs, nats, lower is better) and `calibration_error`
+        (sum over bins of |sum of probabilities - sum of truth|, divided by pairs; in [0, 1], lower is better). The last
+        two are None without a pair.
 
-        Args:
-            logits: (m,) finite float64.
-            truth: (m,) boolean.
-        """
+    >>> calibration([(np.array([0.0, 0.0]), np.array([True, False]))])["calibration_error"]
+    0.0
+    """
+    pairs, positives, loss, sums = 0, 0, 0.0, np.zeros((2, BINS))  # sums of probabilities and of truth
+    for logits, truth in parts:
         probability = expit(logits)
-        self._loss += float(np.logaddexp(0, logits).sum() - logits[truth].sum())
+        loss += float(np.logaddexp(0, logits).sum() - logits[truth].sum())
         bins = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
         for place, values in enumerate((probability, truth.astype(np.float64))):
-            self._sums[place] += np.bincount(bins, values, BINS)
-        self.pairs, self.positives = self.pairs + truth.size, self.positives + int(truth.sum())
-
-    def record(self) -> dict[str, float | None]:
-        """Mean log-loss (nats), and sum over bins of |sum of probabilities - sum of truth|, a pair."""
-        if not self.pairs:
-            return {"log_loss": None, "calibration_error": None}
-        error = float(np.abs(self._sums[0] - self._sums[1]).sum())
-        return {"log_loss": self._loss / self.pairs, "calibration_error": error / self.pairs}
+            sums[place] += np.bincount(bins, values, BINS)
+        pairs, positives = pairs + truth.size, positives + int(truth.sum())
+    error = float(np.abs(sums[0] - sums[1]).sum())
+    means = (loss / pairs, error / pairs) if pairs else (None, None)
+    return {"pairs": pairs, "positives": positives, "log_loss": means[0], "calibration_error": means[1]}
 
 
 def calibration_of(scores: Scores) -> dict[str, Any] | None:
-    """How well the scores of a split fit as log-odds: pairs, positives, mean log-loss and calibration error.
+    """The calibration of the scores of a split, read as log-odds.
 
-    Over the pairs of a document and a label that have a score; where only the top K labels were kept, over those. None
-    for scores without a natural threshold, which have no scale.
+    It covers the pairs that have a score; if only the top K labels were kept, only these. Scores without a natural
+    threshold have no scale: None.
     """
-    if scores.natural_threshold is None:
-        return None
-    found = Calibration()
-    for _, truth, some in scores.blocks():
+    return None if scores.natural_threshold is None else calibration(_scored_pairs(scores, scores.natural_threshold))
+
+
+def _scored_pairs(scores: Scores, threshold: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for first in range(0, scores.truth.shape[0], DOCUMENTS):
+        part = slice(first, first + DOCUMENTS)
+        some, truth = scores.known[part], scores.truth[part].toarray()
         if isinstance(some, np.ndarray):
-            logits, true = some.reshape(-1), truth.toarray().reshape(-1)
+            logits, true = some.reshape(-1), truth.reshape(-1)
         else:
             pairs = some.tocoo()
-            logits, true = pairs.data, truth.toarray()[pairs.coords]
-        known = np.isfinite(logits)
-        found.add(logits[known].astype(np.float64) - scores.natural_threshold, true[known])
-    return {"pairs": found.pairs, "positives": found.positives, **found.record()}
+            logits, true = pairs.data, truth[pairs.coords]
+        finite = np.isfinite(logits)
+        yield logits[finite].astype(np.float64) - threshold, true[finite]

@@ -2,11 +2,11 @@
 
 Every metric is `metric(y_true, y_pred, weights=None)`:
 
-- `y_true`, `y_pred`: (N, L) boolean sparse arrays of documents and labels. For callers that need several metrics of the
-  same arrays, what `count` gave for them may stand in the place of `y_pred`;
-- `weights`: how often each document is drawn, (N,) for one resample or (N, B) for B of them; None: each once.
+- `y_true`, `y_pred`: (N, L) boolean sparse arrays of N documents and L labels. To compute several metrics of the same
+  arrays, pass the result of `count` as `y_pred`;
+- `weights`: how often each document is drawn, (N,) for one resample or (N, B) for B of them; None: each document once.
 
-It returns a fraction in [0, 1], or (B,) of them, higher is better; NaN where the metric is not defined.
+It returns a fraction in [0, 1], or (B,) fractions. Higher is better. NaN: the metric is not defined.
 
 >>> y_true, y_pred = sp.csr_array([[True, False], [True, True]]), sp.csr_array([[True, True], [False, True]])
 >>> float(micro_f1(y_true, y_pred).round(3)), float(macro_recall_all(y_true, y_pred))
@@ -28,7 +28,7 @@ from plant.metrics.arrays import Array, Sparse, Weights, ratio
 
 @dataclass(frozen=True)
 class Counts:
-    """Weighted documents of each label, (L,) or (L, B) each."""
+    """Weighted numbers of documents of each label, (L,) or (L, B)."""
 
     hits: Array
     """True positives TP."""
@@ -43,7 +43,7 @@ class Counts:
 
 
 def count(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Counts:
-    """The counts of every label; counts stay what they are."""
+    """The counts of every label. Counts are returned unchanged."""
     if isinstance(y_pred, Counts):
         return y_pred
     weights = np.ones(y_true.shape[0]) if weights is None else weights
@@ -54,12 +54,13 @@ def count(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> C
 
 
 def label_f1(counts: Counts) -> Array:
-    """(L,) or (L, B), 2 TP / (predicted + positives); 0 for a label that is neither predicted nor true."""
+    """2 TP / (predicted + positives) of each label, (L,) or (L, B); 0 for a label that is neither predicted nor
+    true."""
     return ratio(2 * counts.hits, counts.predicted + counts.positives)
 
 
 def macro_f1_present(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
-    """Mean F1 over labels with a positive (Edin et al. 2023); NaN where no label has one."""
+    """Mean F1 over the labels with a positive (Edin et al. 2023); NaN if no label has one."""
     counts = count(y_true, y_pred, weights)
     return _mean(label_f1(counts), counts.positives > 0)
 
@@ -78,25 +79,25 @@ def macro_f1_caml(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = No
 
 
 def macro_precision_all(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
-    """Mean TP / predicted over all labels (appendix E); 0 for a label that is never predicted."""
+    """Mean TP / predicted over all labels (appendix E); a label that is never predicted counts as 0."""
     counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.predicted))
 
 
 def macro_recall_all(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
-    """Mean TP / positives over all labels (appendix E); 0 for a label without a positive."""
+    """Mean TP / positives over all labels (appendix E); a label without a positive counts as 0."""
     counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.positives))
 
 
 def macro_precision_present(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
-    """Mean TP / predicted over labels with a positive; 0 for one that is never predicted."""
+    """Mean TP / predicted over the labels with a positive; a label that is never predicted counts as 0."""
     counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.predicted), counts.positives > 0)
 
 
 def macro_recall_present(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
-    """Mean TP / positives over labels with a positive; NaN where no label has one."""
+    """Mean TP / positives over the labels with a positive; NaN if no label has one."""
     counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.positives), counts.positives > 0)
 
@@ -114,7 +115,7 @@ def micro_recall(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = Non
 
 
 def micro_f1(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
-    """2 sum TP / (sum of predictions + sum of positives) (appendix E); NaN without either."""
+    """2 sum TP / (sum of predictions + sum of positives) (appendix E); NaN without both."""
     counts = count(y_true, y_pred, weights)
     total = counts.predicted.sum(axis=0) + counts.positives.sum(axis=0)
     return ratio(2 * counts.hits.sum(axis=0), total, np.nan)
@@ -131,7 +132,7 @@ COUNT_METRICS: dict[str, Callable[..., Array]] = {
 
 
 def _mean(values: Array, counted: Array | None = None) -> Array:
-    """Mean over labels, or over those that count; NaN without one."""
+    """Mean over labels, or over the counted ones; NaN without a label."""
     if counted is not None:
         return ratio(np.where(counted, values, 0.0).sum(axis=0), counted.sum(axis=0), np.nan)
     return values.mean(axis=0) if values.shape[0] else np.full(values.shape[1:], np.nan)[()]

@@ -1,7 +1,7 @@
-"""Area under the ROC curve and average precision, as scikit-learn defines both (the formulas: `kernels/curves.py`).
+"""Area under the ROC curve and average precision, as scikit-learn defines them (formulas in `kernels/curves.py`).
 
 Shapes: N documents, L labels, B resamples. `weights` says how often each document is drawn: (N,) for one resample,
-(N, B) for many, None for the split as it is.
+(N, B) for B of them; None: each document once.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ def label_curves(
 
     Args:
         y_true: (N, L), boolean.
-        y_score: (N, L), higher is better. -inf is ranked last and never retrieved: a positive there adds nothing to AP,
-            and half to AUC against an equal negative. A sparse array holds the scores that are known.
+        y_score: (N, L), higher is better. -inf is ranked last and never retrieved: a positive with -inf adds nothing to
+        AP,
+            and a half to AUC against a negative with -inf. A sparse array holds the known scores.
         weights: (N,) or (N, B), whole numbers.
-        labels: (L,), boolean: those to compute; the others are NaN. None: all.
-        bound: (N,), with a sparse array: what a document's other labels score at most. None: they have no score.
+        labels: (L,), boolean: the labels to compute; the others are NaN. None: all labels.
+        bound: (N,), for a sparse array: upper bound of each document's unknown scores. None: they are -inf.
 
     Returns:
-        Two arrays (L,) or (L, B) of fractions in [0, 1], higher is better. NaN: no positive (AP), or no positive or no
-        negative (AUC). From a sparse array AUC is NaN, and AP takes each unknown score at its bound: a lower bound.
+        AUC and AP, each (L,) or (L, B), fractions in [0, 1]; higher is better. AP is NaN without a positive, AUC
+        without a positive or a negative. From a sparse array AUC is NaN, and AP is a lower bound: unknown scores are at
+        their bound.
     """
     columns = _columns(weights, y_true.shape[0])
     auc, precision = (np.full((y_true.shape[1], columns.shape[1]), np.nan) for _ in range(2))
@@ -82,7 +84,7 @@ def micro_roc_auc(y_true: sp.csr_array, y_score: np.ndarray, *, weights: np.ndar
         weights: (N,) or (N, B), whole numbers.
 
     Returns:
-        A fraction in [0, 1] or (B,) of them, higher is better; NaN without a positive or a negative.
+        A fraction in [0, 1], or (B,) fractions; higher is better. NaN without a positive or a negative.
 
     >>> float(micro_roc_auc(sp.csr_array([[True, False], [False, False]]), np.array([[0.5, 0.7], [0.1, 0.2]])).round(3))
     0.667
@@ -105,7 +107,7 @@ def micro_roc_auc(y_true: sp.csr_array, y_score: np.ndarray, *, weights: np.ndar
 
 
 def mean_over_labels(values: np.ndarray) -> np.ndarray:
-    """Mean of (L,) or (L, B) over the labels without NaN; NaN where every label has one.
+    """Mean of (L,) or (L, B) over the labels that are not NaN; NaN if all are NaN.
 
     >>> float(mean_over_labels(np.array([0.5, np.nan, 1.0])))
     0.75
@@ -146,8 +148,8 @@ def _areas(
 
 
 def _sorted_columns(y_score: np.ndarray, y_true: sp.csr_array) -> _Ranked:
-    """All entries of dense columns, each column from the highest score down, positives first among equal scores."""
-    # One 64-bit key (inverted score, negative, document): sorting keys is faster than an argsort and two gathers.
+    """All entries of dense columns, sorted by descending score; positives come first among equal scores."""
+    # One 64-bit key per entry (inverted score, negative, document): sorting keys is faster than an argsort.
     keys = (~ordered_codes(np.ascontiguousarray(y_score.T))).astype(np.uint64) << np.uint64(32)
     keys |= (~y_true.toarray().T).astype(np.uint64) << np.uint64(31)
     keys |= np.arange(keys.shape[1], dtype=np.uint64)
@@ -161,7 +163,7 @@ def _sorted_columns(y_score: np.ndarray, y_true: sp.csr_array) -> _Ranked:
 
 
 def _sorted_entries(y_score: sp.csr_array, y_true: sp.csr_array, bound: np.ndarray) -> _Ranked:
-    """The known entries, each with a second one at the document's bound that takes it out of the unknown ones."""
+    """The known entries. Each has a second entry of sign -1 at its document's bound, where it is no unknown score."""
     entries = y_score.tocoo()
     documents, labels = (coordinate.astype(np.int64) for coordinate in entries.coords)
     truth = y_true.toarray()[documents, labels]
@@ -176,7 +178,8 @@ def _sorted_entries(y_score: sp.csr_array, y_true: sp.csr_array, bound: np.ndarr
 
 
 def _weight_from_bound_on(bound: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(N + 1, B) weight of the documents from the n-th lowest bound on, and the ascending codes of the bounds (N,)."""
+    """Codes of the bounds, ascending (N,), and total weight of the documents from the n-th lowest bound on (N + 1,
+    B)."""
     codes = ordered_codes(bound)
     order = np.argsort(codes, kind="stable")
     counted = np.where((bound > -np.inf)[order, None], weights[order], 0)
@@ -186,11 +189,11 @@ def _weight_from_bound_on(bound: np.ndarray, weights: np.ndarray) -> tuple[np.nd
 
 
 def _columns(weights: np.ndarray | None, documents: int) -> np.ndarray:
-    """(N, B) float32, side by side in memory."""
+    """The weights as (N, B) float32, contiguous."""
     columns = np.ones((documents, 1)) if weights is None else weights.reshape(documents, -1)
     return np.ascontiguousarray(columns, dtype=np.float32)
 
 
 def _shaped(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """(..., B) as the weights are: one value where they are of one resample."""
+    """Values (..., B), without their last axis if the weights are of one resample."""
     return values if weights is not None and weights.ndim == 2 else values[..., 0]

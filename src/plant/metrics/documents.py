@@ -1,16 +1,16 @@
-"""Metrics of single documents: of their first k labels, of their predicted labels, of their probabilities.
+"""Metrics of each document: of its best k labels, of its predicted labels, of its probabilities.
 
-Shapes: N documents, L labels, B resamples. Y is the true labels of a document, y_i its i-th best label; equal scores
-are ranked by label id. A label with the score -inf is never retrieved.
+Shapes: N documents, L labels, B resamples. Y is the set of true labels of a document, y_i its i-th best label. Equal
+scores are ranked by label id. A label with the score -inf is never retrieved.
 
 - `y_true`: (N, L), a boolean sparse array;
-- `y_score`: (N, L), higher is better, dense or sparse (what is not stored is not retrieved). For callers that need
-  several metrics of the same arrays, what `rank` gave for them and at least k may stand in its place;
-- `weights`: how often each document is drawn, (N,) for one resample or (N, B) for B of them; None: each once;
-- `average`: False gives the value of each document, (N,), NaN where it has none.
+- `y_score`: (N, L), higher is better, dense or sparse (an entry that is not stored is never retrieved). To compute
+  several metrics of the same arrays, pass the result of `rank` for at least k;
+- `weights`: how often each document is drawn, (N,) for one resample or (N, B) for B of them; None: each document once;
+- `average`: False gives the value of each document, (N,), NaN for a document without a value.
 
-A metric is the mean over the documents on which it is defined: a fraction in [0, 1], or (B,) of them, higher is better;
-NaN where no document has a value.
+A metric is the mean over the documents that have a value: a fraction in [0, 1], or (B,) fractions. Higher is better.
+NaN: no document has a value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plant.metrics.arrays import Array, Sparse, Weights, ratio
 from plant.metrics.top import stored_at, top_labels
 
 BLOCK = 512
-"""Documents whose probabilities are made at once."""
+"""Documents whose probabilities are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class Ranking:
     """The best labels of each document against its true labels."""
 
     best: Array
-    """(N, K) label ids, best first; -1 where nothing is retrieved."""
+    """(N, K) label ids, best first; -1: nothing is retrieved."""
     hits: Array
-    """(N, K), boolean: y_i is true."""
+    """(N, K) boolean: whether y_i is true."""
     true: Array
-    """(N,), |Y|."""
+    """(N,) |Y|."""
 
 
 def rank(y_true: Sparse, y_score: Array | Sparse | Ranking, k: int) -> Ranking:
-    """The k best labels of each document; a ranking stays what it is."""
+    """The k best labels of each document. A ranking is returned unchanged."""
     if isinstance(y_score, Ranking):
         return y_score
     best = top_labels(y_score, k)
@@ -86,33 +86,35 @@ def ndcg_at_k(
     """
     ranking = rank(y_true, y_score, k)
     discounts = 1 / np.log2(np.arange(2, k + 2))
-    found = ranking.hits[:, :k] @ discounts[: ranking.hits.shape[1]]
+    gain = ranking.hits[:, :k] @ discounts[: ranking.hits.shape[1]]
     ideal = np.concatenate([[1.0], np.cumsum(discounts)])[np.minimum(ranking.true, k)]
-    return _mean(found / ideal, ranking.true > 0, weights, average)
+    return _mean(gain / ideal, ranking.true > 0, weights, average)
 
 
 def propensity_precision_at_k(
     y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, inverse_propensity: Array, weights: Weights = None
 ) -> Array:
-    """PSP@k = sum_n sum_{i<=k} 1[y_i in Y] / p_{y_i} over the largest value that it can have (Jain et al. 2016).
+    """PSP@k = sum_n sum_{i<=k} 1[y_i in Y] / p_{y_i}, divided by its largest possible value (Jain et al. 2016).
+
+    It is a ratio of sums, not a mean over documents.
 
     Args:
-        y_true, y_score, k, weights: as above. This is a ratio of sums, not a mean over documents.
+        y_true, y_score, k, weights: as above.
         inverse_propensity: (L,), 1/p_l.
     """
     ranking = rank(y_true, y_score, k)
-    found = np.where(ranking.hits, inverse_propensity[ranking.best], 0.0)[:, :k].sum(axis=1) / k
-    # the same of a perfect ranking: the k largest 1/p_l among the true labels of each document
+    gain = np.where(ranking.hits, inverse_propensity[ranking.best], 0.0)[:, :k].sum(axis=1) / k
+    # The largest possible value: the k largest 1/p_l among the true labels of each document.
     rows = np.repeat(np.arange(y_true.shape[0]), np.diff(y_true.indptr))
     values = inverse_propensity[y_true.indices]
     values = values[np.lexsort((-values, rows))]
     among_first = np.arange(rows.size) - y_true.indptr[rows] < k
     most = np.bincount(rows, np.where(among_first, values, 0.0), minlength=y_true.shape[0]) / k
-    return _ratio_of_sums(found, most, weights)
+    return _ratio_of_sums(gain, most, weights)
 
 
 def document_precision(y_true: Sparse, y_pred: Sparse, *, weights: Weights = None, average: bool = True) -> Array:
-    """|predicted and Y| / |predicted| of each document; 0 where nothing is predicted."""
+    """|predicted and Y| / |predicted| of each document; 0 for a document without a prediction."""
     size = np.diff(y_pred.indptr)
     return _mean(_hits(y_pred, y_true) / np.maximum(size, 1), np.ones(size.size, dtype=bool), weights, average)
 
@@ -132,14 +134,14 @@ def document_f1(y_true: Sparse, y_pred: Sparse, *, weights: Weights = None, aver
 def brier_skill(y_true: Sparse, y_score: Array | Sparse, *, weights: Weights = None) -> Array:
     """1 - sum (p - y)^2 / sum y^2 over all pairs of a document and a label, with p = 1 / (1 + exp(-score)).
 
-    It is the share of the squared error (Brier 1950) of saying "no label" everywhere that the probabilities take away:
-    1 is certain and right everywhere, 0 is no better than silence, below 0 silence is better. A proper score: on
-    average no p does better than the true one.
+    The reference is to predict p = 0 for every pair; its squared error (Brier 1950) is sum y^2. The skill is 1 if every
+    probability is certain and right, 0 if it is as good as the reference, and negative if it is worse. It is a proper
+    score: on average no p does better than the true probability. NaN without a true label.
 
     Args:
         y_true: as above.
-        y_score: (N, L), log-odds; -inf is p = 0, and so is what a sparse array does not store. Or (N,), what
-            `brier_gains` gave for them.
+        y_score: (N, L), log-odds; p = 0 for the score -inf, and for an entry that a sparse array does not store.
+            Or (N,), the result of `brier_gains`.
         weights: as above.
 
     >>> float(brier_skill(sp.csr_array([[True, False]]), np.array([[np.inf, 0.0]])))
@@ -161,7 +163,7 @@ def brier_gains(y_true: Sparse, y_score: Array | Sparse, natural_threshold: floa
 
 
 AT_K: dict[str, Callable[..., Array]] = {"p": precision_at_k, "r": recall_at_k, "ndcg": ndcg_at_k, "rp": recall_at_k}
-"""Metrics written name@k. R@k of the paper and RP@k of LMTC have the same denominator, min(k, |Y|)."""
+"""Metrics with names `name@k`. R@k of the paper and RP@k of LMTC have the same denominator, min(k, |Y|)."""
 DOCUMENT_METRICS: dict[str, Callable[..., Array]] = {
     function.__name__: function for function in (document_precision, document_recall, document_f1)
 }

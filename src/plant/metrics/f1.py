@@ -1,7 +1,6 @@
-"""The one global threshold that maximises an F1 over labels.
+"""The global threshold that maximises an F1 over labels.
 
-Symbols: s score (higher is better), t threshold, l label, n_l positives of label l. A label is predicted where
-s > t. A score of -inf means that the system has no score for the label: it is never predicted.
+A label is predicted if its score is above the threshold. A label with the score -inf is never predicted.
 """
 
 from __future__ import annotations
@@ -17,27 +16,28 @@ Objective = Literal["macro_f1_present", "micro_f1"]
 
 
 class Threshold(NamedTuple):
-    """A threshold and the value of the objective where it was chosen."""
+    """A threshold and the objective that it reaches."""
 
     value: float
     objective: float
 
 
 def best_threshold(scores: np.ndarray, truth: np.ndarray, objective: Objective = "macro_f1_present") -> Threshold:
-    """The threshold that maximises an F1 over (documents, labels) arrays: exact, every cut is tried.
+    """The threshold that maximises an F1. It is exact: every cut between two scores is tried, in O(M log M) for M
+    scores.
 
-    O(M log M) for M = documents x labels. Equal maxima: the highest threshold (fewest predictions).
+    Equal maxima: the highest threshold, which predicts the fewest labels.
 
     Args:
         scores: (documents, labels), float; -inf is never predicted.
         truth: (documents, labels), boolean.
-        objective: `macro_f1_present` (labels without a positive do not count) or `micro_f1`.
+        objective: `macro_f1_present` (only labels with a positive count) or `micro_f1`.
 
     Returns:
-        The threshold, half-way between the two neighbouring scores, and the F1 there.
+        The threshold, half-way between the two neighbouring scores, and its F1.
 
     Raises:
-        InputError: a shape mismatch, a NaN score, or no positive at all.
+        InputError: the shapes differ, a score is NaN, or there is no positive.
     """
     if scores.shape != truth.shape:
         raise InputError(
@@ -57,7 +57,7 @@ def best_threshold(scores: np.ndarray, truth: np.ndarray, objective: Objective =
 def best_threshold_of_entries(
     labels: np.ndarray, scores: np.ndarray, truth: np.ndarray, *, positives: np.ndarray, objective: Objective
 ) -> Threshold:
-    """As `best_threshold`, from single (label id, score, truth) entries; what is not listed is never predicted."""
+    """The same from a list of entries (label id, score, truth). A pair that is not listed is never predicted."""
     positives = _required(positives)
     return _best_cut([_steps(labels, scores, truth, positives, objective)], positives, objective)
 
@@ -80,15 +80,15 @@ def _required(positives: np.ndarray) -> np.ndarray:
 def _steps(
     labels: np.ndarray, scores: np.ndarray, truth: np.ndarray, positives: np.ndarray, objective: Objective
 ) -> _Steps:
-    """What a threshold below each distinct score adds to the objective's sums, scores ascending.
+    """Distinct scores, ascending, and what the entries with each score add to the sums of the objective if predicted.
 
-    The entries are rows (labels, documents) with `labels` (labels, 1), or single ones (n,).
+    Entries are arrays (labels, documents) with `labels` (labels, 1), or lists (n,).
     """
     if np.isnan(scores).any():
         raise InputError(
             "threshold", expected="scores that are numbers", got="NaN", fix="The training diverged: lower its rate."
         )
-    # One 64-bit key (label, inverted score, truth): sorting the keys is several times faster than an argsort.
+    # One 64-bit key per entry (label, inverted score, truth): sorting keys is several times faster than argsort.
     keys = (~ordered_codes(scores)).astype(np.uint64) << np.uint64(1)
     keys |= (labels.astype(np.uint64) << np.uint64(33)) | truth.astype(np.uint64)
     keys.sort(axis=-1)
@@ -105,7 +105,8 @@ def _steps(
 
 
 def _f1_gains(labels: np.ndarray, true: np.ndarray, positives: np.ndarray) -> np.ndarray:
-    """What each further prediction adds to the F1 of its label; entries by label, from the highest score down."""
+    """What each further prediction adds to the F1 of its label. Entries are sorted by label, then by descending
+    score."""
     first = np.flatnonzero(np.diff(labels, prepend=-1))
     begin = np.repeat(first, np.diff(first, append=labels.size))  # where the label of each entry begins
     hits = np.cumsum(true)
@@ -117,7 +118,7 @@ def _f1_gains(labels: np.ndarray, true: np.ndarray, positives: np.ndarray) -> np
 
 
 def _best_cut(steps: list[_Steps], positives: np.ndarray, objective: Objective) -> Threshold:
-    """The best cut below one of the distinct scores, half-way to the next."""
+    """The best threshold, half-way between two neighbouring distinct scores."""
     codes, gains = (np.concatenate(parts) for parts in zip(*steps, strict=True))
     codes, gains = _per_level(codes, gains)
     totals = np.cumsum(gains[::-1], axis=0)  # from the highest score down
@@ -135,7 +136,7 @@ def _best_cut(steps: list[_Steps], positives: np.ndarray, objective: Objective) 
 
 
 def _per_level(codes: np.ndarray, gains: np.ndarray) -> _Steps:
-    """Sum of gains (entries, columns) per distinct score, ascending."""
+    """Distinct codes, ascending, and the sums (codes, columns) of their gains."""
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     if not codes.size:

@@ -1,9 +1,9 @@
-"""Groups of labels by the number of their training documents, and what is known of each label.
+"""Labels of a dataset, and their groups by the number of training documents.
 
-Three families, all on n_train (documents of the training split that carry the label):
-- frequency groups of the field: `0`, `1-10`, `11-50`, `51-100`, `101-500`, `501+` (by `evaluation.frequency_groups`);
-- LMTC (Chalkidis et al. 2019): `frequent` (> 50), `few` (1 to 50), `zero` (none);
-- `rare`: at least one and fewer than `evaluation.rare_below`.
+n_train is the number of training documents with the label. There are three families of groups:
+- frequency groups: `0`, `1-10`, `11-50`, `51-100`, `101-500`, `501+` (from `evaluation.frequency_groups`);
+- LMTC (Chalkidis et al. 2019): `frequent` (> 50), `few` (1 to 50), `zero` (0);
+- `rare`: at least 1 and fewer than `evaluation.rare_below`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LabelSpace:
     n_train: np.ndarray
     """(L,), training documents of each label."""
     documents: int | None
-    """Training documents in all; None where the corpus folder does not say. Propensities need it."""
+    """Number of training documents; None if the corpus folder does not say. Propensities need it."""
     settings: Evaluation
 
     @cached_property
@@ -42,7 +42,7 @@ class LabelSpace:
 
     @cached_property
     def inverse_propensity(self) -> np.ndarray | None:
-        """(L,), 1/p_l; None without the number of training documents."""
+        """(L,), 1/p_l; None if the number of training documents is not known."""
         if self.documents is None:
             return None
         return inverse_propensity(self.n_train, self.documents, self.settings.propensity)
@@ -67,7 +67,7 @@ def read_label_space(labels_parquet: Path, settings: Evaluation) -> LabelSpace:
 
 
 def label_groups(n_train: np.ndarray, settings: Evaluation) -> dict[str, np.ndarray]:
-    """Boolean masks over labels; the frequency groups partition the labels, and so do the LMTC groups.
+    """Group -> (L,) boolean. The frequency groups partition the labels, and so do the LMTC groups.
 
     >>> sorted(name for name, member in label_groups(np.array([0, 7, 600]), Evaluation()).items() if member[1])
     ['1-10', 'few', 'rare']
@@ -94,13 +94,13 @@ def inverse_propensity(n_train: np.ndarray, documents: int, constants: tuple[flo
         constants: A and B.
 
     Returns:
-        (L,), at least 1 for N > e; larger for rarer labels.
+        (L,), at least 1; larger for rarer labels.
 
     >>> inverse_propensity(np.array([1, 100]), 1000, (0.55, 1.5)).round(3).tolist()
     [6.908, 1.77]
     """
     a, b = constants
-    scale = (np.log(max(documents, np.e)) - 1) * (b + 1) ** a  # N below e would give propensities above 1
+    scale = (np.log(max(documents, np.e)) - 1) * (b + 1) ** a  # N < e would give propensities above 1
     return 1 + scale * (n_train + b) ** -a
 
 

@@ -1,15 +1,16 @@
-"""The scores of a system on a split, as files: everything after this needs no model.
+"""Score files: what a system says of a split. Metrics, statistics and tables are computed from them without a model.
 
-`{split}.scores.parquet` holds the top K labels and every true label of each document; with up to
-`dense_limit` labels, `{split}.scores.safetensors` holds all scores as fp16 beside it. Where the dense file is
-written, the table holds the same rounded scores, so that no result depends on which of the two was read.
--inf means: the system has no score for this label (never predicted, ranked last).
+- `{split}.scores.parquet`: the top K labels and every true label of each document, with their scores.
+- `{split}.scores.safetensors`: all scores as fp16, if there are at most `dense_limit` labels. The table then holds the
+  same rounded scores, so that no result depends on which of the two files was read.
+
+The score -inf means that the system has no score for this label: it is never predicted and ranked last.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
@@ -27,53 +29,46 @@ from plant.metrics.top import pair_ids, scores_at, sorted_csr, stored_at, top_en
 
 LARGEST_FP16 = 65504.0
 METADATA = "plant"
-BLOCK = 512
-"""Documents in one of `Scores.blocks`."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What was written; N documents in their order, L labels in the order of labels.parquet."""
+    """The scores of N documents, in the order of their split, for L labels, in the order of labels.parquet."""
 
     document_ids: tuple[str, ...]
     label_names: tuple[str, ...]
     truth: sp.csr_array
     """(N, L), boolean."""
     kept: sp.csr_array
-    """(N, L), float32: the top K and every true label of each document (a true label without a score: -inf)."""
+    """(N, L), float32: the scores of the top K labels and of all true labels (-inf for a true label without a
+    score)."""
     dense: np.ndarray | None
-    """(N, L), float32, or None: only the kept scores are known."""
+    """(N, L), float32: all scores. None: only the kept scores are known."""
     top: int
     """K."""
     natural_threshold: float | None
-    """0 for scores on a logit scale (probability .5), None where the system has no such point."""
+    """The system predicts the labels with scores above it: 0 for logits (probability .5). None: it has no threshold."""
     names: tuple[str | None, str | None] = (None, None)
-    """Names of the published split and label space, where the corpus had some."""
+    """Names of the published split and label space, if the corpus has any."""
 
     @cached_property
     def retrieved(self) -> sp.csr_array:
-        """(N, L), float32: the kept scores without the true labels beyond the top K.
+        """(N, L), float32: the top K scores alone.
 
-        What is predicted or ranked may only come from here: true labels were kept wherever they stood, so the
-        other kept scores tell the truth by being there.
+        Predictions and rankings may only use these. The other kept scores belong to true labels: they were kept because
+        they are true, so reading them would be reading the answers.
         """
         rows, columns, values = top_entries(self.kept, self.top)
         return sorted_csr(sp.coo_array((values, (rows, columns)), shape=self.kept.shape))
 
     @property
     def known(self) -> np.ndarray | sp.csr_array:
-        """(N, L), all scores, or those of the top K where only these were kept."""
+        """(N, L): all scores, or the top K scores if only these were kept."""
         return self.retrieved if self.dense is None else self.dense
-
-    def blocks(self) -> Iterator[tuple[slice, sp.csr_array, np.ndarray | sp.csr_array]]:
-        """A few documents at a time: their places, their truth, and all their scores or those of the top K."""
-        for first in range(0, self.truth.shape[0], BLOCK):
-            part = slice(first, first + BLOCK)
-            yield part, self.truth[part], self.known[part]
 
     @cached_property
     def bound(self) -> np.ndarray:
-        """(N,) the most that a label can score that was not kept: the K-th score; -inf where nothing was cut."""
+        """(N,): upper bound of the scores that were not kept, the K-th score; -inf if all scores were kept."""
         bound = np.full(self.kept.shape[0], -np.inf, dtype=np.float32)
         full = np.diff(self.retrieved.indptr) == self.top
         if self.top < self.kept.shape[1]:
@@ -101,17 +96,19 @@ def write_scores(
         split: `val` or `test`; the start of the file names.
         document_ids: N distinct ids, in the order of the split's table.
         label_names: L names, in the order of labels.parquet.
-        truth: (N, L), nonzero where a label is true.
-        scores: (N, L), higher is better, -inf for "no score"; or a sparse array of the scores that are known
-            (entries that are not stored are not known to the system and count as -inf; stored zeros are scores).
-        natural_threshold: a label is predicted where its score is above (0 on a logit scale); None: there is none.
+        truth: (N, L), nonzero if a label is true.
+        scores: (N, L), higher is better, -inf for "no score". Or a sparse array: entries that it does not store count
+        as
+            -inf, stored zeros are scores.
+        natural_threshold: see `Scores`.
         settings: `top`, `dense_limit` and `memory_gb` are read.
-        names: of the published split and label space (`plant.ground.identity.read_names`); scores of two are never
-            compared. None: nothing is said, and only documents and labels themselves tell splits and spaces apart.
+        names: of the published split and label space (`plant.ground.identity.read_names`). Scores with two names are
+            never compared.
 
     Raises:
-        InputError: NaN or +inf, shapes that do not match, repeated ids, a document with neither a score nor a
-            label, or dense scores that need more memory than `memory_gb`.
+        InputError: a score is NaN or +inf, shapes do not match, ids repeat, a document has neither a score nor a label,
+        or
+            dense scores need more memory than `memory_gb`.
     """
     where = f"scores of {Path(folder).name} on {split}"
     shape = (len(document_ids), len(label_names))
@@ -128,11 +125,10 @@ def write_scores(
     if (np.diff(kept.indptr) == 0).any():
         empty = int(np.argmax(np.diff(kept.indptr) == 0))
         raise InputError(
-            where,
-            expected="a score or a label for each document",
+            where, expected="a score or a label for each document",
             got=f"neither for document {empty + 1} of {shape[0]}",
             fix="Score the document or drop it from the split.",
-        )
+        )  # fmt: skip
     metadata = {"natural_threshold": "none" if natural_threshold is None else f"{natural_threshold:.9g}"}
     target = Path(folder) / f"{split}.scores.safetensors"
     if dense is not None:
@@ -154,21 +150,22 @@ def read_scores(folder: Path, split: str) -> Scores:
     """
     path = files.require_file(Path(folder) / f"{split}.scores.parquet")
     details, threshold = _read_metadata(path)
-    table = pq.read_table(path, read_dictionary=["document_id", "label"])
-    labels = tuple(details["labels"])
-    document_ids, rows = _codes(table["document_id"])
-    columns = _codes(table["label"], labels)[1]
+    table, labels = pq.read_table(path), tuple(details["labels"])
     shape = (details["documents"], len(labels))
+    ids = pc.unique(table["document_id"])  # in the order of the table
+    rows = pc.index_in(table["document_id"], ids).to_numpy().astype(np.int64)
+    columns = pc.index_in(table["label"], pa.array(labels, pa.string())).to_numpy().astype(np.int64)
     truth = table["truth"].to_numpy()
     kept = sp.coo_array((table["score"].to_numpy(), (rows, columns)), shape=shape)
     true = sp.coo_array((np.ones(int(truth.sum()), dtype=bool), (rows[truth], columns[truth])), shape=shape)
     dense = _read_dense(path.with_suffix(".safetensors"), shape) if details["dense"] else None
     names = details.get("split_name"), details.get("label_space_name")
+    document_ids = tuple(ids.to_pylist())
     return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)
 
 
 def kept_scores(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int) -> sp.csr_array:
-    """The top scores of each document (ties by label id, never by the truth), and those of its true labels."""
+    """The top scores of each document and the scores of its true labels. Equal scores are ranked by label id."""
     rows, columns, values = top_entries(scores, top)
     true = truth.tocoo()
     keys = np.concatenate([rows * truth.shape[1] + columns, pair_ids(truth)])
@@ -179,34 +176,33 @@ def kept_scores(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int
 
 
 def count_documents(folder: Path, split: str) -> int:
-    """Number of documents that were scored, from the header of the table alone; raises as `read_scores`."""
+    """Number of scored documents, from the header of the table alone. Raises the errors of `read_scores`."""
     return int(_read_metadata(files.require_file(Path(folder) / f"{split}.scores.parquet"))[0]["documents"])
 
 
 def require_memory(shape: tuple[int, int], *, settings: settings.Evaluation, where: str) -> None:
-    """Refuse a dense float32 array of (documents, labels) that needs more than `settings.memory_gb`.
+    """Refuse a dense float32 array of (documents, labels) that needs more than `settings.memory_gb`; call it first.
 
     Raises:
-        InputError: too large. Call this before the array is made.
+        InputError: the array is too large.
     """
     needed = shape[0] * shape[1] * 4 / 1e9
     if needed > settings.memory_gb:
         raise InputError(
-            where,
-            expected=f"dense scores of at most evaluation.memory_gb = {settings.memory_gb:g} GB",
+            where, expected=f"dense scores of at most evaluation.memory_gb = {settings.memory_gb:g} GB",
             got=f"{needed:.3g} GB for {shape[0]} documents x {shape[1]} labels",
             fix="Raise evaluation.memory_gb, keep fewer labels, or pass only a shortlist as a sparse array.",
-        )
+        )  # fmt: skip
 
 
 def require_comparable(first: Scores, second: Scores, where: str) -> None:
-    """Refuse to compare scores over two label spaces, two splits, or with other true labels.
+    """Refuse to compare scores of two splits, of two label spaces, or with other true labels.
 
-    Two splits or label spaces are told apart by what they hold (the documents that were scored, the labels, both in
-    their order) and by their names, where both are named: a published name stands for one protocol.
+    Splits and label spaces are the same if they hold the same documents and labels in the same order, and if their
+    names do not differ.
 
     Raises:
-        InputError: it names both.
+        InputError: the scores cannot be compared. The message names both sides.
     """
     fix = "Compare systems of one dataset; if both are, delete the older evaluation folder and run again."
     members = (first.document_ids, second.document_ids), (first.label_names, second.label_names)
@@ -235,26 +231,23 @@ def _check(
     for name, array in (("truth", truth), ("scores", scores)):
         if array.shape != shape:
             raise InputError(
-                where,
-                expected=f"{name} of {shape[0]} documents x {shape[1]} labels",
+                where, expected=f"{name} of {shape[0]} documents x {shape[1]} labels",
                 got=f"{array.shape[0]} x {array.shape[1]}",
                 fix="Score every document for every label, in order.",
-            )
+            )  # fmt: skip
     if len(set(document_ids)) != shape[0]:
         raise InputError(
-            where,
-            expected="distinct document ids",
+            where, expected="distinct document ids",
             got=f"{shape[0] - len(set(document_ids))} repeated",
             fix="Give each document its own id.",
-        )
+        )  # fmt: skip
     values = scores if isinstance(scores, np.ndarray) else scores.data
     if values.size and not float(values.max()) < np.inf:  # also catches NaN: the maximum is then NaN
         raise InputError(
-            where,
-            expected="scores that are finite or -inf",
+            where, expected="scores that are finite or -inf",
             got=f"{int(np.isnan(values).sum())} NaN and {int(np.isposinf(values).sum())} +inf",
             fix="The training diverged: lower its learning rate, or use fp32.",
-        )
+        )  # fmt: skip
 
 
 def _to_fp16(scores: np.ndarray) -> np.ndarray:
@@ -280,22 +273,8 @@ def _table(
     )
 
 
-def _codes(column: pa.ChunkedArray, order: tuple[str, ...] | None = None) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names (in `order`, or as they first appear) and the place of each entry's name among them."""
-    entries = column.combine_chunks()
-    entries = entries.chunk(0) if isinstance(entries, pa.ChunkedArray) else entries
-    if not isinstance(entries, pa.DictionaryArray):
-        entries = entries.dictionary_encode()
-    names, indices = entries.dictionary.to_pylist(), entries.indices.to_numpy().astype(np.int64)
-    if order is None:
-        found, first = np.unique(indices, return_index=True)
-        order = tuple(names[i] for i in found[np.argsort(first)])
-    places = {name: place for place, name in enumerate(order)}
-    return order, np.array([places[name] for name in names], dtype=np.int64)[indices]
-
-
 def _read_metadata(path: Path) -> tuple[dict[str, Any], float | None]:
-    """What `write_scores` noted, and the natural threshold."""
+    """The details that `write_scores` noted, and the natural threshold."""
     try:
         metadata = pq.read_schema(path).metadata
         threshold = metadata[b"natural_threshold"].decode()
@@ -306,16 +285,15 @@ def _read_metadata(path: Path) -> tuple[dict[str, Any], float | None]:
             expected="a scores table of this pipeline",
             got=f"another file ({type(error).__name__})",
             fix="Delete it and run again: the rule that makes it will write it anew.",
-        ) from error
+        ) from error  # fmt: skip
 
 
 def _read_dense(path: Path, shape: tuple[int, int]) -> np.ndarray:
     scores = files.read_arrays(path)["scores"]
     if scores.shape != shape:
         raise InputError(
-            str(path),
-            expected=f"scores of {shape[0]} documents x {shape[1]} labels",
+            str(path), expected=f"scores of {shape[0]} documents x {shape[1]} labels",
             got=f"{scores.shape[0]} x {scores.shape[1]}",
             fix="Delete both score files and run again.",
-        )
+        )  # fmt: skip
     return scores.astype(np.float32)

@@ -1,4 +1,11 @@
-"""The thresholds: chosen on validation scores, never on test scores (choice C12)."""
+"""Threshold rules: how a system's scores become predicted labels (choice C12).
+
+A label is predicted if its score is above the threshold. `natural` is the system's own threshold (score 0, probability
+.5). Every other rule is an entry of `THRESHOLD_RULES`: it tunes a threshold on validation scores, never on test scores.
+
+To add a rule, write one function here under `@threshold_rule`. Then metrics named `micro_f1@<rule>` exist, and
+metrics.json records the threshold.
+"""
 
 from __future__ import annotations
 
@@ -10,108 +17,135 @@ import scipy.sparse as sp
 
 from plant.metrics.f1 import Objective, best_threshold, best_threshold_of_entries
 from plant.metrics.groups import LabelSpace
-from plant.metrics.names import Cut
 from plant.metrics.scores import Scores
 from plant.metrics.top import stored_at
 
+TUNED, NATURAL = "tuned", "natural"
 SLOPES = (0.0, -0.25, 0.25, -0.5, 0.5, -1.0, 1.0, -2.0)
-"""Tried for the sloped threshold, in standard deviations of the scores of true labels a standard deviation of
-log(1 + training documents). Of equal ones the first is taken."""
+"""Slopes that the rule `sloped` tries. Unit: standard deviations of the scores of true labels for one standard
+deviation of log(1 + training documents). The first of equally good ones is taken."""
 
 
 @dataclass(frozen=True)
-class ThresholdRule:
-    """A label is predicted where its score is above `value + slope * log(1 + training documents of the label)`."""
+class TunedThreshold:
+    """A label is predicted if its score is above `value + slope * log(1 + training documents of the label)`."""
 
     value: float
     objective: Objective
-    """What `value` maximises on the validation split."""
+    """The F1 that `value` maximises on the validation split."""
     on_validation: float
-    """The maximum, a fraction in [0, 1]."""
+    """This F1 on the validation split, a fraction in [0, 1]."""
     slope: float = 0.0
+
+
+THRESHOLD_RULES: dict[str, Callable[[Scores, LabelSpace], TunedThreshold]] = {}
+"""Name -> function of the validation scores and the labels. It raises InputError if no validation document has a
+label."""
+Tuner = Callable[[Scores, LabelSpace], TunedThreshold]
+
+
+def threshold_rule(name: str) -> Callable[[Tuner], Tuner]:
+    """Register a function as a threshold rule."""
+
+    def register(tune: Tuner) -> Tuner:
+        THRESHOLD_RULES[name] = tune
+        return tune
+
+    return register
+
+
+@threshold_rule(TUNED)
+def tune_for_objective(validation: Scores, labels: LabelSpace) -> TunedThreshold:
+    """One threshold for all labels that maximises `evaluation.tune_for`. Metrics without a suffix use it."""
+    return _tune(validation, labels, labels.settings.tune_for)
+
+
+@threshold_rule("micro")
+def tune_for_micro_f1(validation: Scores, labels: LabelSpace) -> TunedThreshold:
+    """One threshold for all labels that maximises micro-F1. Most published micro-F1 is measured at it."""
+    return _tune(validation, labels, "micro_f1")
+
+
+@threshold_rule("sloped")
+def tune_slope(validation: Scores, labels: LabelSpace) -> TunedThreshold:
+    """A threshold that is linear in log(1 + training documents of the label) and maximises `evaluation.tune_for`.
+
+    The slope is chosen on the K best scores of each document, the value then on all scores.
+    """
+    objective, counted = labels.settings.tune_for, labels.n_train[labels.n_train > 0]
+    spread = float(np.log1p(counted).std()) if counted.size else 0.0
+    kept = validation.kept.tocoo()
+    of_true = kept.data[stored_at(validation.truth, *kept.coords) & np.isfinite(kept.data)]
+    if not spread or not of_true.size:
+        return _tune(validation, labels, objective)
+    unit = float(of_true.std(dtype=np.float64)) / spread
+    tried = [_tune_top(validation, labels, objective, slope * unit) for slope in SLOPES]
+    best = max(tried, key=lambda each: each.on_validation)  # the first of equal ones
+    return _tune(validation, labels, objective, best.slope)
 
 
 @dataclass
 class Thresholds:
-    """The thresholds of a run, each tuned the first time that it is asked for.
+    """The thresholds of one run. Each is tuned when it is first needed.
 
     Attributes:
-        validation: reads the validation scores; None where only `found` is known.
+        validation: reads the validation scores; None: only the thresholds in `tuned` exist (simulations).
         labels: of the corpus.
-        found: those that were tuned.
+        tuned: threshold rule -> threshold, of those that are already tuned.
     """
 
     validation: Callable[[], Scores] | None
     labels: LabelSpace
-    found: dict[Cut, ThresholdRule] = field(default_factory=dict)
+    tuned: dict[str, TunedThreshold] = field(default_factory=dict)
 
     @classmethod
-    def known(cls, labels: LabelSpace, found: Mapping[Cut, ThresholdRule]) -> Thresholds:
-        """Of scores that come without a validation split (simulations)."""
-        return cls(None, labels, dict(found))
+    def known(cls, labels: LabelSpace, tuned: Mapping[str, TunedThreshold]) -> Thresholds:
+        """Thresholds of scores without a validation split."""
+        return cls(None, labels, dict(tuned))
 
-    def of(self, cut: Cut) -> ThresholdRule | None:
-        """The threshold of a cut; None where there is none."""
-        if cut not in self.found and self.validation is not None and cut != "natural":
-            self.found[cut] = tune(self.validation(), self.labels, cut)
-        return self.found.get(cut)
-
-
-def tune(validation: Scores, labels: LabelSpace, cut: Cut = "tuned") -> ThresholdRule:
-    """The threshold of a cut that maximises its objective on the validation split, exactly.
-
-    tuned maximises `evaluation.tune_for`, micro maximises micro-F1, sloped maximises `evaluation.tune_for` over
-    `SLOPES` too. Equal maxima: the highest threshold. Where only the top K scores were kept, at most K labels are
-    predicted. The slope is chosen on the K best scores of each document, its value then on all scores.
-
-    Raises:
-        InputError: no validation document has a label.
-    """
-    objective: Objective = "micro_f1" if cut == "micro" else labels.settings.tune_for
-    slope = _best_slope(validation, labels, objective) if cut == "sloped" else 0.0
-    if validation.dense is None:
-        return _tune_kept(validation, objective, slope, labels.n_train)
-    best = best_threshold(_above(validation.dense, slope, labels.n_train), validation.truth.toarray(), objective)
-    return ThresholdRule(best.value, objective, best.objective, slope)
+    def of(self, rule: str) -> TunedThreshold | None:
+        """The threshold of a rule; None if there is none."""
+        if rule not in self.tuned and self.validation is not None and rule in THRESHOLD_RULES:
+            self.tuned[rule] = THRESHOLD_RULES[rule](self.validation(), self.labels)
+        return self.tuned.get(rule)
 
 
 def predict(scores: Scores, threshold: float, *, slope: float = 0.0, n_train: np.ndarray | None = None) -> sp.csr_array:
-    """(N, L) boolean: where the score is above the threshold (compared in float32, as it was tuned).
+    """(N, L) boolean: whether the score is above the threshold (compared in float32, as it was tuned).
 
-    Where only the top K scores were kept, labels beyond them are not predicted, true or not.
+    If only the top K scores were kept, labels beyond them are not predicted, whether they are true or not.
     """
     if scores.dense is not None:
-        return sp.csr_array(_above(scores.dense, slope, n_train) > np.float32(threshold))
+        return sp.csr_array(_less_slope(scores.dense, slope, n_train) > np.float32(threshold))
     kept = scores.retrieved.tocoo()
     rows, columns = kept.coords
-    above = _above(kept.data, slope, None if n_train is None else n_train[columns]) > np.float32(threshold)
+    of_entries = None if n_train is None else n_train[columns]
+    above = _less_slope(kept.data, slope, of_entries) > np.float32(threshold)
     return sp.csr_array((np.ones(int(above.sum()), dtype=bool), (rows[above], columns[above])), shape=kept.shape)
 
 
-def _best_slope(validation: Scores, labels: LabelSpace, objective: Objective) -> float:
-    """Of `SLOPES`, in units of the scores."""
-    spread = float(np.log1p(labels.n_train[labels.n_train > 0]).std()) if (labels.n_train > 0).any() else 0.0
-    kept = validation.kept.tocoo()
-    of_true = kept.data[stored_at(validation.truth, *kept.coords) & np.isfinite(kept.data)]
-    if not spread or not of_true.size:
-        return 0.0
-    unit = float(of_true.std(dtype=np.float64)) / spread
-    tried = [_tune_kept(validation, objective, slope * unit, labels.n_train) for slope in SLOPES]
-    return max(tried, key=lambda each: each.on_validation).slope  # the first of equal ones
+def _tune(validation: Scores, labels: LabelSpace, objective: Objective, slope: float = 0.0) -> TunedThreshold:
+    """The best value for a slope, exactly. Equal maxima: the highest threshold."""
+    if validation.dense is None:
+        return _tune_top(validation, labels, objective, slope)
+    scores = _less_slope(validation.dense, slope, labels.n_train)
+    best = best_threshold(scores, validation.truth.toarray(), objective)
+    return TunedThreshold(best.value, objective, best.objective, slope)
 
 
-def _tune_kept(validation: Scores, objective: Objective, slope: float, n_train: np.ndarray) -> ThresholdRule:
+def _tune_top(validation: Scores, labels: LabelSpace, objective: Objective, slope: float) -> TunedThreshold:
+    """The same from the top K scores of each document: at most K labels of a document are predicted."""
     kept = validation.retrieved.tocoo()
     columns = kept.coords[1]
     best = best_threshold_of_entries(
-        columns, _above(kept.data, slope, n_train[columns]), stored_at(validation.truth, *kept.coords),
+        columns, _less_slope(kept.data, slope, labels.n_train[columns]), stored_at(validation.truth, *kept.coords),
         positives=np.bincount(validation.truth.indices, minlength=validation.truth.shape[1]), objective=objective,
     )  # fmt: skip
-    return ThresholdRule(best.value, objective, best.objective, slope)
+    return TunedThreshold(best.value, objective, best.objective, slope)
 
 
-def _above(scores: np.ndarray, slope: float, n_train: np.ndarray | None) -> np.ndarray:
-    """Scores less the part of the threshold that goes with a label's training documents, float32 where there is one."""
+def _less_slope(scores: np.ndarray, slope: float, n_train: np.ndarray | None) -> np.ndarray:
+    """Scores minus slope * log(1 + training documents), in float32; the scores themselves if the slope is 0."""
     if not slope or n_train is None:
         return scores
     return scores.astype(np.float32) - (slope * np.log1p(n_train)).astype(np.float32)

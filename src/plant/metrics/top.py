@@ -1,6 +1,6 @@
-"""The best labels of each document, from all scores or from those that a sparse array stores.
+"""The best labels of each document. Scores are a dense array, or a sparse one in which stored zeros are scores.
 
-Equal scores are ranked by label id, so that every result is the same on every machine.
+Equal scores are ranked by label id, so that the result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from plant.metrics.arrays import BLOCK, ordered_codes, scores_of_codes
 
 
 def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:
-    """The k best labels of each row, best first; equal scores in the order of label ids; -1 where none is left.
+    """The k best labels of each row, best first.
 
     Args:
-        scores: (documents, labels); -inf is never retrieved, nor is what a sparse array does not store.
-        k: labels a row.
+        scores: (documents, labels). A label with the score -inf, or that a sparse array does not store, is never
+        retrieved.
+        k: labels per row.
 
     Returns:
-        (documents, k) label ids, int32.
+        (documents, k) label ids, int32; -1 if fewer than k labels have a score.
 
     >>> top_labels(np.array([[1.0, 3.0, 3.0, -np.inf]]), 4).tolist()
     [[1, 2, 0, -1]]
@@ -30,7 +31,7 @@ def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:
     best = np.full((documents, k), -1, dtype=np.int32)
     width = min(k, labels)
     rows = max(1, BLOCK // max(1, labels))
-    # One 64-bit key (inverted score, label id) a score: distinct, so the partition has no ties to break.
+    # One 64-bit key per score: (inverted score, label id). Keys are distinct, so the partition has no ties to break.
     ids = np.arange(labels, dtype=np.uint64)
     for start in range(0, documents, rows):
         codes = ordered_codes(scores[start : start + rows])
@@ -44,7 +45,7 @@ def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:
 
 
 def top_entries(scores: np.ndarray | sp.csr_array, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, column and score of the k best labels of each row (fewer where fewer have a score)."""
+    """Row, column and score of the k best labels of each row; fewer if fewer have a score."""
     best = top_labels(scores, k)
     rows, places = np.nonzero(best >= 0)
     columns = best[rows, places].astype(np.int64)
@@ -52,7 +53,7 @@ def top_entries(scores: np.ndarray | sp.csr_array, k: int) -> tuple[np.ndarray, 
 
 
 def scores_at(scores: np.ndarray | sp.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Scores at single places; -inf where a sparse array stores none."""
+    """Scores at single places; -inf if a sparse array stores none."""
     if isinstance(scores, np.ndarray):
         return scores[rows, columns]
     stored, wanted = pair_ids(scores), _ids(rows, columns, scores.shape[1])
@@ -60,12 +61,12 @@ def scores_at(scores: np.ndarray | sp.csr_array, rows: np.ndarray, columns: np.n
     place = np.minimum(np.searchsorted(stored, wanted, sorter=order), max(0, stored.size - 1))
     if not stored.size:
         return np.full(wanted.size, -np.inf, dtype=np.float32)
-    found = stored[order[place]] == wanted
-    return np.where(found, scores.data[order[place]], -np.inf).astype(np.float32)
+    is_stored = stored[order[place]] == wanted
+    return np.where(is_stored, scores.data[order[place]], -np.inf).astype(np.float32)
 
 
 def pair_ids(array: sp.csr_array) -> np.ndarray:
-    """row * columns + column of each entry that a sparse array stores, in its order."""
+    """row * number of columns + column, for each stored entry of a sparse array."""
     rows = np.repeat(np.arange(array.shape[0]), np.diff(array.indptr))
     return _ids(rows, array.indices, array.shape[1])
 
@@ -84,7 +85,7 @@ def _ids(rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
 
 
 def sorted_csr(entries: sp.coo_array) -> sp.csr_array:
-    """CSR with ascending columns; keeps stored zeros (they are scores)."""
+    """CSR with ascending columns. Stored zeros stay: they are scores."""
     array = entries.tocsr()
     array.sort_indices()
     return array
@@ -92,7 +93,7 @@ def sorted_csr(entries: sp.coo_array) -> sp.csr_array:
 
 def _top_stored(array: sp.csr_array, k: int) -> np.ndarray:
     rows = np.repeat(np.arange(array.shape[0]), np.diff(array.indptr))
-    order = np.lexsort((array.indices, -array.data, rows))  # by row, then from the highest score down, then by label
+    order = np.lexsort((array.indices, -array.data, rows))  # by row, descending score, label
     places = np.arange(rows.size) - array.indptr[rows]
     chosen = (places < k) & (array.data[order] > -np.inf)
     best = np.full((array.shape[0], k), -1, dtype=np.int32)

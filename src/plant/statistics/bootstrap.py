@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from plant.ground import seeds
 from plant.statistics.crossed import crossed, require_paired
-from plant.statistics.resampling import (
-    Interval,
-    bootstrap_error,
-    draw_bootstrap,
-    draw_halves,
-    half_sampling_error,
-    percentile_interval,
-)
-from plant.statistics.systems import Comparison, mean_values, number_of_documents
+from plant.statistics.resampling import Interval, Resampling, percentile_interval
+from plant.statistics.systems import Comparison, Values, resampled_values, to_table
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("metric", pa.string()),
@@ -29,75 +21,55 @@ SCHEMA = pa.schema([
 ])  # fmt: skip
 
 
-def bootstrap_weights(comparison: Comparison) -> np.ndarray:
-    """The paired bootstrap of a comparison: (N, B), the same for all systems and seeds, fixed by the config's seed."""
-    settings = comparison.settings
-    rng = seeds.generator(settings.seed, "statistics", "bootstrap")
-    return draw_bootstrap(number_of_documents(comparison), settings.resamples, rng)
-
-
 def intervals(comparison: Comparison) -> pa.Table:
-    """Values, differences to the reference (row - reference) and both intervals of each system and metric.
+    """One row per system and metric: values, differences to the reference (row - reference), and their intervals.
 
-    `value` is the mean over the system's seeds, `seed_sd` their spread.
-    `low`, `high`, `diff_low`, `diff_high`: over training seeds and test documents together (`crossed`), the error over
-    documents by `statistics.interval` (choice C11). Where both sides have one run they are over documents alone.
-    `paper_gain`, `paper_low`, `paper_high`: mean and percentiles of the bootstrap differences (appendix F).
-    Rows of the reference have no difference; what is not defined is null.
+    - `value`: mean over the system's seeds; `seed_sd`: their standard deviation.
+    - `low`, `high`, `diff_low`, `diff_high`: intervals over training seeds and test documents together (`crossed`). The
+      error over documents is that of `statistics.interval` (choice C11). With one run on each side they are over
+      documents alone.
+    - `paper_gain`, `paper_low`, `paper_high`: mean and percentiles of the bootstrap differences (appendix F).
+
+    Rows of the reference have no difference. What is not defined is null.
 
     Raises:
         InputError: a system has another number of seeds than the reference, both above one.
     """
-    documents, settings = number_of_documents(comparison), comparison.settings
-    halves = draw_halves(documents, settings.resamples, seeds.generator(settings.seed, "statistics", "halves"))
-    weights = [bootstrap_weights(comparison)]
-    if settings.interval == "half_sampling":
-        weights.append(halves)
-    values = mean_values(comparison, weights, settings.metrics)
-    rows = []
+    settings, reference = comparison.settings, comparison.reference
+    kinds: list[Resampling] = ["bootstrap", "halves"] if settings.interval == "half_sampling" else ["bootstrap"]
     for name, folders in comparison.systems.items():
-        require_paired({name: len(folders), comparison.reference: len(comparison.systems[comparison.reference])})
+        require_paired({name: len(folders), reference: len(comparison.systems[reference])})
+    values, rows = resampled_values(comparison, kinds, settings.metrics), []
+    for name in comparison.systems:
         for metric in settings.metrics:
-            row: dict[str, Any] = {"system": name, "metric": metric, "reference": comparison.reference}
-            row |= _own(values[name, metric], documents, comparison)
-            if name != comparison.reference:
-                row |= _difference(values[name, metric], values[comparison.reference, metric], documents, comparison)
-            rows.append(
-                {key: None if isinstance(cell, float) and np.isnan(cell) else cell for key, cell in row.items()}
-            )
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+            row: dict[str, Any] = {"system": name, "metric": metric, "reference": reference}
+            row |= _own(values[name, metric], settings.confidence)
+            if name != reference:
+                row |= _difference(values[name, metric], values[reference, metric], settings.confidence)
+            rows.append(row)
+    return to_table(rows, SCHEMA)
 
 
-_Values = tuple[np.ndarray, list[np.ndarray]]
-
-
-def _own(values: _Values, documents: int, comparison: Comparison) -> dict[str, Any]:
-    by_seed, resampled = values
-    low, high = _interval(by_seed, _error(resampled, documents), comparison, limits=(0, 1))
+def _own(values: Values, confidence: float) -> dict[str, float]:
+    by_seed = values.by_seed
+    low, high = _interval(values, confidence, limits=(0, 1))
     spread = float(by_seed.std(ddof=1)) if by_seed.size > 1 else float("nan")
     return {"value": float(by_seed.mean()), "seed_sd": spread, "n_seeds": by_seed.size, "low": low, "high": high}
 
 
-def _difference(values: _Values, reference: _Values, documents: int, comparison: Comparison) -> dict[str, float]:
-    resampled = [ours - theirs for ours, theirs in zip(values[1], reference[1], strict=True)]
-    paper = percentile_interval(resampled[0], comparison.settings.confidence)
-    defined = resampled[0][~np.isnan(resampled[0])]
-    own = _interval(values[0] - reference[0], _error(resampled, documents), comparison, limits=(-1, 1))
+def _difference(values: Values, reference: Values, confidence: float) -> dict[str, float]:
+    difference = values - reference
+    gains = difference.resampled["bootstrap"]
+    paper, own = percentile_interval(gains, confidence), _interval(difference, confidence, limits=(-1, 1))
+    defined = gains[~np.isnan(gains)]
     return {
-        "difference": float(values[0].mean() - reference[0].mean()),
+        "difference": float(values.by_seed.mean() - reference.by_seed.mean()),
         "paper_gain": float(defined.mean()) if defined.size else float("nan"),
         "paper_low": paper.low, "paper_high": paper.high, "diff_low": own.low, "diff_high": own.high,
     }  # fmt: skip
 
 
-def _interval(by_seed: np.ndarray, error: float, comparison: Comparison, *, limits: tuple[float, float]) -> Interval:
-    """Over seeds and documents, cut at the limits of what the metric can be."""
-    found = crossed(by_seed, error, comparison.settings.confidence, trained=False)
-    return Interval(*(float(bound) for bound in np.clip((found.low, found.high), *limits)))
-
-
-def _error(resampled: list[np.ndarray], documents: int) -> float:
-    """Standard error from the halves where they were drawn, else from the bootstrap."""
-    if len(resampled) == 1:
-        return bootstrap_error(resampled[0])
-    return half_sampling_error(resampled[1], documents)
+def _interval(values: Values, confidence: float, *, limits: tuple[float, float]) -> Interval:
+    """Over seeds and documents, cut at the smallest and largest possible value of the metric."""
+    both = crossed(values.by_seed, values.error, confidence, trained=False)
+    return Interval(*(float(bound) for bound in np.clip((both.low, both.high), *limits)))

@@ -1,36 +1,33 @@
-"""Differences over training seeds AND test documents: what another training run on another test set would show.
+"""Differences over training seeds AND test documents: what another training run on another test set would give.
 
-The intervals of the paper resample documents only: they say how sure a difference between these very runs is. A claim
-about two methods also has to hold over training seeds. For the difference D_s of seed s on the same N documents (or the
-value D_s of one system)
+The paper's intervals resample documents only: they say how sure the difference between these very runs is. A claim
+about two methods must also hold for other training seeds. Let D_s be the difference of seed s on the same N documents
+(or the value of one system), for S seeds. The model and the variance of the mean over seeds are
 
     D_s = Delta + a_s + noise of the documents,      V = V_documents + V_seeds,
-    V_documents   squared standard error of the mean over seeds, from halves of the documents (choice C11),
-    V_seeds       s^2 / S, with s^2 the variance of D_s over the S seeds.
+    V_documents   squared standard error of the mean over test documents, from halves of the documents (choice C11),
+    V_seeds       s^2 / S, with s^2 the variance of D_s over the seeds.
 
-The part of the documents' noise that differs from seed to seed is in both, so V is too large by at most that part
-divided by S, never too small. Interval and test use Student's t with Satterthwaite's degrees of freedom,
-V^2 / (V_seeds^2 / (S - 1)): V_documents comes from many halves.
+The part of the documents' noise that differs between seeds is in both terms. So V is too large by at most that part
+divided by S, and never too small. Interval and test use Student's t with Satterthwaite's degrees of freedom,
+V^2 / (V_seeds^2 / (S - 1)); V_documents has no term there because it comes from many halves.
 
-With few seeds the interval promises too much where the noise of seeds is larger than that of documents: s^2 can come
-out small by chance, and the degrees of freedom large with it. A nominal 95 % is 95 % where documents dominate. It is at
-worst 94 % with five seeds, 92 % with three and 87 % with two (near V_seeds = 9 V_documents; simulated).
+With few seeds the interval is too short if seeds vary more than documents: s^2 can be small by chance, and then the
+degrees of freedom are large. A nominal 95 % interval covers 95 % where documents dominate. In simulations (near V_seeds
+= 9 V_documents) it covers at least 94 % with five seeds, 92 % with three and 87 % with two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from plant.baselines.registry import baselines
-from plant.ground import seeds
 from plant.ground.errors import InputError
-from plant.statistics.resampling import draw_halves, half_sampling_error
-from plant.statistics.systems import Comparison, mean_values, number_of_documents
+from plant.statistics.systems import Comparison, resampled_values, to_table
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("against", pa.string()), ("metric", pa.string()),
@@ -46,11 +43,11 @@ class Crossed:
 
     Attributes:
         difference: mean over seeds.
-        error_documents: standard error over test documents, the runs as they are.
-        error_seeds: standard error over training seeds, the documents as they are; NaN for one seed.
-        degrees: of freedom (Satterthwaite); inf where the seeds do not differ.
-        low, high: interval at the level that was asked for; NaN with one seed, which says nothing about others.
-        p: two-sided, of no difference.
+        error_documents: standard error over test documents, for these runs.
+        error_seeds: standard error over training seeds, for these documents; NaN for one seed.
+        degrees: of freedom (Satterthwaite); inf if the seeds do not differ.
+        low, high: interval; NaN for one seed, which says nothing about other seeds.
+        p: two-sided p-value of no difference.
     """
 
     difference: float
@@ -63,17 +60,18 @@ class Crossed:
 
 
 def crossed(differences: np.ndarray, error_documents: float, confidence: float, *, trained: bool = True) -> Crossed:
-    """Put the two sources together.
+    """Combine the errors over seeds and over documents (see the head of this file).
 
     Args:
-        differences: (S,), of each seed, paired where both systems were trained with it.
+        differences: (S,), the difference of each seed.
         error_documents: standard error of their mean over test documents.
         confidence: level of the interval.
-        trained: whether one run is too few, because another seed could give another difference. False takes the
-            interval of one run over documents alone: for systems without randomness, or said to be of one seed.
+        trained: True: one run has no interval, because another seed could give another difference. False: the interval
+        of
+            one run is over documents alone (for systems without randomness).
 
-    >>> found = crossed(np.array([0.1, 0.1, 0.1]), 0.02, 0.95)  # seeds agree: a normal interval over documents
-    >>> round(found.low, 4), round(found.high, 4), found.degrees
+    >>> both = crossed(np.array([0.1, 0.1, 0.1]), 0.02, 0.95)  # seeds agree: a normal interval over documents
+    >>> round(both.low, 4), round(both.high, 4), both.degrees
     (0.0608, 0.1392, inf)
     """
     from scipy.stats import t as student  # its import takes most of a second
@@ -84,7 +82,7 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float, 
         return Crossed(mean, error_documents, nan, nan, nan, nan, nan)
     error_seeds = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else 0.0
     variance = error_documents**2 + error_seeds**2
-    agree = error_seeds <= 1e-12 * abs(mean)  # seeds that differ by rounding alone
+    agree = error_seeds <= 1e-12 * abs(mean)  # the seeds differ by rounding alone
     degrees = float("inf") if agree else variance**2 / (error_seeds**4 / (count - 1))
     error = float(np.sqrt(variance))
     if error == 0:
@@ -95,45 +93,37 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float, 
 
 
 def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> pa.Table:
-    """One row a pair of systems and metric; differences are the first minus the second.
+    """One row per pair of systems and metric; differences are the first minus the second.
 
-    Two baselines have no randomness: their interval is over documents alone. Seeds are paired by their order where both
-    systems have as many; a system with one run (a baseline) is compared with every seed of the other.
+    Seeds are paired by their order. A system with one run (a baseline) is compared with every seed of the other. Two
+    baselines have no randomness: their interval is over documents alone.
 
     Raises:
-        InputError: two systems of a pair have other numbers of seeds, both above one.
+        InputError: the two systems of a pair have different numbers of seeds, both above one.
     """
     for pair in pairs:
         require_paired({name: len(comparison.systems[name]) for name in pair})
-    documents, settings = number_of_documents(comparison), comparison.settings
-    halves = draw_halves(documents, settings.resamples, seeds.generator(settings.seed, "statistics", "halves"))
-    values = mean_values(comparison, [halves], settings.metrics)
-    rows = []
+    settings, rows = comparison.settings, []
+    values = resampled_values(comparison, ["halves"], settings.metrics)
     for system, against in pairs:
+        names = {name.rpartition(":")[2] for name in (system, against)}  # without the name of another experiment
         for metric in settings.metrics:
             ours, theirs = values[system, metric], values[against, metric]
-            names = {name.rpartition(":")[2] for name in (system, against)}  # without another experiment's
-            found = crossed(
-                ours[0] - theirs[0], half_sampling_error(ours[1][0] - theirs[1][0], documents),
-                settings.confidence, trained=not names <= baselines().keys(),
-            )  # fmt: skip
-            rows.append(_row(found, {
-                "system": system, "against": against, "metric": metric, "value": float(ours[0].mean()),
-                "value_against": float(theirs[0].mean()), "n_seeds": max(len(ours[0]), len(theirs[0])),
-            }))  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+            difference = ours - theirs
+            both = crossed(
+                difference.by_seed, difference.error, settings.confidence, trained=not names <= baselines().keys()
+            )
+            rows.append({
+                "system": system, "against": against, "metric": metric, "value": float(ours.by_seed.mean()),
+                "value_against": float(theirs.by_seed.mean()), "n_seeds": difference.by_seed.size, **asdict(both),
+            })  # fmt: skip
+    return to_table(rows, SCHEMA)
 
 
 def require_paired(seeds: Mapping[str, int]) -> None:
-    """Raises InputError where two systems have other numbers of seeds, both above one."""
+    """Raises InputError if two systems have different numbers of seeds, both above one."""
     if len({1, *seeds.values()}) > 2:
         raise InputError(
             f"difference of {' and '.join(seeds)}", expected="as many seeds of one as of the other",
             got=" and ".join(map(str, seeds.values())), fix="Run the missing seeds.",
         )  # fmt: skip
-
-
-def _row(found: Crossed, rest: Mapping[str, Any]) -> dict[str, Any]:
-    row = dict(rest) | {name: getattr(found, name) for name in
-                        ("difference", "error_documents", "error_seeds", "degrees", "low", "high", "p")}  # fmt: skip
-    return {key: None if isinstance(cell, float) and np.isnan(cell) else cell for key, cell in row.items()}

@@ -1,4 +1,4 @@
-"""What a factor of a designed experiment does to an effect: least squares over the cells of the design."""
+"""How much each factor of a designed experiment changes an effect: least squares over the cells of the design."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Level = str | float
 
 @dataclass(frozen=True)
 class FactorEffect:
-    """How much the effect changes between a factor's first level and another, all other factors held.
+    """The change of an effect between two levels of one factor, the other factors being equal.
 
     Attributes:
-        factor, level, baseline: `level` against `baseline`, the factor's first level.
-        change: of the effect.
-        error: its standard error; the cells are taken as independent.
+        factor: its name.
+        level, baseline: the two levels; `baseline` is the factor's first level.
+        change: of the effect, `level` minus `baseline`.
+        error: its standard error, for independent cells.
         low, high, p: normal interval and two-sided p-value.
     """
 
@@ -33,9 +34,9 @@ class FactorEffect:
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
-    """P-values corrected for their number so that the chance of one or more false ones stays below alpha (Holm 1979).
+    """P-values corrected for their number: rejecting those below alpha makes any error with probability alpha at most.
 
-    NaN stands for a test that was not made, and does not count.
+    The correction is Holm's (1979). NaN is a test that was not made: it stays NaN and does not count.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -54,14 +55,13 @@ def factor_effects(
 ) -> list[FactorEffect]:
     """Least squares of the cells' effects on their levels, main effects only.
 
-    Every cell counts the same, so that in a balanced design a change is the difference of two means. The error comes
-    from the cells' own errors, not from what the main effects leave unexplained. Factors with one level, and those
-    that cannot be told apart in this design (as where one factor varied at a time around a centre that is missing),
-    have no row.
+    Every cell has the same weight, so in a balanced design a change is the difference of two means. The error comes
+    from the cells' own errors, not from the residuals. A factor has no row if it has one level, or if this design
+    cannot separate it from the others.
 
     Args:
-        levels: factor -> level of each of n cells; a factor that a cell does not name has its first level there.
-        effects, errors: (n,), and their standard errors.
+        levels: factor -> level, for each of n cells. A factor that a cell does not name has its first level there.
+        effects, errors: (n,) effects of the cells and their standard errors.
         confidence: level of the intervals.
     """
     names = list(dict.fromkeys(name for cell in levels for name in cell))
@@ -76,12 +76,12 @@ def factor_effects(
     deviations = np.sqrt(np.square(solve) @ np.square(errors))
     normal = NormalDist()
     reach = normal.inv_cdf((1 + confidence) / 2)
-    found = []
+    changes = []
     for place, (name, level) in enumerate(columns, start=1):
         if resolved[place] and deviations[place] > 0:
             change, error = float(estimates[place]), float(deviations[place])
             p = 2 * normal.cdf(-abs(change) / error)
-            found.append(FactorEffect(
+            changes.append(FactorEffect(
                 name, level, known[name][0], change, error, change - reach * error, change + reach * error, p
             ))  # fmt: skip
-    return found
+    return changes

@@ -1,17 +1,20 @@
-"""Approximate randomisation: what if the two systems' outputs were swapped document by document?
+"""Approximate randomisation: the outputs of two systems swapped document by document (Noreen 1989; Yeh 2000).
 
-Under the null hypothesis that it does not matter which of two systems made the outputs of a document, swapping
-them at random gives differences like the observed one (Noreen 1989; Yeh 2000). In each of R rounds every document
-is swapped with probability 1/2, in all seeds together, and
+Null hypothesis: it does not matter which of the two systems made the outputs of a document. In each of R rounds every
+document is swapped with probability 1/2, in all seeds together. With delta the observed difference and delta* that of a
+round,
 
     p = (1 + #{|delta*| >= |delta|}) / (1 + R).
 
-What is swapped: the predicted sets for precision, recall and F1; the ranking of its labels for @k metrics; and for
-AUC and AP the rank of the document among all documents in each label's list, because two systems' scores need not
-have a common scale (ranks leave each system's own AUC and AP as they are). Simulated with equally good systems, one on
-a scale 5 times the other's, 250 trials: at .05 the test of mAP and macro-AUC rejects in 6% and 4% by ranks, and in 2%
-and 0% by raw scores, which also lose most of their power.
-Systems with different numbers of seeds S and S' are paired seed by seed, cyclically, over lcm(S, S') pairs.
+These outputs are swapped:
+- for precision, recall and F1: the predicted labels of the document;
+- for metrics at k: its ranking of the labels;
+- for AUC and AP: the document's rank among all documents in each label's list. Two systems may score on different
+  scales; ranks remove the scale and leave each system's own AUC and AP as they are. In 250 simulations with equally
+  good systems, one on a scale 5 times the other's, the test of mAP and macro-AUC at .05 rejects in 6 % and 4 % with
+  ranks, but in 2 % and 0 % with raw scores, which also lose most of their power.
+
+Systems with S and S' seeds are paired seed by seed, cyclically, over lcm(S, S') pairs.
 """
 
 from __future__ import annotations
@@ -32,9 +35,8 @@ from plant.metrics.arrays import BLOCK
 from plant.metrics.curves import label_curves, micro_roc_auc
 from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
-from plant.metrics.names import Cut
 from plant.metrics.scores import Scores, require_comparable
-from plant.statistics.systems import Comparison, number_of_documents
+from plant.statistics.systems import Comparison, to_table
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("metric", pa.string()), ("difference", pa.float64()), ("p", pa.float64()),
@@ -44,14 +46,14 @@ ROUNDING = 1e-12
 
 
 def randomization_p(observed: float, swapped: np.ndarray) -> float:
-    """p = (1 + #{|delta*| >= |delta|}) / (1 + R); rounds in which the metric is not defined count against.
+    """p = (1 + #{|delta*| >= |delta|}) / (1 + R); rounds without a value count as larger.
 
     Args:
         observed: delta.
         swapped: (R,), delta* of each round.
 
     Returns:
-        In [1 / (1 + R), 1]; NaN where delta is not defined.
+        p in [1 / (1 + R), 1]; NaN if delta is not defined.
 
     >>> randomization_p(0.3, np.array([0.1, -0.3, 0.2]))
     0.5
@@ -63,39 +65,35 @@ def randomization_p(observed: float, swapped: np.ndarray) -> float:
 
 
 def draw_swaps(documents: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """(N, R) float32 of 0 and 1: 1 where a document's outputs are swapped."""
+    """(N, R) float32: 1 if a document's outputs are swapped in a round, else 0."""
     return rng.integers(2, size=(documents, resamples)).astype(np.float32)
 
 
 def randomization_tests(comparison: Comparison) -> pa.Table:
-    """The test of each system against the reference, one row a system and metric; undefined values are null."""
-    settings = comparison.settings
+    """The test of each system against the reference, one row per system and metric. What is not defined is null."""
     rows = []
     for name in comparison.others:
         for metric, (observed, *swapped) in _differences(comparison, name).items():
             p = randomization_p(observed, np.array(swapped))
-            undefined = np.isnan(observed)
-            rows.append({
-                "system": name, "metric": metric, "difference": None if undefined else float(observed),
-                "p": None if undefined else p, "resamples": settings.resamples,
-            })  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+            row = {"system": name, "metric": metric, "difference": float(observed), "p": p, "resamples": len(swapped)}
+            rows.append(row)
+    return to_table(rows, SCHEMA)
 
 
 def swapped_differences(first: Run, second: Run, swaps: np.ndarray, metrics: Sequence[str]) -> dict[str, np.ndarray]:
-    """Metric -> (R,), first - second after swapping documents where `swaps` (N, R) is 1."""
+    """Metric -> (R,), first - second after the swaps (N, R) of `draw_swaps`."""
     rounds = swaps.shape[1]
-    weights = np.block([[1 - swaps, swaps], [swaps, 1 - swaps]])  # left: in the first system's place
+    weights = np.block([[1 - swaps, swaps], [swaps, 1 - swaps]])  # columns: first system, second system
     values = metric_values(Stacked(first, second), metrics, weights)
     return {metric: values[metric][:rounds] - values[metric][rounds:] for metric in metrics}
 
 
 def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
-    """Metric -> (1 + R,), mean differences over pairs of seeds: the observed one, then the swapped ones."""
+    """Metric -> (1 + R,), means over pairs of seeds: the observed difference, then that of each round."""
     ours, theirs = comparison.systems[name], comparison.systems[comparison.reference]
     metrics, resamples = comparison.settings.metrics, comparison.settings.resamples
     rng = seeds.generator(comparison.settings.seed, "statistics", "randomization", name)
-    swaps = draw_swaps(number_of_documents(comparison), resamples, rng)
+    swaps = draw_swaps(comparison.documents, resamples, rng)
     swaps = np.concatenate([np.zeros_like(swaps[:, :1]), swaps], axis=1)
     pairs = math.lcm(len(ours), len(theirs))
     total = {metric: np.zeros(1 + resamples) for metric in metrics}
@@ -109,7 +107,8 @@ def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """Two runs as one run of 2N documents, the first run's above the second's; weights say which one counts."""
+    """Two runs as one run of 2N documents: those of the first, then those of the second. Weights choose between
+    them."""
 
     first: Run
     second: Run
@@ -122,8 +121,8 @@ class Stacked:
     def truth(self) -> sp.csr_array:
         return _stack(self.first.truth, self.second.truth)
 
-    def predictions(self, cut: Cut) -> sp.csr_array | None:
-        first, second = self.first.predictions(cut), self.second.predictions(cut)
+    def predictions(self, rule: str) -> sp.csr_array | None:
+        first, second = self.first.predictions(rule), self.second.predictions(rule)
         return None if first is None or second is None else _stack(first, second)
 
     def ranking(self, group: str | None) -> Ranking:
@@ -154,7 +153,7 @@ class Stacked:
         return self._of_dense(overall_ranks)
 
     def _of_dense(self, ranks: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
-        """(2N, L) ranks of both runs; None where not all scores are known."""
+        """(2N, L) ranks of both runs; None if not all scores are known."""
         first, second = self.first.scores.dense, self.second.scores.dense
         return None if first is None or second is None else np.concatenate([ranks(first), ranks(second)])
 
@@ -177,7 +176,7 @@ def label_ranks(scores: np.ndarray) -> np.ndarray:
 def overall_ranks(scores: np.ndarray) -> np.ndarray:
     """(N, L) float32 mean ranks of the scores among all scores, 0 above the highest; -inf stays -inf.
 
-    Counted from the top, so that float32 tells the highest scores apart however many there are.
+    Ranks count from the top, so that float32 separates the highest scores of any number.
 
     >>> overall_ranks(np.array([[0.5, -np.inf], [7.0, 0.5]])).tolist()
     [[-1.5, -inf], [0.0, -1.5]]
@@ -189,7 +188,7 @@ def overall_ranks(scores: np.ndarray) -> np.ndarray:
 
 
 def _kept(scores: Scores) -> tuple[sp.csr_array, np.ndarray]:
-    """Known scores, and the most that a document's others can be."""
+    """Known scores, and the upper bound of each document's other scores."""
     if scores.dense is None:
         return scores.kept, scores.bound
     known = np.nonzero(scores.dense > -np.inf)

@@ -1,21 +1,32 @@
-"""Resamples of documents as weights, and intervals from the values of a metric in them.
+"""Resamples of documents, and errors and intervals from the values of a metric in them.
 
-W (N, B) holds how often each of N documents is drawn in each of B resamples. Every system and seed of a
-comparison is measured on the same W: that is what pairs them.
+A set of resamples is an array of weights (N, B): how often each of N documents is drawn in each of B resamples. All
+systems and seeds of a comparison are measured on the same weights, so their values are paired.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from plant.ground import seeds
+from plant.ground.settings import Statistics
+
+Resampling = Literal["bootstrap", "halves"]
+
 
 class Interval(NamedTuple):
-    """Bounds; NaN where there is none."""
+    """Bounds; NaN if there are none."""
 
     low: float
     high: float
+
+
+def draw(kind: Resampling, documents: int, settings: Statistics) -> np.ndarray:
+    """The resamples of a comparison, (N, B) float32. The seed of the config fixes them."""
+    draws = {"bootstrap": draw_bootstrap, "halves": draw_halves}
+    return draws[kind](documents, settings.resamples, seeds.generator(settings.seed, "statistics", kind))
 
 
 def draw_bootstrap(documents: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
@@ -35,10 +46,10 @@ def draw_halves(documents: int, resamples: int, rng: np.random.Generator) -> np.
 
 
 def percentile_interval(values: np.ndarray, confidence: float) -> Interval:
-    """Percentiles of bootstrap values (appendix F); resamples in which the metric is not defined are left out.
+    """Percentiles of bootstrap values (appendix F). Resamples in which the metric is not defined are left out.
 
-    It is not an interval for the metric of the test set: for label-macro metrics the resamples lie to one side of
-    it (choice C11), because a resample lacks the documents of some rare labels.
+    For label-macro metrics this is not an interval for the metric of the test set (choice C11): a resample lacks the
+    documents of some rare labels, so its values lie to one side of it.
     """
     values = values[~np.isnan(values)]
     if not values.size:
@@ -54,19 +65,19 @@ def bootstrap_error(values: np.ndarray) -> float:
 
 
 def half_sampling_error(values: np.ndarray, documents: int) -> float:
-    """Standard error of a metric of N documents from its values on random halves (delete-half jackknife).
+    """Standard error of a metric of N documents, from its values on random halves (delete-half jackknife).
 
-    The variance of a mean over m of N documents drawn without replacement is (1/m - 1/N) S^2, that of a mean over
-    N documents S^2 / N: the standard deviation over halves, divided by sqrt(N/m - 1), about 1. Unlike the delete-one
-    jackknife it is right for metrics that are not smooth, and unlike the bootstrap it repeats no document and
-    shifts a rare label's absence no further than half the documents do (Shao and Wu 1989; choice C11).
+    Let S^2 be the variance of one document's value. A mean over m of N documents, drawn without replacement, has
+    variance (1/m - 1/N) S^2; a mean over N documents has S^2 / N. So the error is the standard deviation over halves,
+    divided by sqrt(N/m - 1), which is about 1. Unlike the delete-one jackknife it is right for metrics that are not
+    smooth. Unlike the bootstrap it repeats no document (Shao and Wu 1989; choice C11).
 
     Args:
-        values: (B,), the metric on halves of m = N // 2 documents; NaN where it is not defined.
+        values: (B,), the metric on halves of m = N // 2 documents; NaN if it is not defined.
         documents: N.
 
     Returns:
-        NaN for fewer than two documents or two defined values.
+        The error; NaN with fewer than two documents or two defined values.
     """
     half = documents // 2
     values = values[~np.isnan(values)]

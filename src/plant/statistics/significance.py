@@ -1,4 +1,4 @@
-"""When a difference earns an arrow."""
+"""When a difference gets an arrow in a table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Arrow = Literal["up", "down", ""]
 def arrow(p: float | None, low: float | None, high: float | None, *, alpha: float) -> Arrow:
     """An arrow only if the test passes (p < alpha) AND the interval excludes 0 (appendix F).
 
-    Used twice: with the paper's Wilcoxon test and percentile interval, and with the approximate randomisation and
-    our interval.
+    Tables use it twice: with the paper's Wilcoxon test and percentile interval, and with the approximate randomisation
+    and our interval.
 
     Args:
         p: p-value of the difference to the reference, in [0, 1].
@@ -21,7 +21,7 @@ def arrow(p: float | None, low: float | None, high: float | None, *, alpha: floa
         alpha: level of the test.
 
     Returns:
-        "up" for a gain, "down" for a drop, "" otherwise and where a value is missing.
+        "up" for a gain, "down" for a drop, else "" (also if a value is missing).
 
     >>> arrow(0.01, 0.006, 0.018, alpha=0.05), arrow(0.2, 0.006, 0.018, alpha=0.05), arrow(0.01, 0.0, 0.6, alpha=0.05)
     ('up', '', '')

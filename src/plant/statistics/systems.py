@@ -1,12 +1,14 @@
-"""The systems of a comparison: each has one run a seed, all on the same test documents."""
+"""The systems of a comparison. Each has one run per seed, and all are measured on the same test documents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from plant.evaluation.runs import Run, load_run
 from plant.evaluation.values import metric_values
@@ -16,30 +18,66 @@ from plant.metrics.groups import LabelSpace, read_label_space
 from plant.metrics.names import find
 from plant.metrics.scores import Scores, count_documents, require_comparable
 from plant.metrics.thresholds import Thresholds
+from plant.statistics.resampling import Resampling, bootstrap_error, draw, half_sampling_error
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared, checked. Runs are read one at a time: dense scores of all systems need not fit in memory."""
+    """Systems, checked. Runs are read one at a time: the dense scores of all systems may not fit into memory."""
 
     systems: Mapping[str, Sequence[Path]]
-    """Name -> evaluation folders, one a seed."""
+    """Name -> evaluation folders, one per seed."""
     reference: str
     labels: LabelSpace
     settings: Statistics
 
     thresholds: dict[Path, Thresholds] = field(default_factory=dict, repr=False)
-    """Of the runs that were read: tuning takes longer than reading."""
+    """Of the runs that were read. Tuning takes longer than reading."""
 
     def run(self, folder: Path) -> Run:
-        """Read a run; its threshold is tuned the first time only."""
+        """Read a run. Its thresholds are tuned at the first reading only."""
         run = load_run(folder, self.labels, self.thresholds.get(folder))
         self.thresholds[folder] = run.thresholds
         return run
 
     @property
     def others(self) -> list[str]:
+        """All systems but the reference."""
         return [name for name in self.systems if name != self.reference]
+
+    @property
+    def documents(self) -> int:
+        """N, the number of test documents of the reference's first run."""
+        return count_documents(self.systems[self.reference][0], "test")
+
+
+@dataclass(frozen=True)
+class Values:
+    """A metric of one system, or its difference between two systems.
+
+    Attributes:
+        by_seed: (S,) its value for each seed.
+        resampled: kind of resampling -> (B,) its mean over seeds in each resample; NaN if it is not defined.
+        documents: N.
+    """
+
+    by_seed: np.ndarray
+    resampled: Mapping[Resampling, np.ndarray]
+    documents: int
+
+    def __sub__(self, other: Values) -> Values:
+        """Differences, paired by seed and by resample. A system with one run is compared with every seed of the
+        other."""
+        resampled = {kind: values - other.resampled[kind] for kind, values in self.resampled.items()}
+        return Values(self.by_seed - other.by_seed, resampled, self.documents)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean over seeds, over test documents: from halves if they were drawn, else
+        bootstrap."""
+        if "halves" in self.resampled:
+            return half_sampling_error(self.resampled["halves"], self.documents)
+        return bootstrap_error(self.resampled["bootstrap"])
 
 
 def open_comparison(
@@ -51,6 +89,13 @@ def open_comparison(
     settings: Statistics,
 ) -> Comparison:
     """Check names and read the label space.
+
+    Args:
+        systems: name -> evaluation folders with val and test scores, one per seed.
+        reference: the system that every other is compared with.
+        labels_parquet: of the corpus.
+        evaluation: section `evaluation` of the config.
+        settings: section `statistics` of the config.
 
     Raises:
         InputError: an unknown reference or metric, or a system without a folder.
@@ -82,32 +127,26 @@ def each_run(comparison: Comparison) -> Iterator[tuple[str, Run]]:
             yield name, run
 
 
-def mean_values(
-    comparison: Comparison, weights: Sequence[np.ndarray], metrics: Sequence[str]
-) -> dict[tuple[str, str], tuple[np.ndarray, list[np.ndarray]]]:
-    """Metrics of every system, as its seeds have them and averaged over its seeds within each resample.
-
-    Args:
-        comparison: the systems.
-        weights: sets of resamples, (N, B) each.
-        metrics: names.
-
-    Returns:
-        (system, metric) -> the values of its seeds (S,), and for each set of resamples the seed means (B,).
-    """
-    # One call a run: a column of ones for the plain value, then all resamples. Rankings are sorted only once.
-    columns = np.concatenate([np.ones((weights[0].shape[0], 1), dtype=np.float32), *weights], axis=1)
-    ends = np.cumsum([1, *(each.shape[1] for each in weights)])[:-1]
-    values: dict[tuple[str, str], list[np.ndarray]] = {}
+def resampled_values(
+    comparison: Comparison, kinds: Sequence[Resampling], metrics: Sequence[str]
+) -> dict[tuple[str, str], Values]:
+    """(system, metric) -> its values in the test split and in the resamples of each kind."""
+    documents = comparison.documents
+    ones = np.ones((documents, 1), dtype=np.float32)
+    # One call per run: the first column gives the plain value, the others the resamples. Rankings are sorted once.
+    weights = np.concatenate([ones, *(draw(kind, documents, comparison.settings) for kind in kinds)], axis=1)
+    by_run: dict[tuple[str, str], list[np.ndarray]] = {}
     for name, run in each_run(comparison):
-        for metric, value in metric_values(run, metrics, columns).items():
-            values.setdefault((name, metric), []).append(value)
-    return {
-        key: (np.array([run[0] for run in runs]), np.split(np.mean(runs, axis=0), ends)[1:])
-        for key, runs in values.items()
-    }
+        for metric, value in metric_values(run, metrics, weights).items():
+            by_run.setdefault((name, metric), []).append(value)
+    values = {}
+    for key, runs in by_run.items():
+        parts = np.split(np.mean(runs, axis=0)[1:], len(kinds))
+        values[key] = Values(np.array([run[0] for run in runs]), dict(zip(kinds, parts, strict=True)), documents)
+    return values
 
 
-def number_of_documents(comparison: Comparison) -> int:
-    """N, the test documents of the reference's first run."""
-    return count_documents(comparison.systems[comparison.reference][0], "test")
+def to_table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows as a table; NaN, which stands for a value that is not defined, becomes null."""
+    plain = [{key: None if value != value else value for key, value in row.items()} for row in rows]
+    return pa.Table.from_pylist(plain, schema=schema)
