@@ -1,6 +1,4 @@
-"""MIG and top k compiled against polars and NumPy, bit for bit; distinct tokens against sets."""
-
-import itertools
+"""MIG and top k compiled against the plain way, bit for bit."""
 
 import numpy as np
 import pytest
@@ -8,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plant.ground.settings import Relevance
-from plant.kernels.relevance import TokenLists, distinct
-from plant.relevance.choice import Training, candidates, compiled_choice, polars_choice
+from plant.relevance.choice import Training, compiled_choice, plain_choice
 from plant.relevance.contingency import label_documents
 
 
@@ -25,10 +22,9 @@ def corpus(seed, *, documents, words, labels, length, least=1):
     indptr, holders = label_documents(np.searchsorted(document, np.arange(documents + 1)), label, labels)
     counted = np.ones(words, bool)
     counted[random.choice(words, size=words // 10, replace=False)] = False
-    values, begins, n_token = distinct(input_ids, offsets, counted)
     return Training(
         tuple(f"l{i}" for i in range(labels)), tuple(f"w{i}" for i in range(words)), input_ids, offsets,
-        counted, TokenLists(values, begins), candidates(n_token, documents, min_documents=least), indptr, holders,
+        counted, indptr, holders, min_documents=least,
     )  # fmt: skip
 
 
@@ -49,7 +45,7 @@ def joined(pieces):
 
 def both(training, chosen, *, rows=10**6):
     compiled = joined(compiled_choice(training, chosen, rows=rows))
-    return compiled, joined(polars_choice(training, "mig", chosen, rows=10**6, block=10**6))
+    return compiled, joined(plain_choice(training, "mig", chosen, rows=10**6, block=10**6))
 
 
 @pytest.mark.parametrize("sign", ["both", "positive"])
@@ -58,9 +54,9 @@ def both(training, chosen, *, rows=10**6):
     seed=st.integers(0, 10**6), documents=st.integers(2, 60), words=st.integers(12, 90), k=st.integers(1, 10),
     least=st.integers(1, 3), rows=st.integers(1, 60),
 )  # fmt: skip
-def test_compiled_rows_are_those_of_polars_in_every_bit(sign, seed, documents, words, k, least, rows):
+def test_compiled_rows_are_those_of_the_plain_way_in_every_bit(sign, seed, documents, words, k, least, rows):
     training = corpus(seed, documents=documents, words=words, labels=7, length=8, least=least)
-    k = min(k, len(training.candidates.order))
+    k = min(k, len(training.order))
     if not k:
         return
     compiled, expected = both(training, Relevance(k=k, sign=sign, min_documents=least), rows=rows)
@@ -69,7 +65,7 @@ def test_compiled_rows_are_those_of_polars_in_every_bit(sign, seed, documents, w
 
 @pytest.mark.parametrize("sign", ["both", "positive"])
 @pytest.mark.parametrize("k", [5, 400, 1500])
-def test_compiled_rows_are_those_of_polars_where_many_tokens_tie(sign, k):
+def test_compiled_rows_are_those_of_the_plain_way_where_many_tokens_tie(sign, k):
     training = corpus(1, documents=700, words=3000, labels=60, length=90)
     compiled, expected = both(training, Relevance(k=k, sign=sign))
     assert len(expected) > 50
@@ -80,7 +76,7 @@ def test_a_label_on_every_document_gets_the_smallest_ids_with_relevance_zero():
     training = corpus(2, documents=50, words=60, labels=4, length=9)  # label 0 is on every document
     compiled, expected = both(training, Relevance(k=5))
     tokens, _, relevance = compiled[0]
-    assert np.frombuffer(tokens, np.int64).tolist() == sorted(training.candidates.order.tolist())[:5]
+    assert np.frombuffer(tokens, np.int64).tolist() == sorted(training.order.tolist())[:5]
     assert not any(relevance)
     assert compiled == expected
 
@@ -92,15 +88,3 @@ def test_a_piece_ends_with_the_label_that_reaches_its_rows():
     assert np.concatenate([piece.labels for piece in pieces]).tolist() == sorted(
         set(range(9)) - set(np.flatnonzero(np.diff(training.indptr) == 0))
     )
-
-
-@given(st.lists(st.lists(st.integers(0, 6), max_size=9), min_size=1, max_size=9), st.sets(st.integers(0, 6)))
-@settings(max_examples=50, deadline=None)
-def test_distinct_keeps_first_occurrences_and_counts_documents(documents, special):
-    counted = np.array([token not in special for token in range(7)])
-    offsets = np.cumsum([0, *map(len, documents)])
-    tokens = np.array([token for document in documents for token in document], np.int32)
-    values, begins, n_token = distinct(tokens, offsets, counted)
-    expected = [list(dict.fromkeys(t for t in document if t not in special)) for document in documents]
-    assert [values[a:b].tolist() for a, b in itertools.pairwise(begins)] == expected
-    assert n_token.tolist() == [sum(token in row for row in expected) for token in range(7)]

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import save_file
 
-from plant.kernels.relevance import TokenLists, distinct
-from plant.relevance.choice import Training, candidates
+from plant.relevance.choice import Training
 from plant.relevance.contingency import label_documents
 
 
@@ -108,13 +107,11 @@ def make_training():
         ids = np.array([token for words, _ in documents for token in words], np.int32)
         offsets = np.cumsum([0, *(len(words) for words, _ in documents)])
         counted = ~np.isin(np.arange(n_tokens), special)
-        values, begins, n_token = distinct(ids, offsets, counted)
         indptr = np.cumsum([0, *(len(row) for _, row in documents)])
         carried = np.array([label for _, row in documents for label in row], np.int32)
         return Training(
             tuple(f"l{i}" for i in range(n_labels)), tuple(f"w{i}" for i in range(n_tokens)), ids, offsets, counted,
-            TokenLists(values, begins), candidates(n_token, len(documents), min_documents=least),
-            *label_documents(indptr, carried, n_labels),
+            *label_documents(indptr, carried, n_labels), min_documents=least,
         )  # fmt: skip
 
     return make

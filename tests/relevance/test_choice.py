@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant.ground.settings import Relevance
-from plant.relevance.choice import best, candidates, normalised, polars_choice, random_tokens
+from plant.relevance.choice import best, normalised, plain_choice, random_tokens
 
 V = 9
 documents_and_label = st.lists(
@@ -20,8 +20,8 @@ def choose(make_training):
 
     def of(documents, *, measure, k, sign="both", least=1):
         training = make_training([(words, [0] if flag else []) for words, flag in documents], V, 1, least=least)
-        settings = Relevance(k=min(k, len(training.candidates.order)) or 1, sign=sign, min_documents=least)
-        pieces = list(polars_choice(training, measure, settings, rows=1, block=10))
+        settings = Relevance(k=min(k, len(training.order)) or 1, sign=sign, min_documents=least)
+        pieces = list(plain_choice(training, measure, settings, rows=1, block=10))
         if not pieces:
             return [], [], []
         return tuple(getattr(pieces[0], name).tolist() for name in ("token", "n_joint", "relevance"))
@@ -90,7 +90,7 @@ def test_normalised_values_lie_in_the_unit_interval_and_keep_their_order(values)
 
 
 def test_random_tokens_are_seeded_distinct_and_drawn_evenly_from_the_candidates():
-    among = candidates(np.array([9, 4, 1, 5, 0, 3]), 9, min_documents=3)  # tokens 0, 1, 3, 5
+    among = np.array([0, 3, 1, 5])
     one, again, other = (random_tokens(among, k=3, generator=np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert all((a == b).all() for a, b in zip(one, again, strict=True)) and (one[1] != other[1]).all()
     assert len(set(one[0].tolist())) == 3 and one[1].max() == 1 and (one[1] > 0).all()

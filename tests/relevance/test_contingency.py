@@ -1,13 +1,14 @@
 """Counts against naive loops, for any size of the blocks."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.kernels.relevance import TokenLists
 from plant.relevance import contingency
-from plant.relevance.contingency import joint_counts, label_documents, spans
+from plant.relevance.contingency import TokenLists, distinct_tokens, joint_counts, label_documents, spans
 
 V, L = 7, 4
 corpora = st.lists(
@@ -31,6 +32,17 @@ def test_counts_equal_a_naive_loop_for_any_block_size(distinct, documents, block
     ]
     found = list(joint_counts(lists, *by_label(documents), n_tokens=V, block=block))
     assert [row.tolist() for row in found] == expected
+
+
+@given(documents=corpora, special=st.sets(st.integers(0, V - 1)), block=st.integers(1, 30))
+def test_distinct_tokens_are_the_sets_of_counted_tokens_for_any_block_size(documents, special, block):
+    ids = np.array([token for words, _ in documents for token in words], np.int32)
+    offsets = np.cumsum([0, *(len(words) for words, _ in documents)])
+    counted = np.array([token not in special for token in range(V)])
+    tokens, begins = distinct_tokens(ids, offsets, counted, block=block)
+    assert [tokens[a:b].tolist() for a, b in itertools.pairwise(begins)] == [
+        sorted(set(words) - special) for words, _ in documents
+    ]
 
 
 @given(corpora)

@@ -2,11 +2,11 @@
 
     MIG = [sum of n log n over the four cells - over the four margins + N log N] / N    (appendix B.1)
 
-Plain functions: `distinct` equals `np.unique` of each document, in another order. `best_tokens` equals
-`relevance.choice.polars_choice`: counts by polars, `relevance.measures.mig`, and the top k by NumPy, bit for bit.
+Plain function: `relevance.choice.plain_choice`, which counts with NumPy, scores with `relevance.measures.mig` and keeps
+the top k. The rows are the same, bit for bit.
 
-What it buys: the MIG table of MIMIC-III's words and a tenth of its labels takes a quarter of the time of the plain way
-(docs/speed/mig.md).
+What it buys: docs/speed/mig.md has the times. It is taken for large tables only: to compile it takes 12 seconds, once
+on a machine.
 
 Memory: a few arrays as long as the vocabulary, and the rows of one call.
 """
@@ -18,16 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from plant.kernels.compiled import njit
-
-STEPS = 2**24
-"""Relevance is a whole number of 2^-24, the steps that float32 resolves at 1. They decide what a tie is."""
-
-
-class TokenLists(NamedTuple):
-    """Token ids of each document: uint32[begins[-1]] one after another, and int64[N + 1]."""
-
-    tokens: np.ndarray
-    begins: np.ndarray
 
 
 class Scoring(NamedTuple):
@@ -43,6 +33,7 @@ class Scoring(NamedTuple):
     positive: bool  # only tokens that are more frequent with the label
     least: int  # tokens in fewer documents are never chosen
     bits: np.uint64  # of a key that hold the token
+    steps: int  # relevance is a whole number of 1 / steps
 
 
 class _Scratch(NamedTuple):
@@ -55,41 +46,14 @@ class _Scratch(NamedTuple):
 
 
 @njit()
-def distinct(tokens: np.ndarray, begins: np.ndarray, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each document's distinct tokens, in the order of their first occurrence.
-
-    Args:
-        tokens: int32[begins[-1]], tokens of all documents one after another.
-        begins: int64[N + 1].
-        counted: bool[V], False for tokens that never count (special tokens).
-
-    Returns:
-        The two arrays of `TokenLists`, and n_token int64[V], documents with each token.
-    """
-    seen, n_token = ~counted, np.zeros(len(counted), np.int64)
-    values, ends = np.empty(len(tokens) + 1, np.uint32), np.zeros(len(begins), np.int64)
-    n = 0
-    for document in range(len(begins) - 1):
-        for position in range(begins[document], begins[document + 1]):
-            token = np.uint32(tokens[position])
-            values[n] = token  # stays only if n moves on: a branch could not be predicted
-            n += not seen[token]
-            seen[token] = True
-        for place in range(ends[document], n):
-            seen[values[place]] = False
-            n_token[values[place]] += 1
-        ends[document + 1] = n
-    return values[:n], ends, n_token
-
-
-@njit()
 def best_tokens(
-    lists: TokenLists, indptr: np.ndarray, documents: np.ndarray, scoring: Scoring, first: int, rows: int
-) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    tokens: np.ndarray, begins: np.ndarray, indptr: np.ndarray, documents: np.ndarray, scoring: Scoring, first: int,
+    rows: int,
+) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """The k best tokens of the labels from `first` on, until there are `rows` rows or no label is left.
 
     Args:
-        lists: distinct tokens of each document.
+        tokens, begins: distinct tokens of each document, a `relevance.contingency.TokenLists`.
         indptr, documents: the documents of each label, of `relevance.contingency.label_documents`.
         scoring: of `relevance.choice`.
         first: label id.
@@ -110,13 +74,15 @@ def best_tokens(
     while label < n_labels and written < rows:
         holders = documents[indptr[label] : indptr[label + 1]]
         if len(holders):
-            met = _count(lists, holders, scratch)
+            met = _count(tokens, begins, holders, scratch)
             _score(met, len(holders), scoring, scratch)
             keys = _choose(met, len(holders), scoring, scratch)
             for key in keys:
                 token[written] = key & ((np.uint64(1) << scoring.bits) - np.uint64(1))
                 n_joint[written] = scratch.joint[token[written]]
-                relevance[written] = np.float32(STEPS - np.int64(key >> scoring.bits)) / np.float32(STEPS)
+                relevance[written] = np.float32(scoring.steps - np.int64(key >> scoring.bits)) / np.float32(
+                    scoring.steps
+                )
                 written += 1
             labels[listed], lengths[listed] = label, len(keys)
             listed += 1
@@ -126,11 +92,11 @@ def best_tokens(
 
 
 @njit()
-def _count(lists: TokenLists, holders: np.ndarray, scratch: _Scratch) -> int:
+def _count(tokens: np.ndarray, begins: np.ndarray, holders: np.ndarray, scratch: _Scratch) -> int:
     """Count the tokens in a label's documents; the number of distinct ones."""
     joint, touched, met = scratch.joint, scratch.touched, 0
     for document in holders:
-        for token in lists.tokens[lists.begins[document] : lists.begins[document + 1]]:
+        for token in tokens[begins[document] : begins[document + 1]]:
             touched[met] = token  # stays only if met moves on
             met += joint[token] == 0
             joint[token] += np.uint32(1)
@@ -198,4 +164,4 @@ def _choose(met: int, n_label: int, scoring: Scoring, scratch: _Scratch) -> np.n
 @njit()
 def _key(share: float, token: int, scoring: Scoring) -> np.uint64:
     """Ascending keys are falling relevances, and ascending token ids where those are equal."""
-    return (np.uint64(STEPS - np.int64(np.rint(share * STEPS))) << scoring.bits) | np.uint64(token)
+    return (np.uint64(scoring.steps - np.int64(np.rint(share * scoring.steps))) << scoring.bits) | np.uint64(token)

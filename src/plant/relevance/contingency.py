@@ -1,23 +1,53 @@
-"""Counts of (label, token) pairs over the training documents, with polars.
+"""Counts of (label, token) pairs over the training documents.
 
-For a block of labels, every token of every document of a label becomes the key `label * V + token`. The keys are
-sorted, and runs of equal keys are counted: six times cheaper than grouping. Memory is bounded by the keys of a block,
-or of one label.
+For a block of labels, every token of every document of a label becomes the key `label * V + token`. The
+keys are sorted, and runs of equal keys are counted. Memory is bounded by the keys of a block, or of one label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-import polars as pl
-import pyarrow as pa
-
-from plant.kernels.relevance import TokenLists
 
 BLOCK = 4_000_000
 """Keys (label, document, token) that are in memory at once."""
 _KEY_LIMIT = 2**32  # keys are 32-bit
+
+
+class TokenLists(NamedTuple):
+    """Token ids of each document: uint32[begins[-1]] one after another, and int64[N + 1]."""
+
+    tokens: np.ndarray
+    begins: np.ndarray
+
+
+def distinct_tokens(
+    input_ids: np.ndarray, offsets: np.ndarray, counted: np.ndarray, *, block: int = BLOCK
+) -> TokenLists:
+    """The distinct tokens of each document, ascending.
+
+    Args:
+        input_ids: int32[offsets[-1]], tokens of all documents one after another.
+        offsets: int64[N + 1].
+        counted: bool[V], False for tokens that never count (special tokens).
+        block: tokens in memory at once.
+
+    >>> distinct_tokens(np.array([3, 1, 3, 0]), np.array([0, 3, 4]), np.array([True, True, True, True]))
+    TokenLists(tokens=array([1, 3, 0], dtype=uint32), begins=array([0, 2, 3]))
+    """
+    n_tokens, lengths = len(counted), np.diff(offsets)
+    tokens, found = [np.zeros(0, np.uint32)], np.zeros(len(lengths), np.int64)
+    for first, last in spans(lengths, block, most=max(1, len(lengths))):
+        ids = input_ids[offsets[first] : offsets[last]]
+        document = np.repeat(np.arange(last - first), lengths[first:last])
+        keys = np.sort((document * n_tokens + ids)[counted[ids]])
+        keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique hashes integers, which takes 40 times as long
+        document, token = np.divmod(keys, n_tokens)
+        tokens.append(token.astype(np.uint32))
+        found[first:last] = np.bincount(document, minlength=last - first)
+    return TokenLists(np.concatenate(tokens), np.concatenate(([0], np.cumsum(found))))
 
 
 def label_documents(indptr: np.ndarray, indices: np.ndarray, n_labels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,19 +97,22 @@ def joint_counts(
         n_tokens: V.
         block: keys in memory at once.
     """
-    column = pl.Series(pa.LargeListArray.from_arrays(pa.array(lists.begins), pa.array(lists.tokens)))
     sizes = np.diff(lists.begins)
     ends = np.concatenate(([0], np.cumsum(sizes[documents])))
     for first, last in spans(np.diff(ends[indptr]), block, most=max(1, _KEY_LIMIT // max(n_tokens, 1))):
-        chosen = documents[indptr[first] : indptr[last]]
-        label = np.repeat(np.arange(last - first), np.diff(indptr[first : last + 1]))
-        base = np.repeat((label * n_tokens).astype(np.uint32), sizes[chosen])
-        runs = (column.gather(chosen).explode(empty_as_null=False) + pl.Series(base)).sort().rle()
-        keys = runs.struct.field("value").to_numpy().astype(np.int64)
-        counts = runs.struct.field("len").to_numpy()
+        held = slice(indptr[first], indptr[last])
+        chosen, label = documents[held], np.repeat(np.arange(last - first), np.diff(indptr[first : last + 1]))
+        # where the tokens of the chosen documents are in `lists.tokens`, document by document
+        shift = np.repeat(lists.begins[chosen] - (ends[held] - ends[held.start]), sizes[chosen])
+        keys = lists.tokens[shift + np.arange(len(shift))]
+        keys = np.sort(keys + np.repeat((label * n_tokens).astype(np.uint32), sizes[chosen]))
+        new = np.ones(len(keys), bool)
+        new[1:] = keys[1:] != keys[:-1]
+        runs = np.flatnonzero(new)
+        counts, keys = np.diff(runs, append=len(keys)), keys[runs].astype(np.int64)
         begins = np.searchsorted(keys, np.arange(last - first + 1) * n_tokens)
         for place in range(last - first):
             part = slice(begins[place], begins[place + 1])
-            found = np.zeros(n_tokens, np.int64)
-            found[keys[part] - place * n_tokens] = counts[part]
-            yield found
+            n_joint = np.zeros(n_tokens, np.int64)
+            n_joint[keys[part] - place * n_tokens] = counts[part]
+            yield n_joint

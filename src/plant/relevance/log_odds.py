@@ -13,15 +13,12 @@ smoothed prior alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from plant.ground.settings import Relevance
-
-if TYPE_CHECKING:
-    from plant.relevance.choice import Training
+from plant.relevance.choice import Training, chosen
 
 _BLOCK = 1000  # documents whose log-odds are summed at once
 
@@ -77,13 +74,11 @@ def log_odds(
 
 def log_odds_of_best(training: Training, measure: str, settings: Relevance, *, smoothing: float) -> LogOdds:
     """Log-odds over the k best tokens of each label, which are chosen and counted on the same documents."""
-    from plant.relevance.choice import chosen  # loads the compiler, which the registry of baselines does not need
-
-    pieces, none, among = list(chosen(training, measure, settings)), np.zeros(0, np.int64), training.candidates
+    pieces, none = list(chosen(training, measure, settings)), np.zeros(0, np.int64)
     label = np.concatenate([none, *(np.repeat(piece.labels, piece.lengths) for piece in pieces)])
     token = np.concatenate([none, *(piece.token.astype(np.int64) for piece in pieces)])
     n_joint = np.concatenate([none, *(piece.n_joint.astype(np.int64) for piece in pieces)])
     return log_odds(
-        label, token, n_joint=n_joint, n_token=among.n_token[token], n_label=np.diff(training.indptr),
-        n_documents=among.n_documents, smoothing=smoothing,
+        label, token, n_joint=n_joint, n_token=training.n_token[token], n_label=np.diff(training.indptr),
+        n_documents=training.n_documents, smoothing=smoothing,
     )  # fmt: skip

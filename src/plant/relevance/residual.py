@@ -19,8 +19,7 @@ from plant.ground.errors import InputError
 from plant.ground.files import is_private
 from plant.ground.settings import Relevance
 from plant.ground.staging import owner_only
-from plant.kernels.relevance import TokenLists, distinct
-from plant.relevance.choice import Training, candidates
+from plant.relevance.choice import Training
 from plant.relevance.contingency import BLOCK, spans
 from plant.relevance.log_odds import log_odds_of_best
 from plant.relevance.pieces import growing_arrays
@@ -69,7 +68,7 @@ def write_residual(
     odds = [log_odds_of_best(whole, measure, settings, smoothing=smoothing)]
     if folds > 1:
         for one in range(folds):
-            others = without(whole, fold == one, settings)
+            others = without(whole, fold == one)
             odds.append(log_odds_of_best(others, measure, settings, smoothing=smoothing))
         fold = fold + 1
     # which of `odds` a document takes: 0, or 1 + its fold
@@ -91,18 +90,16 @@ def write_residual(
     return {f"true_{split}": float(sums[i] / counts[i]) for i, split in enumerate(SPLITS) if counts[i]}
 
 
-def without(training: Training, left_out: np.ndarray, settings: Relevance) -> Training:
+def without(training: Training, left_out: np.ndarray) -> Training:
     """What a table is made from, as if some training documents (bool[N]) were not there."""
     kept = ~left_out
     lengths = np.diff(training.offsets)
     input_ids = training.input_ids[np.repeat(kept, lengths)]
     offsets = np.concatenate(([0], np.cumsum(lengths[kept])))
-    values, begins, n_token = distinct(input_ids, offsets, training.counted)
-    among = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
     stays = kept[training.documents]
     label = np.repeat(np.arange(len(training.names)), np.diff(training.indptr))[stays]
     return replace(
-        training, input_ids=input_ids, offsets=offsets, lists=TokenLists(values, begins), candidates=among,
+        training, input_ids=input_ids, offsets=offsets,
         indptr=np.concatenate(([0], np.cumsum(np.bincount(label, minlength=len(training.names))))),
         documents=(np.cumsum(kept) - 1)[training.documents[stays]],
     )  # fmt: skip

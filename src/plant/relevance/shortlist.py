@@ -20,7 +20,7 @@ from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
 from plant.metrics.top import top_labels
-from plant.relevance.contingency import spans
+from plant.relevance.contingency import distinct_tokens, spans
 
 BLOCK = 8_000_000
 """Scores (document, label), and tokens, that are in memory at once: about 0.3 GB each."""
@@ -96,13 +96,10 @@ def best_labels(
 
 def presence(input_ids: np.ndarray, offsets: np.ndarray, vocabulary: int) -> sp.csr_array:
     """Distinct tokens of a few documents, f32 ones (documents, V)."""
-    tokens = input_ids[offsets[0] : offsets[-1]].astype(np.int64)
-    documents = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    keys = np.sort(documents * vocabulary + tokens)  # np.unique hashes 64-bit integers, which takes 40 times as long
-    keys = keys[np.diff(keys, prepend=-1) > 0]
-    indptr = np.searchsorted(keys, np.arange(len(offsets)) * vocabulary)
-    ones = np.ones(len(keys), dtype=np.float32)
-    return sp.csr_array((ones, (keys % vocabulary).astype(np.int32), indptr), shape=(len(offsets) - 1, vocabulary))
+    ids = input_ids[offsets[0] : offsets[-1]]
+    lists = distinct_tokens(ids, offsets - offsets[0], np.ones(vocabulary, bool), block=max(1, len(ids)))
+    ones = np.ones(len(lists.tokens), dtype=np.float32)
+    return sp.csr_array((ones, lists.tokens.astype(np.int32), lists.begins), shape=(len(offsets) - 1, vocabulary))
 
 
 def _recall(best: np.ndarray, labels: Labels, split: str) -> float:

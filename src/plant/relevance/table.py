@@ -16,8 +16,7 @@ from plant.ground.files import atomic_path, is_private
 from plant.ground.seeds import generator
 from plant.ground.settings import Backbone, Relevance
 from plant.ground.staging import owner_only
-from plant.kernels.relevance import TokenLists, distinct
-from plant.relevance.choice import Chosen, Training, candidates, chosen
+from plant.relevance.choice import Chosen, Training, chosen
 from plant.relevance.contingency import BLOCK, label_documents
 from plant.relevance.described import described_tokens
 from plant.relevance.measures import MEASURES, find_measure
@@ -39,7 +38,7 @@ takes them as they are, which halves its time."""
 
 def write_relevance(
     corpus: Path, tokens: Path, measure: str, settings: Relevance, *, parquet: Path, arrays: Path,
-    compiled: bool = True, block: int = BLOCK, backbone: Backbone | None = None, tokenizer: Path | None = None,
+    compiled: bool | None = None, block: int = BLOCK, backbone: Backbone | None = None, tokenizer: Path | None = None,
 ) -> None:  # fmt: skip
     """Write the k most relevant tokens of every label, from the training documents only (appendix B.1).
 
@@ -59,8 +58,7 @@ def write_relevance(
         parquet: file to write: label, token_id, token, n_label, n_token, n_joint, n_documents, relevance,
             rank; sorted by (label, rank), with row groups that end where a label ends.
         arrays: file to write: indptr i64[L + 1], token_id i32 and relevance f32 in rank order.
-        compiled: False takes the plain way for MIG too, which is slower and gives the same rows.
-        block: (label, document, token) triples that polars has in memory at once.
+        compiled, block: see `choice.chosen`. No row depends on them.
         backbone, tokenizer: of the tokens, for `description`; see `described.described_tokens`.
 
     Raises:
@@ -108,19 +106,16 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     labels, tokens = load_labels(corpus), load_tokens(folder)
     _check_match(labels, tokens)
     offsets, input_ids = tokens.part(labels.rows("train"))
-    counted = ~tokens.special
-    values, begins, n_token = distinct(input_ids, offsets, counted)
-    among = candidates(n_token, len(offsets) - 1, min_documents=settings.min_documents)
-    if not len(among.order):
+    indptr, documents = _label_documents(labels, measure, settings.seed)
+    training = Training(
+        labels.names, tokens.vocabulary, input_ids, offsets, ~tokens.special, indptr, documents, settings.min_documents
+    )
+    if not len(training.order):
         raise InputError(
             str(folder), expected=f"tokens that occur in {settings.min_documents} or more training documents",
             got="none", fix="Check the texts, or lower relevance.min_documents.",
         )  # fmt: skip
-    indptr, documents = _label_documents(labels, measure, settings.seed)
-    return Training(
-        labels.names, tokens.vocabulary, input_ids, offsets, counted,
-        TokenLists(values, begins), among, indptr, documents,
-    )  # fmt: skip
+    return training
 
 
 def _check_match(labels: Labels, tokens: Tokens) -> None:
@@ -154,8 +149,8 @@ class _Columns:
         self.names = pa.array(training.names, pa.large_string())
         self.words = pa.array(training.words, pa.large_string())
         self.n_label = np.diff(training.indptr).astype(np.uint32)
-        self.n_token = training.candidates.n_token.astype(np.uint32)
-        self.n_documents = training.candidates.n_documents
+        self.n_token = training.n_token.astype(np.uint32)
+        self.n_documents = training.n_documents
 
     def of(self, piece: Chosen) -> pa.Table:
         """A row group."""
