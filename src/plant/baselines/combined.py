@@ -16,7 +16,7 @@ PARTS = ("tfidf_linear", "mig_log_odds")
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """Mean and standard deviation of one system's scores on the validation split."""
 
     mean: float
@@ -39,14 +39,14 @@ def combined(sources: Sources) -> Outcome:
     """
     folders = [sources.files[part] for part in PARTS]
     pairs = {split: align(read_comparable(folders, split, sources.labels)) for split in SPLITS}
-    scales = tuple(_scale(values) for values in pairs["val"].scores)
+    scales = tuple(scale_of(values) for values in pairs["val"].scores)
     truth = sources.truth("val")
     values = {w: ndcg(weighted(pairs["val"], scales, w), truth) for w in sources.settings.weights}
     weight, choices = best_of("weight", values)
     return Outcome({split: weighted(part, scales, weight) for split, part in pairs.items()}, None, choices)
 
 
-def weighted(pairs: Pairs, scales: Sequence[_Scale], weight: float) -> np.ndarray | sp.csr_array:
+def weighted(pairs: Pairs, scales: Sequence[Scale], weight: float) -> np.ndarray | sp.csr_array:
     """The weighted sum of z-scores; -inf where either system has no score."""
     known = np.logical_and(*map(np.isfinite, pairs.scores))
     first, second = ((np.where(known, values, 0.0) - scale.mean) / scale.deviation for values, scale in
@@ -55,11 +55,11 @@ def weighted(pairs: Pairs, scales: Sequence[_Scale], weight: float) -> np.ndarra
     return pairs.filled(total.astype(np.float32))
 
 
-def _scale(values: np.ndarray) -> _Scale:
+def scale_of(values: np.ndarray) -> Scale:
     """Of the finite scores; a system whose scores are all equal keeps them."""
     finite = values[np.isfinite(values)].astype(np.float64)
     deviation = float(finite.std()) if finite.size else 0.0
-    return _Scale(float(finite.mean()) if finite.size else 0.0, deviation if deviation > 0 else 1.0)
+    return Scale(float(finite.mean()) if finite.size else 0.0, deviation if deviation > 0 else 1.0)
 
 
 register(Baseline("combined", "TF-IDF + MIG combined", combined, inputs=("labels", *PARTS), outputs=()))
