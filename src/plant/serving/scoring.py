@@ -26,12 +26,10 @@ from plant.model.assemble import parse_network
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import Known, LabelClassifier
 from plant.pretraining.lists import TopTokens
+from plant.serving.inputs import check_text
 
 if TYPE_CHECKING:
     from plant.serving.modeling import PlantForDocuments
-
-LONGEST = 1_000_000
-"""Characters of a text. A longer one is refused: it is a mistake more often than a document."""
 
 
 def clean_texts(model: PlantForDocuments, texts: Sequence[str]) -> list[str]:
@@ -41,11 +39,7 @@ def clean_texts(model: PlantForDocuments, texts: Sequence[str]) -> list[str]:
         InputError: a text is empty or too long; its number is named, its words are not.
     """
     for number, text in enumerate(texts, 1):
-        if not text.strip() or len(text) > LONGEST:
-            raise InputError(
-                f"text {number}", expected=f"1 to {LONGEST:,} characters", got=f"{len(text.strip()):,}",
-                fix="Leave empty texts out, and cut longer ones into documents.",
-            )  # fmt: skip
+        check_text(text, f"text {number}")
     return clean(pl.Series(list(texts), dtype=pl.String), Cleaning.model_validate(model.config.cleaning)).to_list()
 
 
@@ -62,7 +56,11 @@ def score(model: PlantForDocuments, texts: Sequence[str]) -> Scores:
     Raises:
         InputError: as `clean_texts`.
     """
-    cleaned = clean_texts(model, texts)
+    return score_cleaned(model, clean_texts(model, texts))
+
+
+def score_cleaned(model: PlantForDocuments, cleaned: Sequence[str]) -> Scores:
+    """`score` of texts that `clean_texts` gave."""
     system = model.config.system
     channels = {
         name: as_scores(model, network_logits(model, cleaned) if name == "network" else
@@ -77,8 +75,8 @@ def score(model: PlantForDocuments, texts: Sequence[str]) -> Scores:
         return as_scores(model, weighted(pairs, scales, system["weight"]))
     trained = np.ones(model.config.num_labels, bool)
     side = LabelSide(tuple(system["channels"]), model.parts.arrays["prior"], model.parts.arrays["ends"], trained)
-    none = sp.csr_array((len(texts), model.config.num_labels), dtype=bool)
-    logits = Design(pairs, side, none).logits({0: np.array(system["scalars"])}, np.zeros(len(texts), np.int64))
+    none = sp.csr_array((len(cleaned), model.config.num_labels), dtype=bool)
+    logits = Design(pairs, side, none).logits({0: np.array(system["scalars"])}, np.zeros(len(cleaned), np.int64))
     return as_scores(model, pairs.filled(logits.astype(np.float32)))
 
 

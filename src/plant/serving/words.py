@@ -128,19 +128,14 @@ class WordScorer:
         found = sp.csr_array((data, columns, ends), shape=(len(rows), len(self.features)))
         return ((found @ self._multiplied).toarray() + self.constant).astype(np.float32)
 
-    def contributions(self, text: str, label: int) -> dict[str, float]:
-        """Feature -> what it adds to the score of a label; only features that are there and weigh something."""
-        column = self._columns[:, [label]]
-        weight = dict(zip(column.indices.tolist(), column.data.tolist(), strict=True))
-        return {
-            feature: value * weight[self._places[feature]]
-            for feature, value in self.values(text).items()
-            if weight.get(self._places[feature], 0.0)
-        }
-
-    @cached_property
-    def _columns(self) -> sp.csc_array:
-        return self.weights.tocsc()
+    def contributions(self, text: str, labels: Sequence[int]) -> list[dict[str, float]]:
+        """Of each label: feature -> what it adds to the score; only features that are there and weigh something."""
+        values = self.values(text)
+        rows = self.weights[[self._places[feature] for feature in values]][:, list(labels)].tocoo()
+        names, added = list(values), [dict[str, float]() for _ in labels]
+        for row, column, weight in zip(*rows.coords, rows.data, strict=True):
+            added[column][names[row]] = values[names[row]] * float(weight)
+        return added
 
 
 def spans_of(feature: str, text: str) -> list[tuple[int, int]]:
