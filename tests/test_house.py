@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("corpus", "relevance", "model", "pretraining", "finetuning", "evaluation", "statistics", "paper")
+ROOMS = ("corpus", "relevance", "model", "pretraining", "finetuning", "evaluation", "statistics", "paper", "serving")
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 400, 80
 CODE = (".py", ".smk")
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from plant.commandline import main
 from plant.ground import provenance
 from plant.ground import trace as tracing
 from plant.ground.cells import Cut
 from plant.ground.errors import InputError
 from plant.ground.provenance import write_provenance
-from plant.ground.trace import Index, main, trace
+from plant.ground.trace import Index, trace
 
 CANARY = "qzvxjwcanary"
 RAW, TRAIN, METRICS = "raw/notes.csv", "results/corpus/small/train.parquet", "results/evaluation/{}/metrics.json"

@@ -131,7 +131,7 @@ def test_a_missing_source_ends_in_one_clear_error_and_leaves_nothing_behind(tmp_
 
 def traced(folder, *words):
     """What `plant trace` prints in a folder."""
-    command = [sys.executable, "-m", "plant.ground.trace", "trace", *words]
+    command = [sys.executable, "-m", "plant.commandline", "trace", *words]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout
@@ -182,7 +182,7 @@ def test_every_file_under_results_can_be_traced(finished):
 
 def test_every_file_of_a_finished_run_is_what_its_job_wrote(finished):
     run = subprocess.run(
-        [sys.executable, "-m", "plant.ground.trace", "verify"], cwd=finished, capture_output=True, text=True
+        [sys.executable, "-m", "plant.commandline", "verify"], cwd=finished, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stdout
     assert int(run.stdout.split()[0]) > 100

@@ -36,7 +36,7 @@ def combined(sources: Sources) -> Outcome:
     """
     folders = [sources.files[part] for part in PARTS]
     pairs = {split: align(read_comparable(folders, split, sources.labels)) for split in SPLITS}
-    moments = [_moments(values) for values in pairs["val"].scores]
+    moments = [moments_of(values) for values in pairs["val"].scores]
     truth = sources.truth("val")
     values = {w: ndcg(weighted(pairs["val"], moments, w), truth) for w in sources.settings.weights}
     weight, choices = best_of("weight", values)
@@ -54,7 +54,7 @@ def weighted(pairs: Pairs, moments: Sequence[Moments], weight: float) -> np.ndar
     return pairs.filled(total.astype(np.float32))
 
 
-def _moments(values: np.ndarray) -> Moments:
+def moments_of(values: np.ndarray) -> Moments:
     """Of the finite scores. If all are equal, the deviation is 1."""
     finite = values[np.isfinite(values)].astype(np.float64)
     deviation = float(finite.std()) if finite.size else 0.0

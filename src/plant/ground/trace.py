@@ -8,8 +8,6 @@ file with the SHA-256 that its job wrote.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.ground.cells import Cut, find_rows, print_row
-from plant.ground.errors import InputError, printable
+from plant.ground.errors import InputError
 from plant.ground.files import read_json
 from plant.ground.provenance import SIDECAR, public_path, sha256
 
@@ -208,34 +206,20 @@ def verify(root: Path) -> tuple[list[str], str]:
     return lines, f"{len(states) - gone} files compared, {len(changed)} changed; {gone} are no longer there"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """`plant trace FILE [WORD ...]` and `plant verify FOLDER`."""
-    parser = argparse.ArgumentParser(prog="plant", description=(__doc__ or "").splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("trace", help="where a result comes from")
-    command.add_argument("file", type=Path, help="a file below results/")
-    command.add_argument("words", nargs="*", help="names of a cell of a table in CSV, such as: plant p@5")
-    command.add_argument("--system", help="follow this system only where several are compared")
-    command.add_argument("--root", type=Path, default=Path("results"), help="folder of all results (results)")
-    command = commands.add_parser("verify", help="whether results are what their jobs wrote")
-    command.add_argument("folder", type=Path, nargs="?", default=Path("results"), help="all results (results)")
-    args, changed = parser.parse_args(arguments), False
-    try:
-        if args.command == "verify":
-            changes, summary = verify(args.folder)
-            lines, changed = [*changes, summary], bool(changes)
-        else:
-            rows = find_rows(args.file, args.words) if args.words else []
-            cut = Cut.of(rows)
-            cut = Cut(frozenset([args.system]), cut.experiments) if args.system else cut
-            lines = [*map(print_row, rows), *([""] if rows else []), *trace(args.file, root=args.root, cut=cut)]
-    except InputError as error:
-        sys.exit(f"plant: {error}")
-    for line in lines:
-        print(printable(line))  # noqa: T201 - the output of the command
-    if changed:
-        sys.exit(1)
+def trace_cells(file: Path, words: Sequence[str], *, system: str | None, root: Path) -> Iterator[str]:
+    """The lines of `plant trace`: the rows of a table that words name, and the chain behind them.
 
+    Args:
+        file: as `trace`, or a table in CSV.
+        words: names of a cell; none: the whole file.
+        system: follow this one only where several are compared.
+        root: folder of all results.
 
-if __name__ == "__main__":
-    main()
+    Raises:
+        InputError: as `trace`, or the words name no row.
+    """
+    rows = find_rows(file, words) if words else []
+    cut = Cut.of(rows)
+    cut = Cut(frozenset([system]), cut.experiments) if system else cut
+    lines = list(trace(file, root=root, cut=cut))
+    return iter([*map(print_row, rows), *([""] if rows else []), *lines])

@@ -1,0 +1,103 @@
+"""The command `plant`: what it can do fits on one screen (`plant --help`). Each command loads what it needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plant.ground.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from plant.serving.inputs import Document, Source
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+    help="Train, use and trace models that label documents (PLANT, arXiv 2410.23066).",
+)  # fmt: skip
+RESULTS = Path("results")
+Model = Annotated[str, typer.Argument(help="Folder of a saved model, such as results/serving/demo/best.")]
+
+
+@app.command()
+def predict(
+    model: Model,
+    file: Annotated[str, typer.Argument(help="Text, CSV, JSON lines or parquet; - is standard input.")],
+    top: Annotated[int | None, typer.Option(min=1, help="This number of labels, above the threshold or not.")] = None,
+    output: Annotated[str, typer.Option("--format", help="table, jsonl or html.")] = "table",
+    reasons: Annotated[int, typer.Option(min=0, help="Words that explain a label.")] = 5,
+    text_column: Annotated[str, typer.Option(help="Column with the text.")] = "text",
+    id_column: Annotated[str, typer.Option(help="Column with the name of the document.")] = "id",
+    kind: Annotated[str | None, typer.Option("--input", help="text, csv, tsv, jsonl or parquet.")] = None,
+) -> None:
+    """Label new texts: labels, scores, thresholds and reasons."""
+    from plant.serving.inputs import open_documents
+    from plant.serving.modeling import PlantForDocuments
+    from plant.serving.predict import predictions
+    from plant.serving.show import FORMATS
+
+    if output not in FORMATS:
+        raise InputError("--format", expected=", ".join(FORMATS), got=repr(output), fix=nearest(output, FORMATS))
+    source = open_documents(file, kind=kind, text_column=text_column, id_column=id_column)
+    found = predictions(PlantForDocuments.from_pretrained(model), _with_progress(source), top=top, reasons=reasons)
+    for piece in FORMATS[output](found):
+        sys.stdout.write(piece)
+
+
+def _with_progress(source: Source) -> Iterator[Document]:
+    """The documents; on a terminal, standard error tells how much is done and how long the rest takes."""
+    from tqdm import tqdm
+
+    with tqdm(total=source.total, desc="documents read", unit="B", unit_scale=True, disable=None, leave=False) as bar:
+        for document in source.documents:
+            bar.update(source.done() - bar.n)
+            yield document
+
+
+@app.command()
+def trace(
+    file: Annotated[Path, typer.Argument(help="A file below results/.")],
+    words: Annotated[list[str] | None, typer.Argument(help="Names of a cell of a table in CSV: plant p@5.")] = None,
+    system: Annotated[str | None, typer.Option(help="Follow this system only where several are compared.")] = None,
+    root: Annotated[Path, typer.Option(help="Folder of all results.")] = RESULTS,
+) -> None:
+    """Say where a result comes from, back to the raw files."""
+    from plant.ground.trace import trace_cells
+
+    _print(trace_cells(file, words or [], system=system, root=root))
+
+
+@app.command()
+def verify(folder: Annotated[Path, typer.Argument(help="Folder of all results.")] = RESULTS) -> None:
+    """Check that results are what their jobs wrote."""
+    from plant.ground.trace import verify as compare
+
+    found, summary = compare(folder)
+    _print([*found, summary])
+    if found:
+        raise typer.Exit(1)
+
+
+def _print(lines: Sequence[str] | Iterator[str]) -> None:
+    from plant.ground.errors import printable
+
+    for line in lines:
+        sys.stdout.write(printable(line) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command. An InputError is one line; the process then ends with 1, and with 2 for a wrong option."""
+    try:
+        app(arguments, prog_name="plant")
+    except InputError as error:
+        sys.exit(f"plant: {error}")
+    except SystemExit as ended:
+        if ended.code:
+            raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Documents to be labelled, one after the other: a text, CSV, JSON lines, parquet, or standard input.
+
+A file is never read whole, so memory does not grow with it. No error quotes a text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple, get_args
+
+from plant.corpus.tables import json_objects
+from plant.ground.errors import InputError, nearest
+from plant.ground.files import require_file
+
+Kind = Literal["text", "csv", "tsv", "jsonl", "parquet"]
+ENDINGS: dict[str, Kind] = {
+    ".txt": "text", ".md": "text", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}  # fmt: skip
+ROWS = 256
+"""Rows of a parquet file that are in memory at once."""
+LONGEST = 1_000_000
+"""Characters of a text. A longer one is refused: it is a mistake more often than a document."""
+
+
+class Document(NamedTuple):
+    """One text with its name."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Documents in order, and how far the reader has come.
+
+    Attributes:
+        documents: each once.
+        total: size of the source, in bytes or rows; None where it is not known.
+        done: how much of it has been read.
+    """
+
+    documents: Iterator[Document]
+    total: int | None
+    done: Callable[[], int]
+
+
+def check_text(text: object, where: str) -> str:
+    """The text, if it can be labelled.
+
+    Raises:
+        InputError: it is no text, is empty or too long; it is not quoted.
+    """
+    if not isinstance(text, str):
+        raise InputError(where, expected="a text", got=type(text).__name__, fix="Write it as a string.")
+    if not text.strip() or len(text) > LONGEST:
+        raise InputError(
+            where, expected=f"1 to {LONGEST:,} characters", got=f"{len(text) if text.strip() else 0:,}",
+            fix="Leave empty texts out, and cut longer ones into documents.",
+        )  # fmt: skip
+    return text
+
+
+def open_documents(file: str, *, kind: str | None, text_column: str, id_column: str) -> Source:
+    """The documents of a file.
+
+    Args:
+        file: path, or `-` for standard input.
+        kind: one of `Kind`. None: by the ending of the name; standard input is one text.
+        text_column: of a table or of JSON objects.
+        id_column: the same; where it is missing, documents are numbered from 1.
+
+    Raises:
+        InputError: the file is missing, of an unknown kind, damaged, or has no such column; a text is empty or too
+            long. Some of these come when the reader has come so far.
+    """
+    chosen = kind or ("text" if file == "-" else ENDINGS.get(Path(file).suffix.lower()))
+    if chosen not in get_args(Kind):
+        raise InputError(
+            file, expected=f"a file of the kind {', '.join(get_args(Kind))}", got=f"{kind or Path(file).suffix!r}",
+            fix="Name the kind with --input.",
+        )  # fmt: skip
+    if chosen == "parquet":
+        return _parquet(file, text_column, id_column)
+    raw: IO[bytes] = sys.stdin.buffer if file == "-" else require_file(Path(file)).open("rb")
+    counted = _Counted(raw)
+    lines = io.TextIOWrapper(io.BufferedReader(counted), encoding="utf-8-sig", newline="")
+    if chosen == "text":
+        rows: Iterator[Mapping[str, Any]] = iter([{text_column: _whole(lines, file), id_column: Path(file).stem}])
+    elif chosen == "jsonl":
+        rows = (row for _, row in json_objects(_utf8(lines, file), Path(file)))
+    else:
+        rows = _delimited(lines, file, separator="\t" if chosen == "tsv" else ",")
+    total = None if file == "-" else Path(file).stat().st_size
+    return Source(_named(rows, file, text_column, id_column), total, lambda: counted.count)
+
+
+class _Counted(io.RawIOBase):
+    """A binary stream that counts the bytes that were read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream, self.count = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+
+def _named(rows: Iterator[Mapping[str, Any]], file: str, text_column: str, id_column: str) -> Iterator[Document]:
+    number = 0
+    for number, row in enumerate(rows, 1):
+        if text_column not in row:
+            raise InputError(
+                file, expected=f"a column {text_column!r}", got=f"{len(row)} others",
+                fix=f"{nearest(text_column, map(str, row))} Name it with --text-column.",
+            )  # fmt: skip
+        name = str(row.get(id_column) or number)
+        yield Document(name, check_text(row[text_column], f"{file}, document {name}"))
+    if not number:
+        raise InputError(file, expected="documents", got="none", fix="Check the file.")
+
+
+def _utf8(lines: Iterator[str], file: str) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError:
+        raise InputError(
+            file, expected="text in UTF-8", got="bytes of another encoding (Latin-1?)", fix="Save the file as UTF-8."
+        ) from None
+
+
+def _whole(lines: io.TextIOWrapper, file: str) -> str:
+    """All of a text; a little more than the longest one is enough to refuse it."""
+    parts, size = [], 0
+    for line in _utf8(iter(lambda: lines.read(2**16), ""), file):
+        parts.append(line)
+        size += len(line)
+        if size > LONGEST:
+            break
+    return "".join(parts)
+
+
+def _delimited(lines: Iterator[str], file: str, *, separator: str) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(sys.maxsize)  # texts may be long
+    reader = csv.DictReader(_utf8(lines, file), delimiter=separator, strict=True)
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise csv.Error
+            yield row
+    except csv.Error:
+        raise InputError(
+            f"{file}, line {reader.line_num}", expected="as many cells as the header has, and closed quotes",
+            got="another row", fix='Quote texts with separators or line ends; a quote inside is written twice ("").',
+        ) from None  # fmt: skip
+
+
+def _parquet(file: str, text_column: str, id_column: str) -> Source:
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        opened = ParquetFile(require_file(Path(file)))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(
+            file, expected="a parquet file", got=f"a damaged one ({type(error).__name__})", fix="Write it again."
+        ) from None
+    names, rows_read = [name for name in (text_column, id_column) if name in opened.schema_arrow.names], 0
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        nonlocal rows_read
+        columns = names if text_column in names else None
+        for batch in opened.iter_batches(ROWS, columns=columns):
+            for row in batch.to_pylist():
+                rows_read += 1
+                yield row
+
+    return Source(_named(rows(), file, text_column, id_column), opened.metadata.num_rows, lambda: rows_read)

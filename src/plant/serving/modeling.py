@@ -1,0 +1,269 @@
+"""The saved model as a class of transformers: `AutoModelForSequenceClassification.from_pretrained(folder)`.
+
+    import plant.serving.modeling                       # registers the class; no code comes from the folder
+    model = AutoModelForSequenceClassification.from_pretrained("results/serving/demo/best")
+    scores = model.score(["a text", "another one"])     # what the whole system says, as in the pipeline
+    logits = model(input_ids, attention_mask).logits    # what the network says
+
+Everything that a system needs is in its folder (`plant.serving.folder`): the network, the words, the thresholds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from plant.ground import files
+from plant.ground.checkpoints import load_tensors, save_tensors
+from plant.ground.errors import InputError
+from plant.metrics.scores import Scores
+from plant.model.assemble import parse_network
+from plant.model.classifier import Documents, LabelClassifier
+from plant.model.encoders.transformer import Backbone
+from plant.serving import folder as places
+from plant.serving.folder import as_json, check_folder, write_folder
+from plant.serving.words import WordScorer
+
+WORDS, WORD_ARRAYS = "words.json", "words.safetensors"
+
+
+class PlantConfig(PretrainedConfig):
+    """config.json of a saved model.
+
+    Attributes:
+        network: settings of the backbone (`backbone`), its own config (`architecture`), LoRA (`lora`), special tokens
+            around a text (`prefix`, `suffix`), ids that are never read (`skipped`) and the recipe's `batch_size`,
+            `static_attention`. Empty: the system has no network.
+        system: `name`, `kind` (network, log_odds, linear, combined or evidence), `channels` in order, what weighs them
+            (`scalars`, or `weight` and `scales`), `natural_threshold`, and how many scores are kept (`top`,
+            `dense_limit`).
+        cleaning: of the texts, as in the corpus.
+    """
+
+    model_type = "plant"
+
+    def __init__(
+        self,
+        network: dict[str, Any] | None = None,
+        system: dict[str, Any] | None = None,
+        cleaning: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.network, self.system, self.cleaning = network or {}, system or {}, cleaning or {}
+        super().__init__(**kwargs)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels in the order of the scores."""
+        return [self.id2label[place] for place in range(len(self.id2label))]
+
+
+@dataclass
+class Parts:
+    """What a system holds beside its network.
+
+    Attributes:
+        scorers: channel -> word scores.
+        arrays: of Stage 3: `prior` (L,), `ends` (E, L); of static attention: `indptr`, `token_id`, `relevance`.
+        thresholds: thresholds.json.
+        labels: labels.json, a record a label.
+        files: tokenizer and model card, by name.
+    """
+
+    scorers: dict[str, WordScorer] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    thresholds: dict[str, Any] = field(default_factory=dict)
+    labels: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+class PlantForDocuments(PreTrainedModel):
+    """A system that labels documents: a network with planted label attention, word scores, or both.
+
+    Args:
+        config: of the system.
+        classifier: with its weights; None: it is built from the config, with weights that mean nothing.
+        parts: words, thresholds and labels.
+    """
+
+    config_class = PlantConfig
+    base_model_prefix = "classifier"
+
+    def __init__(
+        self, config: PlantConfig, classifier: LabelClassifier | None = None, parts: Parts | None = None
+    ) -> None:
+        super().__init__(config)
+        self.classifier = classifier or (build_network(config) if config.network else None)
+        self.parts = parts or Parts()
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **_: Any
+    ) -> SequenceClassifierOutput:
+        """Logits of the network alone.
+
+        Args:
+            input_ids: (B, n), without special tokens: the model puts them around each piece of a document.
+            attention_mask: (B, n), 1 at tokens, which come before all padding. None: no padding.
+            labels: (B, L) of 0 and 1; gives the binary cross-entropy as loss.
+
+        Returns:
+            logits (B, L) in the order of `config.id2label`.
+
+        Raises:
+            InputError: the system has no network, or keeps evidence in its attention (use `score`).
+        """
+        if self.classifier is None or self.config.network["static_attention"]:
+            raise InputError(
+                "forward", expected="a system whose network reads nothing but input ids",
+                got=f"the system {self.config.system['name']}", fix="Use `score`, which takes texts.",
+            )  # fmt: skip
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        hidden = self.classifier.hidden_states(Documents(mask.bool(), input_ids=input_ids))
+        logits = self.classifier.logits(hidden, mask.bool())
+        loss = None
+        if labels is not None:
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+        return SequenceClassifierOutput(loss=loss, logits=logits)
+
+    def score(self, texts: Sequence[str]) -> Scores:
+        """Scores of the whole system, as `plant.serving.scoring.score` gives them."""
+        from plant.serving.scoring import score
+
+        return score(self, texts)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | Path, *_: Any, **options: Any) -> Self:
+        """Load a folder after checking that it is whole (`plant.serving.folder.check_folder`).
+
+        Args:
+            pretrained_model_name_or_path: the folder.
+            options: `config`; what else transformers passes on plays no part.
+
+        Raises:
+            InputError: as `check_folder`, or the weights do not fit the config.
+        """
+        path = check_folder(pretrained_model_name_or_path)
+        config = options.get("config") or PlantConfig.from_pretrained(path)
+        model = cls(config, parts=_read_parts(path))
+        if model.classifier is not None:
+            _fill(model.classifier, path / places.WEIGHTS)
+        return model.eval()
+
+    def save_pretrained(self, save_directory: str | Path, **_: Any) -> None:
+        """Write the whole system as one folder, in one step (`plant.serving.folder`)."""
+        self.config.architectures = [type(self).__name__]
+        content: dict[str, bytes | Path] = {
+            places.CONFIG: as_json(self.config.to_diff_dict()),
+            places.THRESHOLDS: as_json(self.parts.thresholds),
+            places.LABELS: as_json(self.parts.labels),
+            **self.parts.files,
+        }
+        target = Path(save_directory)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
+            arrays = {name: np.asarray(array) for name, array in self.parts.arrays.items()}
+            for channel, scorer in self.parts.scorers.items():
+                arrays |= {f"{channel}.{name}": array for name, array in scorer.arrays().items()}
+            if arrays:
+                records = {channel: scorer.record() for channel, scorer in self.parts.scorers.items()}
+                content[WORDS], content[WORD_ARRAYS] = as_json(records), Path(scratch) / WORD_ARRAYS
+                files.write_arrays(Path(scratch) / WORD_ARRAYS, arrays)
+            if self.classifier is not None:
+                content[places.WEIGHTS] = Path(scratch) / places.WEIGHTS
+                save_tensors(Path(scratch) / places.WEIGHTS, self.classifier.state_dict())
+            write_folder(target, content)
+
+
+def build_network(config: PlantConfig) -> LabelClassifier:
+    """The network of a config, its weights not yet loaded."""
+    network = config.network
+    settings = parse_network(network["backbone"])
+    own = dict(network["architecture"])
+    model = AutoModel.from_config(AutoConfig.for_model(own.pop("model_type"), **own))
+    model.config.use_cache = False
+    if settings.bidirectional:
+        model.config.is_causal = False
+        for module in model.modules():
+            if hasattr(module, "is_causal"):
+                module.is_causal = False
+    if network["lora"] is not None:
+        from peft import LoraConfig, get_peft_model
+
+        model = get_peft_model(model, LoraConfig(**network["lora"]))
+    backbone = Backbone(
+        model, chunk_tokens=settings.chunk_tokens, prefix=tuple(network["prefix"]), suffix=tuple(network["suffix"]),
+        precision=settings.precision,
+    )  # fmt: skip
+    return LabelClassifier(
+        backbone, n_labels=config.num_labels, heads=settings.attention_heads, pool_size=settings.pool_size,
+        hidden_size=backbone.hidden_size, mask_padding=settings.mask_padding,
+    )  # fmt: skip
+
+
+def network_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json says of a network that the pipeline has built.
+
+    Args:
+        classifier: with its backbone.
+        backbone: the settings.
+
+    Raises:
+        InputError: the backbone cannot be rebuilt from a config and a file of weights.
+    """
+    settings, inner = parse_network(backbone), classifier.backbone
+    if settings.quantization != "none" or not isinstance(inner, Backbone):
+        kind = settings.quantization if isinstance(inner, Backbone) else type(inner).__name__
+        raise InputError(
+            "saved model", expected="a transformer in 16 or 32 bits", got=f"a backbone of kind {kind}",
+            fix="Train with `quantization: none` to save the model, or save a system of words alone.",
+        )  # fmt: skip
+    lora = None
+    if settings.adapter == "lora":
+        found = inner.model.peft_config["default"]  # type: ignore[union-attr, index]
+        lora = {"r": found.r, "lora_alpha": found.lora_alpha, "lora_dropout": found.lora_dropout,
+                "target_modules": sorted(found.target_modules), "bias": "none"}  # fmt: skip
+    architecture = json.loads(json.dumps(inner.model.config.to_diff_dict(), default=str))  # type: ignore[union-attr, operator]
+    return {
+        "backbone": dict(backbone), "architecture": architecture, "lora": lora,
+        "prefix": list(inner.prefix), "suffix": list(inner.suffix),
+    }  # fmt: skip
+
+
+def _fill(classifier: LabelClassifier, source: Path) -> None:
+    """Load the weights; they keep the type of the file."""
+    try:
+        classifier.load_state_dict(load_tensors(source), assign=True)
+    except RuntimeError as error:
+        raise InputError(
+            str(source), expected="the weights of the network in config.json",
+            got=str(error).splitlines()[-1].strip(), fix=places.AGAIN,
+        ) from error  # fmt: skip
+
+
+def _read_parts(path: Path) -> Parts:
+    scorers, arrays = {}, {}
+    if (path / WORD_ARRAYS).is_file():
+        arrays = files.read_arrays(path / WORD_ARRAYS)
+        for channel, record in files.read_json(path / WORDS).items():
+            own = {name.partition(".")[2]: arrays.pop(name) for name in [*arrays] if name.startswith(f"{channel}.")}
+            scorers[channel] = WordScorer.from_arrays(record, own)
+    listed = files.read_json(path / places.MANIFEST)["files"]
+    structured = {places.CONFIG, places.THRESHOLDS, places.LABELS, places.WEIGHTS, WORDS, WORD_ARRAYS}
+    return Parts(
+        scorers, arrays, files.read_json(path / places.THRESHOLDS), files.read_json(path / places.LABELS),
+        {name: (path / name).read_bytes() for name in listed if name not in structured},
+    )  # fmt: skip
+
+
+AutoConfig.register(PlantConfig.model_type, PlantConfig, exist_ok=True)
+AutoModelForSequenceClassification.register(PlantConfig, PlantForDocuments, exist_ok=True)

@@ -1,0 +1,187 @@
+"""Labels of new texts, with thresholds and reasons, a part of the texts at a time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from plant.metrics.scores import Scores
+from plant.metrics.top import top_labels
+from plant.model.batches import pad_documents
+from plant.serving.inputs import Document
+from plant.serving.modeling import PlantForDocuments
+from plant.serving.scoring import clean_texts, corpus_of, part_size, require_network, score_cleaned, tokens_of
+from plant.serving.words import spans_of
+
+REASONS = 5
+"""Words that explain a label, at most."""
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A word that made a score.
+
+    Attributes:
+        word: a word or an n-gram.
+        weight: what it adds to the score (systems that read words), or the share of the label's attention on it
+            (a network alone).
+        spans: where it is in the text, character spans.
+    """
+
+    word: str
+    weight: float
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """One label of a document. It is `predicted` if its score is above its threshold."""
+
+    label: str
+    score: float
+    threshold: float
+    predicted: bool
+    description: str | None = None
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of a document.
+
+    Attributes:
+        id: of the document.
+        labels: by falling score.
+        text: as the model read it, after cleaning; the spans of reasons count in it.
+    """
+
+    id: str
+    labels: tuple[LabelScore, ...]
+    text: str
+
+    def as_dict(self, *, text: bool = False) -> dict[str, Any]:
+        """Plain data for JSON; with the text only if asked for."""
+        plain = asdict(self)
+        return plain if text else {name: plain[name] for name in ("id", "labels")}
+
+
+def predictions(
+    model: PlantForDocuments, documents: Iterable[Document], *, top: int | None = None, reasons: int = 0
+) -> Iterator[Prediction]:
+    """Label documents in parts of `part_size`.
+
+    Args:
+        model: of a saved folder.
+        documents: in order.
+        top: labels of highest score a document, predicted or not. None: the labels above the threshold.
+        reasons: words that explain each of these labels; 0: none.
+
+    Raises:
+        InputError: a text is empty or too long.
+    """
+    waiting = iter(documents)
+    while part := list(islice(waiting, part_size(model))):
+        texts = clean_texts(model, [document.text for document in part])
+        scores = score_cleaned(model, texts)
+        for row, document in enumerate(part):
+            chosen = _chosen(model, scores, row, top)
+            why = explain(model, texts[row], [label for label, _ in chosen]) if reasons else [[] for _ in chosen]
+            labels = (_label(model, *one, said[:reasons]) for one, said in zip(chosen, why, strict=True))
+            yield Prediction(document.id, tuple(labels), texts[row])
+
+
+def threshold_of(model: PlantForDocuments) -> float:
+    """The threshold of all labels, tuned on validation."""
+    return float(model.parts.thresholds["value"])
+
+
+def _chosen(model: PlantForDocuments, scores: Scores, row: int, top: int | None) -> list[tuple[int, float]]:
+    """Labels of a document and their scores, by falling score."""
+    if scores.dense is not None:
+        values = scores.dense[row]
+    else:
+        values = np.full(model.config.num_labels, -np.inf, np.float32)
+        kept = scores.retrieved[[row]]
+        values[kept.indices] = kept.data
+    best = top_labels(values[None], len(values) if top is None else min(top, len(values)))[0]
+    best = best[(best >= 0) & np.isfinite(values[best])]
+    if top is None:
+        best = best[values[best] > np.float32(threshold_of(model))]
+    return [(int(label), float(values[label])) for label in best]
+
+
+def _label(model: PlantForDocuments, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
+    record, threshold = model.parts.labels[label], threshold_of(model)
+    above = bool(np.float32(value) > np.float32(threshold))
+    return LabelScore(record["label"], value, threshold, above, record["description"], tuple(reasons))
+
+
+def explain(model: PlantForDocuments, text: str, labels: Sequence[int]) -> list[list[Reason]]:
+    """Why labels got their scores: of each, the strongest reason first.
+
+    A system that reads words adds up what each word contributes in its channels, with the weights of the channels; a
+    network alone gives the words by the share of its label attention (the mean over heads), which says where the
+    network looked and not what made the score.
+
+    Args:
+        model: of a saved folder.
+        text: after cleaning.
+        labels: their numbers.
+    """
+    if not model.parts.scorers:
+        return _attended(model, text, labels)
+    added: list[Counter[str]] = [Counter() for _ in labels]
+    for channel, scorer in model.parts.scorers.items():
+        for place, words in enumerate(scorer.contributions(text, labels)):
+            share = _share(model, channel, labels[place])
+            added[place].update({word: share * value for word, value in words.items()})
+    return [[Reason(word, value, tuple(spans_of(word, text))) for word, value in _ordered(words)] for words in added]
+
+
+def _ordered(words: Mapping[str, float]) -> list[tuple[str, float]]:
+    """By falling magnitude, then by name; words that add nothing are left out."""
+    return sorted(((word, value) for word, value in words.items() if value), key=lambda item: (-abs(item[1]), item[0]))
+
+
+def _share(model: PlantForDocuments, channel: str, label: int) -> float:
+    """What one unit of a channel's score adds to the system's score of a label."""
+    system = model.config.system
+    if system["kind"] == "combined":
+        place = system["channels"].index(channel)
+        weight = (system["weight"], 1 - system["weight"])[place]
+        return float(weight / system["scales"][place][1])
+    if system["kind"] != "evidence":
+        return 1.0
+    ends, place = model.parts.arrays["ends"], system["channels"].index(channel)
+    scalars = np.array(system["scalars"][place * len(ends) : (place + 1) * len(ends)])
+    return float(scalars @ ends[:, label])
+
+
+@torch.no_grad()
+def _attended(model: PlantForDocuments, text: str, labels: Sequence[int]) -> list[list[Reason]]:
+    """Words by the attention of each label."""
+    classifier, corpus = require_network(model), corpus_of(model, [text])
+    if not labels or not len(corpus.documents("test")):
+        return [[] for _ in labels]
+    device = classifier.attention.embeddings.device
+    padded, asked = pad_documents(corpus, np.array([0]), device), torch.tensor([list(labels)], device=device)
+    hidden, bias = classifier.hidden_states(padded), padded.known.bias
+    added = None if bias is None else classifier.dense_bias(hidden, asked, bias)
+    shares = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)[0].cpu().numpy()
+    spans = tokens_of(model, [text])[0][1]
+    places: dict[str, list[Span]] = {}
+    attended: list[Counter[str]] = [Counter() for _ in labels]
+    for match in re.finditer(r"\w+", text):
+        inside = (spans[:, 0] < match.end()) & (spans[:, 1] > match.start())
+        places.setdefault(match[0].lower(), []).append(match.span())
+        for words, share in zip(attended, shares[:, inside].sum(1).tolist(), strict=True):
+            words[match[0].lower()] += share
+    return [[Reason(word, share, tuple(places[word])) for word, share in _ordered(words)] for words in attended]

@@ -1,0 +1,91 @@
+"""Predictions for people and programs: a table, JSON lines, or a page with highlighted reasons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from html import escape
+
+from plant.ground.errors import printable
+from plant.serving.predict import LabelScore, Prediction, Reason, Span
+
+HEAD = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Labels</title><style>
+body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:1rem auto;padding:0 1rem;color-scheme:light dark}
+table{border-collapse:collapse}td,th{padding:.1rem .6rem;text-align:left;vertical-align:top}
+td:nth-child(2),td:nth-child(3){text-align:right;font-variant-numeric:tabular-nums}
+mark{background:#ffe08a;color:#000}mark.against{background:#bcd7ff}.text{white-space:pre-wrap;overflow-wrap:anywhere}
+.below{opacity:.65}</style></head><body>
+"""
+TAIL = "</body></html>\n"
+
+
+def as_table(found: Iterable[Prediction]) -> Iterator[str]:
+    """Lines of a table: document, label, score, threshold and reasons."""
+    for number, one in enumerate(found):
+        if not number:
+            yield f"{'document':<16} {'label':<16} {'score':>8} {'threshold':>9}  {'description':<32} reasons\n"
+        for label in one.labels or (None,):
+            yield printable(_row(one.id, label)) + "\n"
+
+
+def _row(name: str, label: LabelScore | None) -> str:
+    if label is None:
+        return f"{name:<16} (none above the threshold)"
+    words = ", ".join(f"{reason.word} {reason.weight:+.2f}" for reason in label.reasons)
+    description = (label.description or "")[:32]
+    numbers = f"{label.score:>8.3f} {label.threshold:>9.3f}"
+    return f"{name:<16} {label.label:<16} {numbers}  {description:<32} {words}".rstrip()
+
+
+def as_json_lines(found: Iterable[Prediction]) -> Iterator[str]:
+    """One JSON object a document."""
+    for one in found:
+        yield json.dumps(one.as_dict(), ensure_ascii=False) + "\n"
+
+
+def as_html(found: Iterable[Prediction]) -> Iterator[str]:
+    """One page that needs no other file. The texts are in it."""
+    yield HEAD
+    for one in found:
+        rows = "".join(_html_row(label) for label in one.labels)
+        head = "<tr><th>label</th><th>score</th><th>threshold</th><th>reasons</th></tr>"
+        table = f"<table>{head}{rows}</table>" if rows else "<p>No label is above the threshold.</p>"
+        text = highlighted(one.text, [reason for label in one.labels for reason in label.reasons])
+        yield f'<section><h2>{escape(one.id)}</h2>{table}<p class="text">{text}</p></section>\n'
+    yield TAIL
+
+
+def _html_row(label: LabelScore) -> str:
+    words = ", ".join(f"{escape(reason.word)} {reason.weight:+.2f}" for reason in label.reasons)
+    name = escape(label.label if label.description is None else f"{label.label}: {label.description}")
+    return (
+        f"<tr{'' if label.predicted else ' class=below'}><td>{name}</td><td>{label.score:.3f}</td>"
+        f"<td>{label.threshold:.3f}</td><td>{words}</td></tr>"
+    )
+
+
+def highlighted(text: str, reasons: Iterable[Reason]) -> str:
+    """The text as HTML with its reasons marked; where two overlap, the stronger one is.
+
+    >>> highlighted("a < b", [Reason("b", 1.0, ((4, 5),))])
+    'a &lt; <mark title="b +1.00">b</mark>'
+    """
+    marked: list[tuple[Span, Reason]] = []
+    for reason in sorted(reasons, key=lambda each: -abs(each.weight)):
+        for start, end in reason.spans:
+            if all(end <= first or last <= start for (first, last), _ in marked):
+                marked.append(((start, end), reason))
+    parts, place = [], 0
+    for (start, end), reason in sorted(marked, key=lambda each: each[0]):
+        against = "" if reason.weight >= 0 else ' class="against"'
+        title = escape(f"{reason.word} {reason.weight:+.2f}")
+        parts.append(f'{escape(text[place:start])}<mark{against} title="{title}">{escape(text[start:end])}</mark>')
+        place = end
+    return "".join([*parts, escape(text[place:])])
+
+
+FORMATS: dict[str, Callable[[Iterable[Prediction]], Iterator[str]]] = {
+    "table": as_table, "jsonl": as_json_lines, "html": as_html,
+}  # fmt: skip

@@ -1,0 +1,253 @@
+"""`plant predict`: the labels, thresholds and reasons of new texts, from every kind of file, in every form."""
+
+import io
+import json
+import os
+import sys
+from html.parser import HTMLParser
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from plant.commandline import main
+from plant.ground.errors import InputError
+from plant.metrics.scores import read_scores
+from plant.serving.inputs import Document, open_documents
+from plant.serving.modeling import PlantForDocuments
+from plant.serving.predict import explain, predictions
+from plant.serving.scoring import network_logits, part_size
+
+TEXTS = ["Sign1 word3 word4, word5", "word7 Sign2 then Sign4 word8"]
+
+
+@pytest.fixture
+def files(tmp_path) -> dict[str, Path]:
+    """The same two documents in every kind of file."""
+    table = pl.DataFrame({"id": ["a", "b"], "text": TEXTS})
+    paths = {kind: tmp_path / f"texts.{kind}" for kind in ("csv", "tsv", "jsonl", "parquet")}
+    table.write_csv(paths["csv"])
+    table.write_csv(paths["tsv"], separator="\t")
+    table.write_ndjson(paths["jsonl"])
+    table.write_parquet(paths["parquet"])
+    return paths
+
+
+@pytest.fixture
+def said(capsys):
+    """(arguments of `plant predict`) -> what it prints."""
+
+    def run(*arguments: object) -> str:
+        main(["predict", *map(str, arguments)])
+        return capsys.readouterr().out
+
+    return run
+
+
+def rows(output: str) -> list[dict]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_every_kind_of_file_gives_the_same_labels(saved, files, said, kind):
+    expected = list(predictions(PlantForDocuments.from_pretrained(saved()), map(Document, "ab", TEXTS), reasons=5))
+    found = rows(said(saved(), files[kind], "--format", "jsonl"))
+    assert found == [json.loads(json.dumps(one.as_dict())) for one in expected]
+    assert [one["id"] for one in found] == ["a", "b"]
+    assert all(label["predicted"] and label["reasons"] for one in found for label in one["labels"])
+
+
+def test_the_labels_are_those_that_the_run_predicted(small_run, saved):
+    run, model = small_run("all"), PlantForDocuments.from_pretrained(saved("evidence"))
+    stored = read_scores(run.scores("evidence"), "test")
+    threshold = json.loads((run.scores("evidence") / "metrics.json").read_text())["threshold"]["value"]
+    documents = map(Document, stored.document_ids, run.texts())
+    for place, one in enumerate(predictions(model, documents)):
+        above = np.flatnonzero(stored.dense[place] > np.float32(threshold))
+        assert {label.label for label in one.labels} == {stored.label_names[label] for label in above}
+        assert [label.score for label in one.labels] == sorted((label.score for label in one.labels), reverse=True)
+
+
+def test_top_gives_that_many_labels_and_says_which_are_predicted(saved, files, said):
+    (first, _) = rows(said(saved(), files["csv"], "--format", "jsonl", "--top", 9, "--reasons", 0))
+    assert len(first["labels"]) == 9
+    assert {label["predicted"] for label in first["labels"]} == {True, False}
+    assert all(label["predicted"] == (label["score"] > label["threshold"]) for label in first["labels"])
+    assert all(label["reasons"] == [] for label in first["labels"])
+
+
+WORD_SYSTEMS = ("tfidf_linear", "mig_log_odds", "combined", "evidence", "slopes")
+
+
+@pytest.mark.parametrize("system", WORD_SYSTEMS)
+def test_a_word_adds_to_the_score_what_is_missing_without_it(saved, system):
+    """Log-odds add up word by word; a linear score moves a little more, since the length of the row changes too."""
+    model = PlantForDocuments.from_pretrained(saved(system))
+    model.config.system["dense_limit"] = 0  # no rounding to fp16
+    model.config.system["top"] = 9
+    label = model.config.label_names.index("L1")
+    with_it, without = (model.score([text]).retrieved.toarray()[0, label] for text in ("Sign1 word3", "word3"))
+    reasons = {reason.word: reason.weight for reason in explain(model, "Sign1 word3", [label])[0]}
+    if system == "evidence":  # what the network says moves as well
+        logits = network_logits(model, ["Sign1 word3", "word3"])[:, label]
+        with_it -= model.config.system["scalars"][model.config.system["channels"].index("network")] * np.subtract(
+            *logits
+        )
+    assert max(reasons, key=lambda word: abs(reasons[word])) == "sign1"
+    tolerance = 1e-5 if system == "mig_log_odds" else 0.35 * abs(reasons["sign1"])
+    assert with_it - without == pytest.approx(reasons["sign1"], abs=tolerance)
+
+
+@pytest.mark.parametrize("system", ["network", "static"])
+def test_the_reasons_of_a_network_are_shares_of_its_attention(saved, system):
+    model = PlantForDocuments.from_pretrained(saved(system))
+    for reasons in explain(model, "Sign1 word3, word3 and more", [0, 5]):
+        assert sum(reason.weight for reason in reasons) == pytest.approx(1, abs=0.35)  # the rest is on punctuation
+        assert {reason.word for reason in reasons} == {"sign1", "word3", "and", "more"}
+        word3 = next(reason for reason in reasons if reason.word == "word3")
+        assert word3.spans == ((6, 11), (13, 18))
+
+
+def test_relevance_that_is_kept_in_the_attention_shows_in_the_reasons(saved):
+    model = PlantForDocuments.from_pretrained(saved("static"))
+    label = model.config.label_names.index("L1")
+    kept = explain(model, "word3 Sign1 word9", [label])[0]
+    model.config.network["static_attention"] = 40.0
+    from plant.serving import scoring
+
+    scoring._static.cache_clear()
+    strong = explain(model, "word3 Sign1 word9", [label])[0]
+    assert strong[0].weight > kept[0].weight
+
+
+class Marks(HTMLParser):
+    """The words in <mark>, and the text of the page's paragraphs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.marked, self.text, self.open = [], [], ""
+
+    def handle_starttag(self, tag, attributes):
+        self.open = tag if tag in ("mark", "p") else self.open
+
+    def handle_endtag(self, tag):
+        self.open = {"mark": "p", "p": ""}.get(tag, self.open)
+
+    def handle_data(self, data):
+        if self.open == "mark":
+            self.marked.append(data)
+        if self.open in ("mark", "p"):
+            self.text.append(data)
+
+
+def test_a_page_marks_the_reasons_and_loses_no_letter(saved, tmp_path, said):
+    (tmp_path / "note.txt").write_text('Sign1 <script>alert("x")</script> & word3', encoding="utf-8")
+    page = said(saved(), tmp_path / "note.txt", "--format", "html")
+    marks = Marks()
+    marks.feed(page.replace("&lt;script", "&lt; script").split("<section>")[1])
+    assert "Sign1" in marks.marked
+    assert "".join(marks.text).replace("< script", "<script") == 'Sign1 <script>alert("x")</script> & word3'
+    assert "<script" not in page
+    assert "http" not in page
+
+
+def test_a_table_has_a_line_for_each_label(saved, files, said):
+    header, *lines = said(saved(), files["csv"]).splitlines()
+    assert header.split() == ["document", "label", "score", "threshold", "description", "reasons"]
+    assert {line.split()[0] for line in lines} == {"a", "b"}
+    assert any("L1" in line and "sign1 +" in line for line in lines)
+
+
+def test_standard_input_is_one_text_unless_a_kind_is_named(saved, files, said, monkeypatch):
+    def run(text: bytes, *arguments: str) -> list[dict]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return rows(said(saved(), "-", "--format", "jsonl", *arguments))
+
+    whole = run(TEXTS[0].encode())
+    assert [one["id"] for one in whole] == ["-"]
+    assert whole[0]["labels"] == run(files["csv"].read_bytes(), "--input", "csv")[0]["labels"]
+
+
+BAD = {
+    "no file": (None, "expected a file, got nothing there"),
+    "without the column.csv": (b"id,body\n1,hello\n", "expected a column 'text', got 2 others"),
+    "an empty.csv": (b"id,text\n", "expected documents, got none"),
+    "an empty text.csv": (b"id,text\nx,\n", "document x: expected 1 to 1,000,000 characters, got 0"),
+    "two million.txt": (b"secret " * 300_000, "document two million: expected 1 to 1,000,000 characters, got"),
+    "latin.txt": ("secret ä".encode("latin-1"), "expected text in UTF-8"),
+    "short row.csv": (b"id,text\nx\n", "line 2: expected as many cells as the header has"),
+    "open quote.csv": (b'id,text\nx,"secret\n', "expected as many cells as the header has, and closed quotes"),
+    "no.jsonl": (b"[1]\n", "line 1: expected one JSON object a line"),
+    "number.jsonl": (b'{"text": 5}\n', "document 1: expected a text, got int"),
+    "no.parquet": (b"secret", "expected a parquet file, got a damaged one"),
+    "image.png": (b"x", r"expected a file of the kind text, csv, tsv, jsonl, parquet, got '\.png'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_line_that_quotes_no_text(saved, tmp_path, capsys, name):
+    content, expected = BAD[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(SystemExit, match=f"(?s)^plant: .*{expected}") as ended:
+        main(["predict", str(saved()), str(tmp_path / name) if content else "nowhere.csv"])
+    assert "secret" not in str(ended.value)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [
+    (["predict", "nowhere", "x.txt"], "expected a folder with a saved model"),
+    (["predict", "x", "x.txt", "--format", "xml"], "expected table, jsonl, html, got 'xml'"),
+])  # fmt: skip
+def test_a_wrong_model_or_format_is_one_line(tmp_path, monkeypatch, arguments, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.txt").write_text("a text")
+    with pytest.raises(SystemExit, match=expected):
+        main(arguments)
+
+
+@pytest.mark.parametrize("arguments", [["predikt"], ["predict"], ["predict", "m", "f", "--top", "0"]])
+def test_a_wrong_option_ends_with_2_and_the_usage(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "Usage: plant" in capsys.readouterr().err
+
+
+def test_documents_are_read_and_labelled_a_part_at_a_time(saved):
+    """An endless source: what is held at once is one part."""
+    model = PlantForDocuments.from_pretrained(saved("mig_log_odds"))
+    read = count()
+    endless = (Document(str(next(read)), "Sign1 word2") for _ in count())
+    assert len(list(islice(predictions(model, endless), 3))) == 3
+    assert next(read) == part_size(model)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_reader_tells_how_far_it_has_come(files, kind):
+    source = open_documents(str(files[kind]), kind=None, text_column="text", id_column="id")
+    assert source.done() == 0
+    assert len(list(source.documents)) == 2
+    assert source.done() == source.total > 0
+
+
+def test_documents_without_an_id_are_numbered(tmp_path):
+    (tmp_path / "texts.csv").write_text("text\none\ntwo\n")
+    source = open_documents(str(tmp_path / "texts.csv"), kind=None, text_column="text", id_column="id")
+    assert list(source.documents) == [("1", "one"), ("2", "two")]
+
+
+@pytest.mark.parametrize("texts", [["fine", ""], ["fine", "x" * 1_000_001], ["fine", " \n"]])
+def test_score_names_the_text_that_it_refuses(saved, texts):
+    with pytest.raises(InputError, match="text 2: expected 1 to 1,000,000 characters"):
+        PlantForDocuments.from_pretrained(saved("mig_log_odds")).score(texts)
+
+
+def test_help_is_one_screen_with_every_command(capsys):
+    main(["--help"])
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) <= 24
+    assert all(f" {name} " in said for name in ("predict", "trace", "verify"))
+    assert max(map(len, said.splitlines())) <= int(os.environ.get("COLUMNS", "120"))

@@ -1,0 +1,238 @@
+"""A saved model: the pipeline's scores to the bit, in this process and in a fresh one; whole, or refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+from plant.finetuning.scoring import predict_logits
+from plant.ground.errors import InputError
+from plant.ground.settings import parse_backbone
+from plant.metrics.scores import read_scores
+from plant.model.assemble import load_training_data, prepare, save_weights
+from plant.model.encoders.transformer import make_random_backbone
+from plant.model.features import write_features
+from plant.serving.export import Candidate, Materials, best_candidate, export
+from plant.serving.modeling import PlantConfig, PlantForDocuments
+
+TINY = {"kind": "random", "hidden_size": 32, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 400}
+SYSTEMS = ("network", "static", "evidence", "slopes", "tfidf_linear", "mig_log_odds", "combined")
+
+
+def of_labels(stored, labels):
+    """The scores of the run, for the labels that the model knows."""
+    columns = [stored.label_names.index(label) for label in labels]
+    return stored.dense[:, columns] if stored.dense is not None else stored.retrieved[:, columns].toarray()
+
+
+@pytest.mark.parametrize("limits", ["all", "few"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_scores_of_a_loaded_folder_are_those_of_the_run_to_the_bit(small_run, saved, system, limits):
+    run = small_run(limits)
+    made = PlantForDocuments.from_pretrained(saved(system, limits)).score(run.texts())
+    stored = read_scores(run.scores(system), "test")
+    assert (made.dense is None) == (limits == "few")
+    found = made.dense if made.dense is not None else made.retrieved.toarray()
+    np.testing.assert_array_equal(found, of_labels(stored, made.label_names))
+    assert np.abs(found).max() > 0
+
+
+FRESH = """
+import sys, numpy
+from transformers import AutoModelForSequenceClassification
+import plant.serving.modeling
+model = AutoModelForSequenceClassification.from_pretrained(sys.argv[1])
+numpy.save(sys.argv[2], model.score([open(sys.argv[3], encoding="utf-8").read()]).dense)
+"""
+
+
+def test_a_fresh_process_loads_the_folder_by_the_auto_class_and_scores_alike(small_run, saved, tmp_path):
+    text = small_run("all").texts()[0]
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    moved = shutil.copytree(saved("evidence"), tmp_path / "elsewhere")
+    arguments = [moved, tmp_path / "scores.npy", tmp_path / "text"]
+    run = subprocess.run(
+        [sys.executable, "-c", FRESH, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    here = PlantForDocuments.from_pretrained(saved("evidence")).score([text]).dense
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), here)
+
+
+def test_the_folder_has_the_form_of_hugging_face(small_run, saved):
+    folder = saved("evidence")
+    config = AutoConfig.from_pretrained(folder)
+    assert isinstance(config, PlantConfig)
+    assert config.label_names == [record["label"] for record in json.loads((folder / "labels.json").read_text())]
+    tokens = AutoTokenizer.from_pretrained(folder)(small_run("all").texts()[:2], padding=True, return_tensors="pt")
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    truth = torch.ones(2, config.num_labels)
+    out = model(tokens["input_ids"], tokens["attention_mask"], labels=truth)
+    assert out.logits.shape == (2, config.num_labels)
+    expected = torch.nn.functional.softplus(-out.logits).mean()  # binary cross-entropy where all labels are true
+    torch.testing.assert_close(out.loss, expected)
+    assert {name.partition(".")[0] for name in load_file(folder / "model.safetensors")} == {
+        "backbone",
+        "attention",
+        "head",
+    }
+
+
+def test_forward_of_the_network_gives_the_logits_that_the_run_stored(small_run, saved):
+    run, model = small_run("all"), PlantForDocuments.from_pretrained(saved("network"))
+    tokens = AutoTokenizer.from_pretrained(saved("network"))(
+        run.texts()[0], add_special_tokens=False, return_tensors="pt"
+    )
+    logits = model(tokens["input_ids"]).logits.detach().numpy()
+    stored = of_labels(read_scores(run.scores("network"), "test"), model.config.label_names)[0]
+    np.testing.assert_allclose(logits[0], stored, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("system", ["evidence", "combined"])
+def test_saving_a_loaded_model_writes_the_same_files(saved, tmp_path, system):
+    PlantForDocuments.from_pretrained(saved(system)).save_pretrained(tmp_path / "again")
+    first, second = (
+        json.loads((folder / "manifest.json").read_text())["files"] for folder in (saved(system), tmp_path / "again")
+    )
+    assert first == second
+
+
+NETWORKS = {
+    "LoRA on both sides": {"adapter": "lora", "architecture": "llama", "bidirectional": True},
+    "special tokens, pieces": {"architecture": "bert", "chunk_tokens": 8},
+    "frozen in bf16": {"adapter": "frozen", "precision": "bf16"},
+    "cached features": {"adapter": "frozen", "cache_features": True},
+}
+
+
+@pytest.mark.parametrize("what", NETWORKS)
+def test_every_kind_of_transformer_comes_back_with_its_logits(small_run, tmp_path, what):
+    run, out, backbone = small_run("all"), tmp_path / "model", tmp_path / "backbone"
+    section = parse_backbone({**TINY, **NETWORKS[what]})
+    make_random_backbone(section, run.root / "tokenizer", backbone)
+    settings = {**run.settings, "backbone": section.model_dump(mode="json")}
+    data, classifier, _ = prepare(settings, seed=0, corpus=run.corpus, tokens=run.tokens("tiny"), backbone=backbone)
+    with torch.no_grad():
+        for parameter in classifier.parameters():
+            if parameter.requires_grad:
+                parameter.add_(torch.rand_like(parameter) / 50)  # what was not loaded would show
+    save_weights(classifier, tmp_path / "weights", head=True)
+    candidate = run.candidate("network", network=tmp_path / "weights")
+    materials = Materials(run.corpus, settings, run.tokens("tiny"), backbone)
+    export(candidate, materials, out, private=False, words_of_private=False)
+    if section.cache_features:
+        write_features(classifier.backbone, data.corpus, tmp_path / "features", device=torch.device("cpu"))
+        data = load_training_data(run.corpus, run.tokens("tiny").parent, tmp_path / "features")
+    expected = predict_logits(classifier, data.corpus, data.corpus.documents("test"), batch_size=8)
+    made = PlantForDocuments.from_pretrained(out).score(run.texts()).dense
+    tolerance = 2e-3 if section.cache_features else 0  # cached in batches of other documents
+    np.testing.assert_allclose(made, expected.astype(np.float16).astype(np.float32), rtol=tolerance, atol=tolerance)
+
+
+def damage(folder, what):
+    if what == "missing":
+        (folder / "thresholds.json").unlink()
+    elif what == "no manifest":
+        (folder / "manifest.json").unlink()
+    elif what == "pickle":
+        (folder / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    elif what == "other version":
+        manifest = json.loads((folder / "manifest.json").read_text())
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
+    elif what == "changed":
+        (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-4] + b"1234")
+    else:
+        shutil.rmtree(folder)
+
+
+REFUSED = {
+    "missing": "thresholds.json", "no manifest": "manifest.json", "pickle": "no pickle", "other version": "format 99",
+    "changed": "SHA-256", "no folder": "no folder there",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_folder_that_is_not_whole_is_refused_with_one_error(saved, tmp_path, what):
+    folder = shutil.copytree(saved("network"), tmp_path / "model")
+    damage(folder, what)
+    with pytest.raises(InputError, match=REFUSED[what]):
+        PlantForDocuments.from_pretrained(folder)
+
+
+def test_weights_of_another_network_are_refused(saved, tmp_path):
+    folder = shutil.copytree(saved("network"), tmp_path / "model")
+    model = PlantForDocuments.from_pretrained(folder)
+    model.config.network["backbone"]["pool_size"] = 7
+    model.save_pretrained(folder)
+    with pytest.raises(InputError, match="the weights of the network"):
+        PlantForDocuments.from_pretrained(folder)
+
+
+def test_a_folder_that_could_not_be_written_leaves_the_older_one_whole(saved, tmp_path, monkeypatch):
+    folder = shutil.copytree(saved("network"), tmp_path / "model")
+    model = PlantForDocuments.from_pretrained(folder)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("plant.serving.folder.usual_mode", full)
+    with pytest.raises(OSError, match="No space"):
+        model.save_pretrained(folder)
+    assert sorted(tmp_path.iterdir()) == [folder]
+    assert PlantForDocuments.from_pretrained(folder).config.num_labels == model.config.num_labels
+
+
+CREDENTIALED = {
+    "evidence": "word scores", "tfidf_linear": "word scores", "network": "a vocabulary that was trained on the notes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("system", CREDENTIALED)
+def test_words_of_credentialed_notes_are_saved_only_if_asked_for(small_run, tmp_path, system):
+    run, out = small_run("all"), tmp_path / "model"
+    with pytest.raises(InputError, match=f"{CREDENTIALED[system]}.*show_credentialed"):
+        export(run.candidate(system), run.materials(), out, private=True, words_of_private=False)
+    assert not out.exists()
+    export(run.candidate(system), run.materials(private=True), out, private=True, words_of_private=True)
+    assert "data use agreement" in (out / "README.md").read_text()
+
+
+UNSAVED = {
+    "descriptions": ("evidence", {"evidence": {"channels": ["network", "descriptions"]}}),
+    "a shortlist": ("network", {"finetuning": {"shortlist": 4, "shortlist_above": 5}}),
+    "a residual": ("network", {"finetuning": {"residual": 10}}),
+}
+
+
+@pytest.mark.parametrize("what", UNSAVED)
+def test_what_needs_the_training_corpus_is_refused(small_run, tmp_path, what):
+    system, changes = UNSAVED[what]
+    run = small_run("all")
+    with pytest.raises(InputError, match=f"got .*{what}"):
+        export(run.candidate(system, **changes), run.materials(), tmp_path / "m", private=False, words_of_private=False)
+
+
+def test_the_run_that_is_best_on_validation_is_taken(tmp_path):
+    runs = []
+    for seed, value in enumerate([0.2, 0.5, 0.5, 0.1]):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / "metrics.json").write_text(json.dumps({"threshold": {"value_on_val": value}}))
+        runs.append(Candidate("plant", folder, seed))
+    assert best_candidate(runs).seed == 1
+
+
+def test_the_card_tells_the_metrics_of_the_run(small_run, saved):
+    run, card = small_run("all"), (saved("evidence") / "README.md").read_text()
+    metrics = json.loads((run.scores("evidence") / "metrics.json").read_text())
+    assert f"| micro_f1 | {metrics['micro_f1']:.3f} |" in card
+    assert "30 training, 15 validation and 15 test documents" in card
+    assert "Licence of the data: CC0." in card
+    thresholds = json.loads((saved("evidence") / "thresholds.json").read_text())
+    assert thresholds["value"] == metrics["threshold"]["value"]
