@@ -128,7 +128,7 @@ rule save_model:
     params:
         settings=serving_settings,
         backbone=served_backbone,
-        code=code("save_model", *known_channels().values()),
+        code=code_of_baselines("save_model", known_channels().values()),
     script:
         "../scripts/save_model.py"
 
