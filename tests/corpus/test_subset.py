@@ -153,9 +153,9 @@ def test_a_smaller_validation_split_leaves_train_and_test_alone(whole: Path, bef
     cut, found = made(val_size=20)
     for name in ("train", "test"):
         assert cut[name].equals(before[name])
-    ids = [set(table["val"]["document_id"]) for table in (cut, larger, before)]
-    assert ids[0] < ids[1] < ids[2]
-    assert len(ids[0]) == len(cut["val"]) == 20
+    small, large, every = (set(table["val"]["document_id"]) for table in (cut, larger, before))
+    assert small < large < every
+    assert len(small) == len(cut["val"]) == 20
     assert cut["labels"]["label"].equals(before["labels"]["label"])
     assert found["split"] == statistics(whole)["split"]  # what scores are compared by
 
