@@ -20,7 +20,10 @@ ROOT = Path(__file__).parents[1]
 RECIPE = (ROOT / "envs" / "Containerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PACKAGE = PROJECT["project"]
-EXTRAS_OF_MODULES = {"paper/": {"paper"}, "model/encoders/experts.py": {"quantisation"}, "baselines/": {"baselines"}}
+EXTRAS_OF_MODULES = {
+    "paper/": {"paper"}, "baselines/": {"baselines"}, "model/encoders/experts.py": {"quantisation"},
+    "model/word_vectors.py": {"word_vectors"},
+}  # fmt: skip
 """What may import the packages of which extra, by how its path starts."""
 OWNERS = packages_distributions()
 STEPS = re.findall(r"^(FROM|ARG|WORKDIR|RUN|COPY|CMD) (.*)$", RECIPE, re.MULTILINE)
