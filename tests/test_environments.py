@@ -20,7 +20,10 @@ ROOT = Path(__file__).parents[1]
 RECIPE = (ROOT / "envs" / "Containerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PACKAGE = PROJECT["project"]
-EXTRAS_OF_MODULES = {"paper/": {"paper"}, "model/encoders/experts.py": {"quantisation"}, "baselines/": {"baselines"}}
+EXTRAS_OF_MODULES = {
+    "paper/": {"paper"}, "baselines/": {"baselines"}, "model/encoders/experts.py": {"quantisation"},
+    "model/word_vectors.py": {"word_vectors"},
+}  # fmt: skip
 """What may import the packages of which extra, by how its path starts."""
 OWNERS = packages_distributions()
 STEPS = re.findall(r"^(FROM|ARG|WORKDIR|RUN|COPY|CMD) (.*)$", RECIPE, re.MULTILINE)
@@ -76,6 +79,19 @@ def test_every_import_of_the_library_is_declared_where_it_is_needed():
             missing[place] = more
     assert missing == {"kernels/pairwise_triton.py": {"triton"}}, "Triton comes with torch, where there is CUDA"
     assert re.search(r"^triton==.*# via torch$", (ROOT / "envs" / "cuda.txt").read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_locks_hold_every_pin_and_every_import_and_no_cuda_library_reaches_the_cpu():
+    pins = {name: {line.lower() for line in lock(name)} for name in ("cpu.txt", "cpu.in", "dev.txt", "dev.in")}
+    assert pins["cpu.in"] <= pins["cpu.txt"]
+    assert pins["dev.in"] <= pins["cpu.txt"] | pins["dev.txt"]
+    run_time = names(lock("cpu.txt"))
+    assert not [name for name in run_time if name.startswith(("nvidia-", "cuda-", "triton"))]
+    assert not run_time & names(lock("cuda.txt")[1:])
+    files = [file for folder in ("src", "workflow") for file in (ROOT / folder).rglob("*.py")]
+    installed = {canonicalize_name(owner[0]) for owner in OWNERS.values()}
+    needed = set().union(*map(imported, files)) & installed
+    assert needed - {"plant-xmtc"} - names(lock("cpu.in")) == set()
 
 
 def test_nothing_is_declared_that_nobody_uses():
@@ -181,6 +197,6 @@ def test_the_locks_are_what_is_installed_here():
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", ["cpu.txt", "dev.txt", "cuda.txt", "optional.txt"])
+@pytest.mark.parametrize("name", ["cpu.in", "cpu.txt", "dev.in", "dev.txt", "cuda.txt", "optional.txt"])
 def test_every_line_of_a_lock_is_one_exact_version(name):
     assert [line for line in lock(name) if not re.fullmatch(r"-r [\w.]+|[\w.-]+==[\w.+!]+", line)] == []

@@ -4,13 +4,9 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("corpus", "relevance", "model", "pretraining", "finetuning", "evaluation", "statistics", "paper", "serving")
@@ -157,37 +153,3 @@ def test_continuous_integration_runs_the_command_of_the_readme() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     assert script.read_text(encoding="utf-8").splitlines()[-1].endswith("make test")
-
-
-def pinned(name: str) -> dict[str, str]:
-    """Package -> version of a file of envs/; every line must be an exact pin."""
-    lines = (line.partition("#")[0].strip() for line in (ROOT / "envs" / name).read_text("utf-8").splitlines())
-    found = [Requirement(line) for line in lines if line and not line.startswith("-r")]
-    assert all(re.fullmatch(r"==[^*,]+", str(requirement.specifier)) for requirement in found)
-    return {canonicalize_name(requirement.name): str(requirement.specifier)[2:] for requirement in found}
-
-
-def test_the_locks_hold_every_pin_and_no_cuda_library_reaches_the_cpu() -> None:
-    run_time = pinned("cpu.txt")
-    assert pinned("cpu.in").items() <= run_time.items()
-    assert pinned("dev.in").items() <= {**run_time, **pinned("dev.txt")}.items()
-    assert not [name for name in run_time if name.startswith(("nvidia-", "cuda-", "triton"))]
-    assert not set(run_time) & set(pinned("cuda.txt"))
-    conda = yaml.safe_load((ROOT / "envs" / "plant.yaml").read_text("utf-8"))["dependencies"][-1]["pip"]
-    assert {canonicalize_name(pin.split("==")[0]): pin.split("==")[1] for pin in conda} == run_time
-
-
-def imported(tree: ast.Module) -> Iterator[str]:
-    """Top-level names of the packages that a module imports, inside functions too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (name.name.split(".")[0] for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.split(".")[0]
-
-
-def test_every_import_is_a_pin_of_its_own() -> None:
-    owners = packages_distributions()
-    names = {name for _, tree in trees("src", "workflow") for name in imported(tree)} & owners.keys()
-    needed = {canonicalize_name(owners[name][0]) for name in names} - {"plant-xmtc"}
-    assert needed - pinned("cpu.in").keys() == set()

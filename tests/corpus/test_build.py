@@ -69,14 +69,9 @@ def test_the_files_have_the_types_of_the_contract(demo_folder: Path) -> None:
     counts = dict.fromkeys(("n_train", "n_val", "n_test"), pl.UInt32)
     assert dict(tables["labels"].schema) == {"label": pl.String, "description": pl.String} | counts
     assert (labels.indptr.dtype, labels.indices.dtype, labels.split_sizes.dtype) == (np.int64, np.int32, np.int64)
-
-
-def test_patients_are_in_one_split_and_all_rows_are_there(demo_folder: Path, demo: settings.Mimic3) -> None:
-    tables = corpus_of(demo_folder)
     patients = [set(tables[name]["group_id"]) for name in ("train", "val", "test")]
     assert sum(map(len, patients)) == len(set.union(*patients))
-    assert demo.generate is not None
-    assert sum(len(tables[name]) for name in ("train", "val", "test")) == demo.generate.admissions
+    assert labels.n_documents == 120
 
 
 def test_statistics_count_what_the_tables_hold(demo_folder: Path) -> None:
@@ -139,14 +134,11 @@ def test_building_twice_gives_the_same_bytes(demo: settings.Mimic3, demo_folder:
 
 
 def test_a_document_without_labels_is_dropped_and_counted(built) -> None:
-    tables, found = built({("labels", 0): [], ("labels", 1): ["  ", ""]})
-    assert found["dropped_documents"]["without_labels"] == 2
-    assert tables["train"]["document_id"].to_list() == [f"d{i}" for i in range(2, 8)]
-
-
-def test_a_text_that_cleaning_empties_is_dropped_and_counted(built) -> None:
-    _, found = built({("text", 0): "12 34"}, cleaning={"style": "edin"})
-    assert found["dropped_documents"]["without_text"] == 1
+    tables, found = built(
+        {("labels", 0): [], ("labels", 1): ["  ", ""], ("text", 2): "12 34"}, cleaning={"style": "edin"}
+    )
+    assert (found["dropped_documents"]["without_labels"], found["dropped_documents"]["without_text"]) == (2, 1)
+    assert tables["train"]["document_id"].to_list() == [f"d{i}" for i in range(3, 8)]
 
 
 def test_labels_of_test_that_train_lacks_are_kept_and_counted(built) -> None:
@@ -156,13 +148,10 @@ def test_labels_of_test_that_train_lacks_are_kept_and_counted(built) -> None:
     assert tables["labels"].filter(label="unseen").row(0)[2:] == (0, 0, 1)
 
 
-def test_min_count_counts_over_all_splits(built) -> None:
+def test_labels_are_restricted_by_the_documents_of_all_splits(built, tmp_path: Path) -> None:
     cells = {("labels", 0): ["common", "l0", "twice", "once"], ("labels", 11): ["common", "l2", "twice"]}
     tables, _ = built(cells, labels={"min_count": 2})
     assert tables["labels"]["label"].to_list() == ["common", "l0", "l1", "l2", "twice"]
-
-
-def test_keep_restricts_labels_and_drops_documents_that_have_none_of_them(built, tmp_path: Path) -> None:
     (tmp_path / "keep.txt").write_text("l0\nl1\nabsent\n")
     tables, found = built(labels={"keep": str(tmp_path / "keep.txt")})
     assert tables["labels"]["label"].to_list() == ["l0", "l1"]
@@ -180,17 +169,12 @@ def test_the_label_space_does_not_change_with_train_size(
     assert small["test"].equals(full["test"])
 
 
-def test_files_of_a_credentialed_corpus_are_their_owners_alone(mimic3: Path, tmp_path: Path) -> None:
-    split = settings.Split(train=0.5, val=0.25, test=0.25)
-    build.build_corpus(settings.Mimic3(source="mimic3", path=str(mimic3), split=split), tmp_path / "out")
-    modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "out").iterdir()}
-    assert modes == {0o600}
-
-
-def test_open_corpora_keep_the_usual_mode(own: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("credentialed", [True, False])
+def test_files_of_a_credentialed_corpus_are_their_owners_alone(own: Path, tmp_path: Path, credentialed: bool) -> None:
     (tmp_path / "usual").touch()
-    build.build_corpus(table_of(own), tmp_path / "out")
-    assert (tmp_path / "out/train.parquet").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    build.build_corpus(table_of(own, credentialed=credentialed), tmp_path / "out")
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "out").iterdir()}
+    assert modes == {0o600 if credentialed else stat.S_IMODE((tmp_path / "usual").stat().st_mode)}
 
 
 def test_a_failure_while_writing_leaves_the_old_corpus_whole(

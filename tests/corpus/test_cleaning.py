@@ -47,19 +47,12 @@ def test_cleaning_twice_changes_nothing_more(text: str, style: str, most: int | 
 @given(TEXTS, st.integers(1, 5))
 def test_a_cut_raw_text_is_its_own_beginning(text: str, most: int) -> None:
     cut = one(text, "raw", most)
+    assert one(text, "raw") == text
     assert text.startswith(cut)
     assert cut.split() == text.split()[:most]
-
-
-def test_raw_keeps_every_character() -> None:
-    text = "  Two \n lines,\t[**1999**] É "
-    assert one(text, "raw") == text
 
 
 def test_more_texts_than_a_batch_come_out_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaning, "BATCH", 2)
     assert clean(pl.Series(["A", "B", None, "D", "E"]), Cleaning(style="edin")).to_list() == ["a", "b", "", "d", "e"]
-
-
-def test_no_texts_give_no_texts() -> None:
     assert len(clean(pl.Series([], dtype=pl.String), Cleaning(style="edin"))) == 0

@@ -79,12 +79,6 @@ def test_the_random_draw_is_the_start_of_one_permutation() -> None:
     assert set(kept) == {f"d{i:05d}" for i in order[:12]}
 
 
-def test_another_seed_gives_another_draw() -> None:
-    frame = frame_of(zipf_corpus(200, 30, 4))
-    draws = [cut(frame, 50, draw="stratified", seed=seed)["document_id"].to_list() for seed in (0, 0, 1)]
-    assert draws[0] == draws[1] != draws[2]
-
-
 @pytest.mark.parametrize("documents", [60, 61])
 def test_of_each_pair_the_one_goes_left_that_keeps_the_sum_of_squares_small(documents: int) -> None:
     """The rule word for word, in fractions: sum over all labels of (excess on the left)^2 / documents that have it."""
@@ -112,14 +106,6 @@ def test_of_each_pair_the_one_goes_left_that_keeps_the_sum_of_squares_small(docu
     assert documents % 2 == 0 or order[-1] in half
 
 
-def test_a_label_on_two_documents_has_one_in_each_half() -> None:
-    labels = [["common", f"pair{i // 2}"] for i in range(200)]
-    ids = pl.Series([f"d{i:03d}" for i in range(200)])
-    half = stratified(ids, pl.Series(labels), 100, seed=0)
-    split = np.isin(np.arange(200), half).reshape(100, 2).sum(axis=1)
-    assert (split == 1).mean() > 0.8  # by chance: half of them
-
-
 @pytest.mark.parametrize("size", [40, 150, 600])
 def test_labels_are_nearer_to_their_proportion_than_by_chance(size: int) -> None:
     labels = zipf_corpus(3000, 400, 8)
@@ -138,16 +124,9 @@ def test_labels_are_nearer_to_their_proportion_than_by_chance(size: int) -> None
         return float(np.abs(counts(kept["labels"].to_list()) - wanted)[frequent].mean())
 
     ours = [unevenness("stratified", seed) for seed in range(3)]
+    assert len(set(ours)) == 3  # another seed gives another draw
     chance = [unevenness("random", seed) for seed in range(20)]
     assert max(ours) < min(chance)
-
-
-def test_draws_do_not_favour_documents_with_many_labels() -> None:
-    labels = zipf_corpus(3000, 400, 8)
-    ids, column = pl.Series([f"d{i:04d}" for i in range(3000)]), pl.Series(labels)
-    mean = column.list.len().mean()
-    drawn = [column[stratified(ids, column, 200, seed=seed)].list.len().mean() for seed in range(6)]
-    assert np.mean(drawn) == pytest.approx(mean, rel=0.03)
 
 
 def test_more_training_documents_than_there_are_is_an_error() -> None:

@@ -6,12 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import polars as pl
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plant.corpus.label_space import restrict, restrict_after_split
-from plant.ground.errors import InputError
 from plant.ground.settings import LabelSpace
 
 ROWS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=4).map(sorted), min_size=1, max_size=20)
@@ -72,9 +70,3 @@ def test_few_labels_of_mimic3_are_those_on_one_to_five_training_documents_that_t
     few = LabelSpace(train_at_least=1, train_at_most=5, test_at_least=1)
     assert restrict_after_split(frame, few, told).explode().drop_nulls().unique().to_list() == ["five"]
     assert told["labels_dropped"] == 3
-
-
-def test_a_list_none_of_whose_labels_occurs_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "keep").write_text("x\ny\n")
-    with pytest.raises(InputError, match="2 labels, none of which occurs"):
-        restrict(series([["a"]]), LabelSpace(keep=str(tmp_path / "keep")), Counter())

@@ -1,4 +1,4 @@
-"""Own tables: what would become a wrong corpus without a word is refused, or gives a warning."""
+"""Own tables: what would become a wrong corpus in silence is refused, or gives a warning."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def refusal(dataset: settings.Dataset, out: Path) -> str:
 
 
 def warnings(caplog: pytest.LogCaptureFixture, dataset: settings.Dataset) -> list[str]:
+    caplog.clear()
     with caplog.at_level(logging.WARNING, logger="plant"):
         read(dataset)
     said = [record.getMessage() for record in caplog.records]
@@ -48,7 +49,7 @@ def warnings(caplog: pytest.LogCaptureFixture, dataset: settings.Dataset) -> lis
     return said
 
 
-# --- own tables: types ---------------------------------------------------------------------------
+# --- types ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,7 @@ def warnings(caplog: pytest.LogCaptureFixture, dataset: settings.Dataset) -> lis
         (({"text": [SECRET]},) * 2, "text in the column 'text', got List of String"),
         (({"text": 5},) * 2, "text in the column 'text', got Int64"),
         (({"id": ["d0"]}, {"id": ["d1"]}), "one name a document in the column 'id'"),
+        (({"id": "d6"}, {"id": "d6 "}), "every document id once"),
     ],
 )
 def test_json_values_of_another_type_are_refused_not_written_out(
@@ -85,10 +87,9 @@ def test_parquet_texts_that_are_lists_bytes_or_objects_are_refused(tmp_path: Pat
 
 @pytest.mark.parametrize("cell", ["['L0', 'L1']", '["L0", "L1"]', '["L0"]'])
 def test_lists_that_were_printed_into_a_csv_are_refused(tmp_path: Path, cell: str) -> None:
-    pl.DataFrame({"id": ["a", "b"], "text": ["word"] * 2, "labels": [cell, "L2"]}).write_csv(tmp_path / "own.csv")
-    assert "lists printed as text, with brackets and quotes, in 1 documents" in refusal(
-        own(tmp_path / "own.csv"), tmp_path
-    )
+    path = tmp_path / "own.csv"
+    pl.DataFrame({"id": ["a", "b"], "text": ["word"] * 2, "labels": [cell, "L2"]}).write_csv(path)
+    assert "lists printed as text, with brackets and quotes, in 1 documents" in refusal(own(path), tmp_path)
 
 
 def test_an_empty_label_separator_is_refused() -> None:
@@ -96,12 +97,7 @@ def test_an_empty_label_separator_is_refused() -> None:
         own(Path("own.csv"), label_separator="")
 
 
-# --- own tables: ids and groups ------------------------------------------------------------------
-
-
-def test_ids_that_differ_in_white_space_only_are_one_document(tmp_path: Path) -> None:
-    path = json_lines(tmp_path, {"id": "d6"}, {"id": "d6 "})
-    assert "every document id once" in refusal(own(path), tmp_path)
+# --- groups ---------------------------------------------------------------------------------------
 
 
 def test_groups_that_differ_in_white_space_only_stay_in_one_split(tmp_path: Path) -> None:
@@ -120,66 +116,62 @@ def test_a_document_without_a_group_is_one_clear_error(tmp_path: Path, group: An
     assert "a group (a patient) for every document, got 1 without one" in said
 
 
-# --- own tables: what is said --------------------------------------------------------------------
+# --- warnings -------------------------------------------------------------------------------------
 
 
-def test_labels_with_another_separator_between_them_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_labels_with_another_separator_between_them_are_said_and_titles_with_commas_are_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     random = np.random.default_rng(0)
     lists = [", ".join(sorted(random.choice(list("abcdefghij"), 3, replace=False))) for _ in range(300)]
     path = tmp_path / "own.csv"
     pl.DataFrame({"id": map(str, range(300)), "text": ["word"] * 300, "labels": lists}).write_csv(path)
     [said] = warnings(caplog, own(path))
     assert f"300 of 300 labels hold ',', and cut there {len(set(lists))} different labels become 10" in said
-    caplog.clear()
     assert warnings(caplog, own(path, label_separator=",")) == []
-
-
-def test_titles_with_commas_are_not_taken_for_lists(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     titles = ["Diabetes, type 2", "Fracture, closed", "Asthma"]
-    pl.DataFrame({"id": list("abc"), "text": ["word"] * 3, "labels": titles}).write_csv(tmp_path / "own.csv")
-    assert warnings(caplog, own(tmp_path / "own.csv")) == []
+    pl.DataFrame({"id": list("abc"), "text": ["word"] * 3, "labels": titles}).write_csv(path)
+    assert warnings(caplog, own(path)) == []
 
 
 def test_a_split_column_that_is_not_read_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = json_lines(tmp_path, {"split": "train"}, {"split": "test"})
     [said] = warnings(caplog, own(path))
     assert "the column split is not read" in said
-    caplog.clear()
     assert warnings(caplog, own(path, split_column="split")) == []
 
 
-# --- own tables: files that are damaged or of another encoding -------------------------------------
+# --- damaged files --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("name", "content", "says"),
     [
-        (b"id,text,labels\nd0,word,a\nd1,caf\xe9,b\n", "line 3: expected text in UTF-8"),
-        (b'id,text,labels\nd0,"two\nlines",a\nd1,"word,b\nd2,word,c\n', "line 4: expected a table with closed quotes"),
-        (b'id,text,labels\nd0,"word,a\nd1,"word",b\n', "line 2: expected a table with closed quotes"),
-        (b"id,text,labels\nd0,word,a\nd1,word\n", "line 3: expected 3 cells, as in the header, got 2"),
-        (b"id,text,labels\nd0,word, and more,a\n", "line 2: expected 3 cells, as in the header, got 4"),
-        (b"id,text,text,labels\nd0,word,word,a\n", "every column once"),
-        (b"", "an empty file"),
+        ("own.csv", b"id,text,labels\nd0,word,a\nd1,caf\xe9,b\n", "line 3: expected text in UTF-8"),
+        ("own.csv", b'id,text,labels\nd0,"two\nlines",a\nd1,"word,b\nd2,word,c\n', "line 4: expected a table with cl"),
+        ("own.csv", b'id,text,labels\nd0,"word,a\nd1,"word",b\n', "line 2: expected a table with closed quotes"),
+        ("own.csv", b"id,text,labels\nd0,word,a\nd1,word\n", "line 3: expected 3 cells, as in the header, got 2"),
+        ("own.csv", b"id,text,labels\nd0,word, and more,a\n", "line 2: expected 3 cells, as in the header, got 4"),
+        ("own.csv", b"id,text,text,labels\nd0,word,word,a\n", "every column once"),
+        ("own.csv", b"", "an empty file"),
+        ("own.jsonl", b'{"id": "d0"}\n{"id": "d1", "text": "caf\xe9"}\n', "line 2: expected text in UTF-8"),
+        ("own.jsonl", b'{"id": "d0"}\n{"id": "d1", "te\n', "line 2: expected one JSON object a line"),
+        ("own.jsonl", b'[{"id": "d0"},\n', "line 1: expected one JSON object a line"),
+        ("own.jsonl", b'{"id": "d0"}\n{"id": "\\ud800"}\n', "line 2: expected one JSON object a line"),
     ],
 )
-def test_a_damaged_csv_is_refused_with_the_line(tmp_path: Path, content: bytes, says: str) -> None:
-    (tmp_path / "own.csv").write_bytes(content)
-    assert says in refusal(own(tmp_path / "own.csv"), tmp_path)
+def test_a_damaged_text_file_is_refused_with_the_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert says in refusal(own(tmp_path / name), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b'{"id": "d0"}\n{"id": "d1", "text": "caf\xe9"}\n', "line 2: expected text in UTF-8"),
-        (b'{"id": "d0"}\n{"id": "d1", "te\n', "line 2: expected one JSON object a line"),
-        (b'[{"id": "d0"},\n', "line 1: expected one JSON object a line"),
-        (b'{"id": "d0"}\n{"id": "\\ud800"}\n', "line 2: expected one JSON object a line"),
-    ],
-)
-def test_damaged_json_lines_are_refused_with_the_line(tmp_path: Path, content: bytes, says: str) -> None:
-    (tmp_path / "own.jsonl").write_bytes(content)
-    assert says in refusal(own(tmp_path / "own.jsonl"), tmp_path)
+@pytest.mark.parametrize("which", ["ids", "keep"])
+def test_a_list_that_is_not_utf8_is_refused_with_the_line(tmp_path: Path, which: str) -> None:
+    path = json_lines(tmp_path, {}, {})
+    (tmp_path / "list").write_bytes(b"d0\ncaf\xe9\n")
+    ids = {"split": {"ids": dict.fromkeys(("train", "val", "test"), str(tmp_path / "list"))}}
+    config = ids if which == "ids" else {"labels": {"keep": str(tmp_path / "list")}}
+    assert "list, line 2: expected text in UTF-8" in refusal(own(path, **config), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +186,3 @@ def test_a_byte_order_mark_changes_nothing(tmp_path: Path, name: str, content: s
         (tmp_path / name).write_text(content, encoding=encoding)
         row = read(own(tmp_path / name)).frame.row(0)
         assert row[:4] == ("d0", "d0", 'a "quoted" word\n\nand, more', ["x", "y"])
-
-
-@pytest.mark.parametrize("which", ["ids", "keep"])
-def test_a_list_that_is_not_utf8_is_refused_with_the_line(tmp_path: Path, which: str) -> None:
-    path = json_lines(tmp_path, {}, {})
-    (tmp_path / "list").write_bytes(b"d0\ncaf\xe9\n")
-    ids = {"split": {"ids": dict.fromkeys(("train", "val", "test"), str(tmp_path / "list"))}}
-    config = ids if which == "ids" else {"labels": {"keep": str(tmp_path / "list")}}
-    assert "list, line 2: expected text in UTF-8" in refusal(own(path, **config), tmp_path)

@@ -63,10 +63,16 @@ def test_the_published_lists_have_their_known_sizes(mimic: Path, pattern: str) -
     assert sizes(listed(mimic, pattern)) == SIZES[pattern]
 
 
-def test_edin_leaves_out_four_admissions_without_codes_that_caml_lists(mimic: Path, edin_iii: dict[str, str]) -> None:
+def test_the_published_lists_have_the_splits_of_mimic3_full(mimic: Path, edin_iii: dict[str, str]) -> None:
     caml = listed(mimic, "caml/{}_full_hadm_ids.csv")
-    assert set(caml) - set(edin_iii) == {"109963", "110220", "142890", "182252"}
+    top = listed(mimic, "caml/{}_50_hadm_ids.csv")
+    rare = listed(LISTS, "mimic3_rare50_{}_hadm_ids.txt")
+    assert set(caml) - set(edin_iii) == {"109963", "110220", "142890", "182252"}  # they have no codes
+    assert sizes(rare) == (249, 20, 142)
     assert all(caml[one] == split for one, split in edin_iii.items())
+    for part in (top, rare):
+        assert all(edin_iii[one] == split for one, split in part.items())
+    assert set(listed(mimic, "edin/mimiciii_clean/mimiciii_clean_splits.feather")) <= set(edin_iii)
 
 
 def test_two_benchmarks_on_mimic4_overlap_across_train_and_test(mimic: Path) -> None:
@@ -79,18 +85,6 @@ def test_two_benchmarks_on_mimic4_overlap_across_train_and_test(mimic: Path) -> 
     assert pairs["train", "test"] == 17_856
 
 
-def test_the_clean_split_and_the_top_50_list_admissions_of_mimic3_full(mimic: Path, edin_iii) -> None:
-    assert set(listed(mimic, "edin/mimiciii_clean/mimiciii_clean_splits.feather")) <= set(edin_iii)
-    top = listed(mimic, "caml/{}_50_hadm_ids.csv")
-    assert all(edin_iii[one] == split for one, split in top.items())
-
-
-def test_the_lists_of_rare50_have_their_published_sizes_and_keep_the_splits_of_caml(edin_iii) -> None:
-    rare = listed(LISTS, "mimic3_rare50_{}_hadm_ids.txt")
-    assert sizes(rare) == (249, 20, 142)
-    assert all(edin_iii[one] == split for one, split in rare.items())
-
-
 @pytest.mark.parametrize("name", ["rare50", "top50"])
 def test_the_label_lists_hold_50_codes_with_dots_and_leading_zeros(name: str) -> None:
     labels = (LISTS / f"mimic3_{name}_labels.txt").read_text().splitlines()
@@ -101,10 +95,6 @@ def test_the_label_lists_hold_50_codes_with_dots_and_leading_zeros(name: str) ->
         whole, _, decimals = code.partition(".")
         assert len(whole) + len(decimals) >= 3
         assert not decimals or len(whole) == (4 if code[0] == "E" else 2 if len(whole) == 2 else 3)
-
-
-def test_the_clean_ups_of_rare50_are_made() -> None:
-    """40.7, 77.7 and 52.0 of the published list lost a zero: they are the procedures 04.07, 77.70 and 00.52."""
-    labels = set((LISTS / "mimic3_rare50_labels.txt").read_text().split())
-    assert {"04.07", "77.70", "00.52"} <= labels
-    assert not {"40.7", "77.7", "52.0"} & labels
+    if name == "rare50":  # 40.7, 77.7 and 52.0 of the published list are the procedures 04.07, 77.70 and 00.52
+        assert {"04.07", "77.70", "00.52"} <= set(labels)
+        assert not {"40.7", "77.7", "52.0"} & set(labels)

@@ -125,16 +125,13 @@ def test_labels_are_spread_more_evenly_than_by_chance() -> None:
     assert np.bincount(dealt).tolist() == [420, 60, 120]
 
 
-def test_a_missing_validation_split_is_held_out_of_train_only() -> None:
+def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only() -> None:
+    split = ["train", "val", "test", "train"]
+    assert assign(frame_of([(i, ["a"]) for i in range(4)], split), Split())["split"].to_list() == split
     documents = [(i, ["a" if i % 2 else "b"]) for i in range(90)]
     frame = assign(frame_of(documents, ["train"] * 60 + ["test"] * 30), Split(train=0.6, val=0.3, test=0.1))
     assert frame["split"][60:].to_list() == ["test"] * 30
     assert (frame["split"] == "val").sum() == 20  # .3 / (.6 + .3) of 60
-
-
-def test_a_source_with_all_three_splits_is_left_as_it_is() -> None:
-    split = ["train", "val", "test", "train"]
-    assert assign(frame_of([(i, ["a"]) for i in range(4)], split), Split())["split"].to_list() == split
 
 
 def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path: Path) -> None:

@@ -68,31 +68,28 @@ def test_words_equal_a_plain_loop(demo_folder: Path, tmp_path: Path) -> None:
         assert [piece.lower() for piece in spans(tokens, document, texts[document])] == expected
 
 
-def test_words_of_val_and_test_never_enter_the_vocabulary(tmp_path: Path) -> None:
-    corpus = small_corpus(tmp_path, ["Alpha beta, alpha"], ["gamma beta"], ["delta"])
-    tokenize_corpus(corpus, WORDS, tokenizer=None, out=tmp_path / "t")
+# training texts (the validation text is "aa"), the test text, options, vocabulary, ids of documents, statistics
+SMALL = [
+    (["Alpha beta, alpha"], "delta", {}, ("alpha", "beta"), [[0, 1, 0], [], []], {"documents_without_tokens": 2}),
+    (["aa bb cc cc cc", "aa bb dd", "aa"], "bb", {"min_documents": 2}, ("aa", "bb"), [[0, 1], [0, 1], [0], [0], [1]],
+     {"tokens_unknown_or_special": 4}),
+    (["aa bb cc cc cc", "aa bb dd", "aa"], "bb", {"vocabulary": 3}, ("aa", "bb", "cc"),
+     [[0, 1, 2, 2, 2], [0, 1], [0], [0], [1]], {"tokens_unknown_or_special": 1}),
+    (["aa bb cc dd", "aa bb"], "bb aa cc aa", {"max_tokens": 3}, ("aa", "bb", "cc"),
+     [[0, 1, 2], [0, 1], [0], [1, 0, 2]], {"documents_cut": 2, "tokens_lost_by_cutting": 2, "tokens": 9}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("train", "test", "options", "vocabulary", "ids", "counts"), SMALL)
+def test_the_vocabulary_is_that_of_the_training_split_and_what_is_left_out_is_counted(
+    tmp_path: Path, train: list[str], test: str, options: dict, vocabulary: tuple, ids: list, counts: dict
+) -> None:
+    corpus = small_corpus(tmp_path, train, ["aa"], [test])
+    tokenize_corpus(corpus, WORDS.model_copy(update=options), tokenizer=None, out=tmp_path / "t")
     tokens = load_tokens(tmp_path / "t")
-    assert tokens.vocabulary == ("alpha", "beta")
-    assert [tokens.row(i).tolist() for i in range(3)] == [[0, 1, 0], [1], []]
-    assert statistics(tmp_path / "t")["tokens_unknown_or_special"] == 2
-    assert statistics(tmp_path / "t")["documents_without_tokens"] == 1
-
-
-def test_rare_words_are_dropped_by_documents_and_frequent_ones_kept_by_documents(tmp_path: Path) -> None:
-    train = ["aa bb cc cc cc", "aa bb dd", "aa"]
-    corpus = small_corpus(tmp_path, train, ["aa"], ["bb"])
-    for more, expected in (({"min_documents": 2}, ("aa", "bb")), ({"vocabulary": 3}, ("aa", "bb", "cc"))):
-        tokenize_corpus(corpus, WORDS.model_copy(update=more), tokenizer=None, out=tmp_path / "t")
-        assert load_tokens(tmp_path / "t").vocabulary == expected
-
-
-def test_a_cut_keeps_the_first_tokens_and_is_counted(tmp_path: Path) -> None:
-    corpus = small_corpus(tmp_path, ["aa bb cc dd", "aa bb"], ["aa"], ["bb aa cc aa"])
-    tokenize_corpus(corpus, WORDS.model_copy(update={"max_tokens": 3}), tokenizer=None, out=tmp_path / "t")
-    tokens, found = load_tokens(tmp_path / "t"), statistics(tmp_path / "t")
-    assert tokens.vocabulary == ("aa", "bb", "cc")
-    assert [tokens.row(i).tolist() for i in range(4)] == [[0, 1, 2], [0, 1], [0], [1, 0, 2]]
-    assert (found["documents_cut"], found["tokens_lost_by_cutting"], found["tokens"]) == (2, 2, 9)
+    assert tokens.vocabulary == vocabulary
+    assert [tokens.row(i).tolist() for i in range(len(ids))] == ids
+    assert statistics(tmp_path / "t").items() >= counts.items()
 
 
 # --- subwords -----------------------------------------------------------------------------------
@@ -103,28 +100,18 @@ def test_byte_level_tokens_cover_every_visible_character(demo_folder: Path, subw
         assert "".join("".join(spans(subwords, document, text)).split()) == "".join(text.split())
 
 
-def test_a_readable_token_is_the_text_at_its_span(demo_folder: Path, subwords: Tokens) -> None:
-    text = texts_of(demo_folder)[0]
+def test_arrays_have_the_types_of_the_contract_and_no_special_token(demo_folder: Path, subwords: Tokens) -> None:
+    labels, text = load_labels(demo_folder), texts_of(demo_folder)[0]
     readable = [subwords.vocabulary[i].strip() for i in subwords.row(0)]
     assert readable == [piece.strip() for piece in spans(subwords, 0, text)]
-
-
-def test_special_tokens_have_ids_and_are_never_stored(subwords: Tokens) -> None:
     assert subwords.vocabulary_size == len(subwords.vocabulary) == len(subwords.special) == 600
     assert np.flatnonzero(subwords.special).tolist() == [0, 1, 2, 3]
     assert not np.isin(subwords.input_ids, np.flatnonzero(subwords.special)).any()
-
-
-def test_arrays_have_the_types_of_the_contract(demo_folder: Path, subwords: Tokens) -> None:
-    assert [array.dtype for array in (subwords.input_ids, subwords.offsets, subwords.starts, subwords.ends)] == [
-        np.int32,
-        np.int64,
-        np.int32,
-        np.int32,
-    ]
-    assert subwords.n_documents == load_labels(demo_folder).n_documents
-    offsets, ids = subwords.part(load_labels(demo_folder).rows("val"))
-    first = int(load_labels(demo_folder).split_sizes[0])
+    arrays = (subwords.input_ids, subwords.offsets, subwords.starts, subwords.ends)
+    assert [array.dtype for array in arrays] == [np.int32, np.int64, np.int32, np.int32]
+    assert subwords.n_documents == labels.n_documents
+    offsets, ids = subwords.part(labels.rows("val"))
+    first = int(labels.split_sizes[0])
     assert ids[offsets[1] : offsets[2]].tolist() == subwords.row(first + 1).tolist()
 
 
@@ -145,18 +132,14 @@ def test_accents_emoji_and_line_separators_keep_their_spans(tokenizer: Path, tmp
         assert not any(piece[:1].isspace() and piece.strip() for piece in pieces)
 
 
-def test_transformers_loads_the_folder_and_agrees(demo_folder: Path, subwords: Tokens, tokenizer: Path) -> None:
+def test_transformers_loads_the_folder_and_agrees(
+    demo_folder: Path, subwords: Tokens, tokenizer: Path, tmp_path: Path
+) -> None:
     from transformers import AutoTokenizer
 
     loaded = AutoTokenizer.from_pretrained(str(tokenizer), local_files_only=True)
     assert (loaded.pad_token, loaded.pad_token_id, loaded.is_fast) == ("<pad>", 0, True)
-    ids = loaded(texts_of(demo_folder)[0], add_special_tokens=False)["input_ids"]
-    assert ids == subwords.row(0).tolist()
-
-
-def test_a_pretrained_folder_gives_the_same_tokens(
-    demo_folder: Path, subwords: Tokens, tokenizer: Path, tmp_path: Path
-) -> None:
+    assert loaded(texts_of(demo_folder)[0], add_special_tokens=False)["input_ids"] == subwords.row(0).tolist()
     backbone = settings.Pretrained(kind="pretrained", path=str(tokenizer))
     tokenize_corpus(demo_folder, backbone, tokenizer=None, out=tmp_path)
     again = load_tokens(tmp_path)
@@ -185,12 +168,6 @@ def test_tokens_of_a_private_corpus_are_private(tokenizer: Path, tmp_path: Path)
     train_tokenizer(corpus / "train.parquet", vocabulary=300, out=tmp_path / "m")
     files = [*(tmp_path / "t").iterdir(), *(tmp_path / "m").iterdir()]
     assert Counter(file.stat().st_mode & 0o777 for file in files) == {0o600: 5}
-
-
-def test_a_vocabulary_smaller_than_the_bytes_is_an_error(demo_folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="260"):
-        train_tokenizer(demo_folder / "train.parquet", vocabulary=259, out=tmp_path / "m")
-    assert not (tmp_path / "m").exists()
 
 
 # --- what is missing ------------------------------------------------------------------------------
@@ -224,3 +201,6 @@ def test_tokens_before_corpus_and_tokenizer_are_one_clear_error(demo_folder: Pat
     ):
         with pytest.raises(InputError, match=says):
             tokenize_corpus(corpus, settings.Random(kind="random"), tokenizer=tokenizer, out=tmp_path / "out")
+    with pytest.raises(InputError, match="260"):
+        train_tokenizer(demo_folder / "train.parquet", vocabulary=259, out=tmp_path / "m")
+    assert not (tmp_path / "m").exists()

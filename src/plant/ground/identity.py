@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from plant.ground.files import read_json
-
-
-@dataclass(frozen=True)
-class Named:
-    """A split or a label space.
-
-    Attributes:
-        name: name of the published one, from the config. None: the config gives no name.
-        digest: digest of its contents.
-    """
-
-    name: str | None
-    digest: str
 
 
 def digest(names: Iterable[str]) -> str:

@@ -158,7 +158,7 @@ class _Dataset(Frozen):
     @property
     def sources(self) -> dict[str, str]:
         """Key of this section -> the file or folder that it names."""
-        found = {
+        files = {
             "path": getattr(self, "path", None),
             "mentions": getattr(self, "mentions", None),
             "descriptions": self.descriptions,
@@ -166,8 +166,8 @@ class _Dataset(Frozen):
             "labels.keep": self.labels.keep,
         }
         several = {"split.ids": self.split.ids, "files": getattr(self, "files", None)}
-        found |= {f"{key}.{name}": path for key, paths in several.items() for name, path in (paths or {}).items()}
-        return {key: path for key, path in found.items() if path is not None}
+        files |= {f"{key}.{name}": path for key, paths in several.items() for name, path in (paths or {}).items()}
+        return {key: path for key, path in files.items() if path is not None}
 
     @property
     def lists(self) -> tuple[str, ...]:

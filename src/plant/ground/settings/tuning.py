@@ -68,12 +68,12 @@ class Tuning(Frozen):
 
 def tuning_points(settings: Settings, name: str) -> dict[str, dict[str, Tuned]]:
     """Arm of a tuning -> network of each grid point (its folder name) -> the values that the point replaces."""
-    tuning, found = settings.tunings[name], {}
+    tuning, chosen = settings.tunings[name], {}
     for arm in tuning.variants:
         variant = settings.variants[arm]
         points = tuning.points(variant.finetuning).items()
-        found[arm] = {f"{variant.initial}+{recipe}": point for recipe, point in points}
-    return found
+        chosen[arm] = {f"{variant.initial}+{recipe}": point for recipe, point in points}
+    return chosen
 
 
 def runs_of_arms(settings: Settings, name: str) -> dict[str, str]:
@@ -85,15 +85,15 @@ def runs_of_arms(settings: Settings, name: str) -> dict[str, str]:
 
 def further_runs(settings: Settings, name: str) -> dict[str, str]:
     """Run of another experiment that uses the chosen rates -> the arm they come from (see `Tuning.also`)."""
-    tuning, found = settings.tunings[name], {}
+    tuning, chosen = settings.tunings[name], {}
     arms = {arm: settings.variants[arm] for arm in tuning.variants}
     for experiment in (settings.experiments[other] for other in tuning.also):
         for variant in (settings.variants[each] for each in experiment.variants):
             same = [arm for arm, its in arms.items() if its.network == variant.network]
             alike = [arm for arm, its in arms.items() if its.is_planted == variant.is_planted]
             for arm in (same + alike)[:1]:
-                found[run_name(experiment, variant)] = arm
-    return found
+                chosen[run_name(experiment, variant)] = arm
+    return chosen
 
 
 def run_name(experiment: Experiment, variant: Variant) -> str:
