@@ -158,7 +158,7 @@ def test_a_metric_without_a_value_leaves_its_row_empty(
 
 def test_the_design_counts_networks_once_and_evidence_without_one_as_none(settings: Settings) -> None:
     study = settings.studies["what_beats_the_bar"]
-    text = "\n".join(design_of(settings, study))
+    text = design_of(settings, study)
     row = next(line for line in text.splitlines() if "| no_network | combined |" in line)
     assert "| no network / no network |" in row
     trained = {
@@ -193,7 +193,7 @@ def test_a_row_may_compare_two_experiments(settings: Settings, contrasts: dict[s
     table.write_parquet(path)
     found = read_study(changed, changed.studies[NAME], {experiment: path})
     assert found.effects.height == len(changed.studies[NAME].metrics)
-    page = "\n".join(design_of(changed, changed.studies[NAME]))
+    page = design_of(changed, changed.studies[NAME])
     backbone = settings.experiments[experiment].backbone
     assert f"| {backbone} / trained |" in page
     seeds = len(settings.experiments[experiment].seeds)

@@ -23,7 +23,7 @@ from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import write_headline
 from plant.paper.experiment.tables import build_tables
 from plant.paper.inputs import read_costs
-from plant.paper.render import Table
+from plant.paper.render import Table, template
 from plant.paper.systems import KIND_COLOURS, KIND_TITLES, cut_settings
 from plant.paper.wording import ARROWS
 
@@ -44,7 +44,7 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
         InputError: an input is missing or malformed.
     """
     config = cut_settings(data.settings, data.name).model_dump(mode="json")
-    html = _environment().get_template("report.html.j2").render(
+    html = _template("report.html.j2").render(
         name=data.name,
         experiment=data.experiment,
         headline=write_headline(data),
@@ -65,7 +65,7 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
 
 def to_html(table: Table) -> Markup:
     """A table as the report shows it."""
-    module: Any = _environment().get_template("table.html.j2").module
+    module: Any = _template("table.html.j2").module
     return Markup(module.table(table))
 
 
@@ -82,14 +82,8 @@ def provenance_summary(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, 
     return [(key, ", ".join(values)) for key, values in values_of.items()]
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("plant.paper.experiment", ""), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.globals["arrows"] = ARROWS
-    environment.filters |= {"with_links": _with_links, "first_paragraph": first_paragraph}
-    return environment
+def _template(name: str) -> jinja2.Template:
+    return template(__package__, name, arrows=ARROWS, with_links=_with_links, first_paragraph=first_paragraph)
 
 
 def _with_links(note: str) -> Markup:
