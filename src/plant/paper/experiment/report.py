@@ -17,7 +17,7 @@ import yaml
 from markupsafe import Markup, escape
 
 from plant.ground.files import require_file, write_text
-from plant.paper.experiment.attention import Reading, readings
+from plant.paper.experiment.attention import readings
 from plant.paper.experiment.choices import first_paragraph, read_choices
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import write_headline
@@ -45,21 +45,21 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
     """
     config = cut_settings(data.settings, data.name).model_dump(mode="json")
     html = _template("report.html.j2").render(
-        name=data.name,
-        experiment=data.experiment,
+        data=data,
         headline=write_headline(data),
         tables={table.name: table for table in build_tables(data)},
         picture_of=lambda name: _data_uri(Path(figures) / f"{name}.png"),
         legend=[
             (KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(system.kind for system in data.systems)
         ],
-        readings=[_shaded(reading) for reading in readings(data)],
-        text_hidden=data.hides_text,
-        mark=data.mark,
+        readings=readings(data),
+        longest=LONGEST,
+        top_words=_top_words,
+        zip=zip,
         choices=read_choices(choices),
         provenance=provenance_summary(read_costs(data.inputs)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-    )  # fmt: skip
+    )
     write_text(target, html)
 
 
@@ -93,31 +93,6 @@ def _with_links(note: str) -> Markup:
 
 def _data_uri(png: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(require_file(png).read_bytes()).decode("ascii")
-
-
-def _shaded(reading: Reading) -> dict[str, Any]:
-    """A document with a share of shade and an underline for each word, as the template takes it."""
-    part = reading.excerpt(LONGEST)
-    return {
-        "document": reading.document,
-        "label": reading.label,
-        "cut": len(reading.pieces) > LONGEST,
-        "panels": [
-            {
-                "title": panel.system.title,
-                "kind": panel.system.kind.replace(" ", "-"),
-                "probability": f"{panel.probability:.2f}",
-                "top": _top_words(reading.pieces, panel.weights),
-                "words": [
-                    (piece, f"{float(weight) / reading.largest:.2f}", bool(relevant))
-                    for piece, weight, relevant in zip(
-                        reading.pieces[part], panel.weights[part], reading.relevant[part], strict=True
-                    )
-                ],
-            }
-            for panel in reading.panels
-        ],
-    }
 
 
 def _top_words(pieces: Sequence[str], weights: np.ndarray, most: int = 5) -> str:
