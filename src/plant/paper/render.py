@@ -38,7 +38,7 @@ def template(package: str, name: str, **functions: Any) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= functions
+    environment.globals.update(functions)
     return environment.get_template(name)
 
 

@@ -25,7 +25,7 @@ COLUMNS = (
     "system", "against", "metric", "value", "value_against", "difference", "error_documents", "error_seeds",
     "n_seeds", "degrees", "low", "high", "p",
 )  # fmt: skip
-_FACTOR_COLUMNS = (
+_FACTOR_COLUMNS: dict[str, Any] = (
     dict.fromkeys(("group", "factor", "level", "baseline", "metric"), pl.String)
     | dict.fromkeys(("change", "error", "low", "high", "p"), pl.Float64)
 )  # fmt: skip
