@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import yaml
 from markupsafe import Markup, escape
@@ -44,18 +43,17 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
         InputError: an input is missing or malformed.
     """
     config = cut_settings(data.settings, data.name).model_dump(mode="json")
-    html = _template("report.html.j2").render(
+    page = template(__package__, "report.html.j2", first_paragraph=first_paragraph, top_words=_top_words, zip=zip)
+    html = page.render(
         data=data,
         headline=write_headline(data),
-        tables={table.name: table for table in build_tables(data)},
+        tables={table.name: to_html(table) for table in build_tables(data)},
         picture_of=lambda name: _data_uri(Path(figures) / f"{name}.png"),
         legend=[
             (KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(system.kind for system in data.systems)
         ],
         readings=readings(data),
         longest=LONGEST,
-        top_words=_top_words,
-        zip=zip,
         choices=read_choices(choices),
         provenance=provenance_summary(read_costs(data.inputs)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
@@ -64,9 +62,9 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
 
 
 def to_html(table: Table) -> Markup:
-    """A table as the report shows it."""
-    module: Any = _template("table.html.j2").module
-    return Markup(module.table(table))
+    """A table with a caption and scoped headers. Arrows carry a spoken text."""
+    page = template(__package__, "table.html.j2", arrows=ARROWS, with_links=_with_links)
+    return Markup(page.render(table=table))
 
 
 def provenance_summary(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -80,10 +78,6 @@ def provenance_summary(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, 
             if value is not None:
                 values_of.setdefault(key, {})[str(value)] = None
     return [(key, ", ".join(values)) for key, values in values_of.items()]
-
-
-def _template(name: str) -> jinja2.Template:
-    return template(__package__, name, arrows=ARROWS, with_links=_with_links, first_paragraph=first_paragraph)
 
 
 def _with_links(note: str) -> Markup:
