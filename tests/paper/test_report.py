@@ -64,28 +64,23 @@ def report(toy, figures: Path) -> str:
     return target.read_text(encoding="utf-8")
 
 
-def test_report_loads_nothing_from_outside(toy, figures):
+def test_report_loads_nothing_from_outside_and_is_the_same_twice(toy, figures):
     html = report(toy, figures)
-    page = Page(html)
-    for tag, attributes in page.tags:
+    for tag, attributes in Page(html).tags:
         assert tag not in ("script", "iframe", "object", "embed", "link")
         for name in ("src", "srcset", "poster", "data", "background", "action"):
             assert (attributes.get(name) or "data:").startswith("data:")
-        if tag != "a":
-            assert "href" not in attributes
+        assert tag == "a" or "href" not in attributes
     assert not re.search(r"url\(|@import", html)
+    assert report(toy, figures) == html
 
 
-def test_every_figure_is_embedded_and_has_an_alternative_text(toy, figures):
-    images = Page(report(toy, figures)).all("img")
-    assert len(images) == len(FIGURES) - 1  # attention is shown as text
-    for image in images:
-        assert image["src"].startswith("data:image/png;base64,iVBOR")
-        assert len(image["alt"] or "") > 30
-
-
-def test_tables_have_captions_and_scoped_headers(toy, figures):
+def test_figures_have_alternative_texts_and_tables_captions_and_scoped_headers(toy, figures):
     page = Page(report(toy, figures))
+    images = page.all("img")
+    assert len(images) == len(FIGURES) - 1  # attention is shown as text
+    assert all(image["src"].startswith("data:image/png;base64,iVBOR") for image in images)
+    assert all(len(image["alt"] or "") > 30 for image in images)
     assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
     assert len(page.all("caption")) == len(TABLES)
     for words in ("Table 6", "Spread over training seeds", "Cost of every stage", "MIG log-odds"):
@@ -97,10 +92,6 @@ def test_headline_stands_before_every_table(toy, figures):
     answer = "Yes, planting helps the network, but the best baseline without a network is better"
     best = "Best of 7 systems: TF-IDF + MIG combined in macro-F1 (present) (59.0), MIG log-odds in rare AP (50.9)."
     assert html.index(answer) < html.index(best) < html.index("<table")
-
-
-def test_second_report_is_byte_equal(toy, figures):
-    assert report(toy, figures) == report(toy, figures)
 
 
 def test_every_choice_is_in_the_file_itself_and_every_link_leads_to_a_place_in_it(toy, figures):
@@ -141,22 +132,19 @@ def test_a_report_marks_a_synthetic_corpus_and_credentialed_text(toy, figures):
     }  # fmt: skip
 
 
-def test_titles_cannot_inject_markup(toy, figures):
-    evil = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": "<img src=x onerror=1>"}})
-    assert all(image["src"].startswith("data:") for image in Page(report(evil, figures)).all("img"))
-
-
-def test_marks_of_html_and_formulas_in_labels_and_words_are_shown_as_they_stand(toy, figures):
-    label, word = r"$\frac{1}$ <b>&amp;", "$$<i>"
+def test_marks_of_html_and_formulas_in_titles_labels_and_words_are_shown_as_they_stand(toy, figures):
+    title, label, word = "<img src=x onerror=1>", r"$\frac{1}$ <b>&amp;", "$$<i>"
     for path in toy.inputs.attention.values():
         table = pl.read_parquet(path)
         pieces = pl.when(pl.col("position") % 3 == 0).then(pl.lit(f" {word}")).otherwise("token")
         table.with_columns(label=pl.lit(label), token=pieces).write_parquet(path)
-    page = Page(report(toy, figures))
+    page = Page(report(toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": title}}), figures))
+    assert title in page.text
     assert f"label {label}" in page.text
     assert page.text.count(word) >= 3 * 2 * 140 // 3
     assert not page.all("i")
     assert not page.all("b")
+    assert all(image["src"].startswith("data:") for image in page.all("img"))
 
 
 def test_runs_of_two_commits_are_both_named(toy):

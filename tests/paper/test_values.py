@@ -67,11 +67,7 @@ def test_hand_picked_cells_are_those_of_the_paper() -> None:
     assert (str(quoted.value), quoted.origin, quoted.cite) == ("81.34", "quoted", "Xiong et al., 2023")
     assert str(VALUES.cells["T5/eurlex4k/PLANT (Ours)/p@1"].gain) == "2.20"
     drops = VALUES.within("F4/mimic3_full_and_mimic4_full/1 epoch")  # section 4 (8): 1 epoch against 10
-    assert [str(drops[name].value) for name in ("ndcg@k_drop", "macro_f1_drop", "p@15_drop")] == [
-        "-0.24",
-        "-2.4",
-        "-2.6",
-    ]
+    assert [str(cell.value) for _, cell in sorted(drops.items())] == ["-2.4", "-0.24", "-2.6"]
 
 
 def test_metrics_of_result_cells_are_metrics_of_this_pipeline() -> None:

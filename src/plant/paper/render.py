@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import jinja2
 import polars as pl
 
 from plant.ground.files import write_text
@@ -19,6 +21,25 @@ _LATEX = str.maketrans({
     "‡": r"\textsuperscript{\ddag}", "▲": r"\textsuperscript{$\blacktriangle$}",
     "▼": r"\textsuperscript{$\blacktriangledown$}",
 })  # fmt: skip
+
+
+def template(package: str, name: str, **functions: Any) -> jinja2.Template:
+    """A template in the folder of a package. One for HTML escapes what it prints.
+
+    Args:
+        package: name of the package.
+        name: of the file.
+        functions: what the template, and those that it imports, may use beside the values of `render`.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(package, ""),
+        autoescape=name.endswith(".html.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(functions)
+    return environment.get_template(name)
 
 
 @dataclass(frozen=True)

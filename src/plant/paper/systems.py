@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -62,7 +62,8 @@ def find_roles(settings: Settings, experiment: Experiment) -> Roles:
     of_kind: dict[Kind, list[System]] = {kind: [s for s in systems if s.kind == kind] for kind in KIND_TITLES}
     planted = next((s for s in of_kind["planted"] if s.name == experiment.reference), None)
     planted = planted or next(iter(of_kind["planted"]), None)
-    control, equal_compute = None, False
+    control: System | None = None
+    equal_compute = False
     if planted and of_kind["unplanted"]:
         name = planted.name
         control = min(of_kind["unplanted"], key=lambda s: _unfairness(settings, experiment, name, s.name))
@@ -107,7 +108,7 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     datasets = (settings.whole(experiment.dataset), experiment.dataset)
     variants = {key: settings.variants[key] for key in experiment.variants}
     words = bool(experiment.baselines) or any(e and read_by(e) for e in map(settings.evidence_of, variants))
-    needed = {
+    needed: dict[str, Collection[str | None]] = {
         "backbones": {experiment.backbone, *(("words",) if words else ())},
         "pretrainings": {variant.pretraining for variant in variants.values()} - {NO_PRETRAINING},
         "finetunings": {variant.finetuning for variant in variants.values()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 from plant.statistics.significance import Arrow
@@ -56,6 +56,15 @@ def metric_title(name: str) -> str:
     if average := re.fullmatch(r"(micro|macro)_([a-z0-9]+)", name):
         return f"{average[1]}-{_WORDS.get(average[2], average[2])}"
     return name
+
+
+def metric_titles(names: Iterable[str]) -> str:
+    """Metrics as part of a sentence.
+
+    >>> metric_titles(["macro_auc", "p@5"])
+    'macro-AUC, P@5'
+    """
+    return ", ".join(map(metric_title, names))
 
 
 def is_number(value: float | None) -> TypeGuard[float]:

@@ -22,7 +22,6 @@ class Choice:
     number: str
     title: str
     sections: dict[str, str]
-    path: Path
 
 
 def read_choices(folder: Path) -> tuple[Choice, ...]:
@@ -35,7 +34,7 @@ def read_choices(folder: Path) -> tuple[Choice, ...]:
 
 
 def first_paragraph(markdown: str) -> Markup:
-    """The first paragraph as HTML; only `code` and **bold** are known."""
+    """The first paragraph as HTML. Of Markdown it knows `code` and **bold**."""
     text = str(escape(" ".join(markdown.strip().split("\n\n")[0].split())))
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text))
@@ -51,4 +50,4 @@ def _read(path: Path) -> Choice:
             str(path), expected=f"'# C01: title' and the headings {', '.join(SECTIONS)}",
             got=f"the headings {', '.join(sections) or 'none'}", fix="Give the page the form of its neighbours.",
         )  # fmt: skip
-    return Choice(title[1], title[2], sections, path)
+    return Choice(title[1], title[2], sections)

@@ -39,10 +39,9 @@ def corpus_table(data: ExperimentData) -> Table:
             base = name.removesuffix(" median")
             low, high = (shown.pop((split, f"{base} quartile_{n}"), MISSING) for n in (1, 3))
             shown[split, name] += f" ({low}\N{EN DASH}{high})"
-    place = {name: place for place, name in enumerate(_FIRST)}
-    names = sorted(
-        dict.fromkeys(name for _, name in shown), key=lambda name: place.get(name.split(" ")[0], len(_FIRST))
-    )
+    order = {name: place for place, name in enumerate(_FIRST)}
+    seen = dict.fromkeys(name for _, name in shown)
+    names = sorted(seen, key=lambda name: order.get(name.split(" ")[0], len(order)))
     columns = [*SPLITS, *(["all"] if any(split == "all" for split, _ in shown) else [])]
     schema = {"split": pl.String, "statistic": pl.String, "value": pl.Float64}
     return Table(
@@ -92,7 +91,8 @@ def cost_table(data: ExperimentData) -> Table:
     records = [[record[column] for column in _COST_COLUMNS] for record in read_costs(data.inputs)]
     frame = pl.DataFrame(records, schema=_COST_COLUMNS, orient="row", strict=False)
     systems = {system.name: system.title for system in data.systems}
-    titles = {STAGE1: {}, STAGE2: {name: system.title for name, system in data.networks.items()}}
+    networks = {name: system.title for name, system in data.networks.items()}
+    titles: dict[str, dict[str, str]] = {STAGE1: {}, STAGE2: networks}
     rows = []
     for (stage, name), runs in frame.group_by("stage", "name", maintain_order=True):
         title = titles.get(str(stage), systems).get(str(name), name)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from fnmatch import fnmatch
 from typing import Any
 
-import jinja2
 import polars as pl
 
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import read_combined_weight, read_lower_bounds
+from plant.paper.render import template
 from plant.paper.systems import budget_notes
-from plant.paper.wording import MINUS, OVER, metric_title
-
-_ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.PackageLoader("plant.paper.experiment", ""), undefined=jinja2.StrictUndefined,
-    trim_blocks=True, lstrip_blocks=True, autoescape=False,  # no page: the tables escape what they print
-)  # fmt: skip
-_ENVIRONMENT.filters["metric_titles"] = lambda metrics: ", ".join(map(metric_title, metrics))
+from plant.paper.wording import MINUS, OVER, metric_titles
 
 
 def notes_of(table: str, data: ExperimentData, **values: Any) -> tuple[str, ...]:
     """The notes of a table. A note that its values do not call for is left out."""
-    text = _ENVIRONMENT.get_template("notes.j2").render(table=table, data=data, **values)
+    text = template(__package__, "notes.j2", metric_titles=metric_titles).render(table=table, data=data, **values)
     return tuple(" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip())
 
 

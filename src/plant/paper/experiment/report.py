@@ -11,19 +11,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import yaml
 from markupsafe import Markup, escape
 
 from plant.ground.files import require_file, write_text
-from plant.paper.experiment.attention import Reading, readings
+from plant.paper.experiment.attention import readings
 from plant.paper.experiment.choices import first_paragraph, read_choices
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import write_headline
 from plant.paper.experiment.tables import build_tables
 from plant.paper.inputs import read_costs
-from plant.paper.render import Table
+from plant.paper.render import Table, template
 from plant.paper.systems import KIND_COLOURS, KIND_TITLES, cut_settings
 from plant.paper.wording import ARROWS
 
@@ -44,29 +43,28 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
         InputError: an input is missing or malformed.
     """
     config = cut_settings(data.settings, data.name).model_dump(mode="json")
-    html = _environment().get_template("report.html.j2").render(
-        name=data.name,
-        experiment=data.experiment,
+    page = template(__package__, "report.html.j2", first_paragraph=first_paragraph, top_words=_top_words, zip=zip)
+    html = page.render(
+        data=data,
         headline=write_headline(data),
-        tables={table.name: table for table in build_tables(data)},
+        tables={table.name: to_html(table) for table in build_tables(data)},
         picture_of=lambda name: _data_uri(Path(figures) / f"{name}.png"),
         legend=[
             (KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(system.kind for system in data.systems)
         ],
-        readings=[_shaded(reading) for reading in readings(data)],
-        text_hidden=data.hides_text,
-        mark=data.mark,
+        readings=readings(data),
+        longest=LONGEST,
         choices=read_choices(choices),
         provenance=provenance_summary(read_costs(data.inputs)),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-    )  # fmt: skip
+    )
     write_text(target, html)
 
 
 def to_html(table: Table) -> Markup:
-    """A table as the report shows it."""
-    module: Any = _environment().get_template("table.html.j2").module
-    return Markup(module.table(table))
+    """A table with a caption and scoped headers. Arrows carry a spoken text."""
+    page = template(__package__, "table.html.j2", arrows=ARROWS, with_links=_with_links)
+    return Markup(page.render(table=table))
 
 
 def provenance_summary(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -82,16 +80,6 @@ def provenance_summary(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, 
     return [(key, ", ".join(values)) for key, values in values_of.items()]
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("plant.paper.experiment", ""), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.globals["arrows"] = ARROWS
-    environment.filters |= {"with_links": _with_links, "first_paragraph": first_paragraph}
-    return environment
-
-
 def _with_links(note: str) -> Markup:
     """The note with "choice C11" as a link to that row of the report."""
     return Markup(re.sub(r"(?<=choice )C\d\d", r'<a href="#\g<0>">\g<0></a>', str(escape(note))))
@@ -99,31 +87,6 @@ def _with_links(note: str) -> Markup:
 
 def _data_uri(png: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(require_file(png).read_bytes()).decode("ascii")
-
-
-def _shaded(reading: Reading) -> dict[str, Any]:
-    """A document with a share of shade and an underline for each word, as the template takes it."""
-    part = reading.excerpt(LONGEST)
-    return {
-        "document": reading.document,
-        "label": reading.label,
-        "cut": len(reading.pieces) > LONGEST,
-        "panels": [
-            {
-                "title": panel.system.title,
-                "kind": panel.system.kind.replace(" ", "-"),
-                "probability": f"{panel.probability:.2f}",
-                "top": _top_words(reading.pieces, panel.weights),
-                "words": [
-                    (piece, f"{float(weight) / reading.largest:.2f}", bool(relevant))
-                    for piece, weight, relevant in zip(
-                        reading.pieces[part], panel.weights[part], reading.relevant[part], strict=True
-                    )
-                ],
-            }
-            for panel in reading.panels
-        ],
-    }
 
 
 def _top_words(pieces: Sequence[str], weights: np.ndarray, most: int = 5) -> str:

@@ -125,7 +125,7 @@ def draw_groups(
     *,
     height: float,
 ) -> None:
-    """One line a system through the groups of `frequency_groups`, with the system's name at its end.
+    """One line per system through the groups of `frequency_groups`, with the system's name at its end.
 
     Args:
         axes: to draw on.

@@ -1,8 +1,7 @@
 """One look for all figures, and saving them so that the same numbers give the same bytes.
 
-Text is drawn as it stands: labels and words of documents hold dollar signs, which are no formulas.
-
-The hue says what kind of system it is, lightness and marker which one; names stand beside the marks.
+matplotlib's settings are in style.yaml. They turn formulas off: a dollar sign in a label or a word is a dollar sign.
+The hue shows the kind of a system; lightness and marker show which one it is. Names are beside the marks.
 """
 
 from __future__ import annotations
@@ -24,61 +23,38 @@ from scipy.optimize import isotonic_regression
 
 from plant.ground.files import atomic_path
 from plant.paper.systems import KIND_COLOURS, Kind, System
+from plant.paper.values.transcription import read_yaml
 
 COLUMN, PAGE = 3.5, 7.0
 """Width of one column and of a page, inches."""
 _MARKERS: dict[Kind, str] = {"planted": "osX", "control": "^vP", "unplanted": "s<>", "no network": "DdX"}
 _TINTS = (0.0, 0.35, 0.55)
 _DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1.5, 1)))
-GRID = "#DDDDDD"
 MANY = 8
-"""Lines of more systems than these cannot be told apart: only those that lead the story get a colour and a name."""
+"""The largest number of systems whose lines can be told apart. Of more systems only the leading ones have a colour."""
 _REST = "#C4C4C4"
-_STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 7.5,
-    "axes.titlesize": 8,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 7.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.5,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 4,
-    "savefig.dpi": 200,
-    "pdf.fonttype": 42,
-    "text.parse_math": False,
-}
+_SETTINGS = Path(__file__).with_name("style.yaml")
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How one system is drawn, the same in every figure."""
+    """How a system is drawn, in every figure."""
 
     colour: str
     marker: str
     dash: Any
     ink: str
-    """For text: the hue without the tint, which would be too pale to read."""
+    """Colour of text: the hue without the tint, as a tint is too pale to read."""
     named: bool = True
-    """False for a grey mark in the background, which gets no name."""
+    """False for a grey mark in the background."""
 
 
 def marks(systems: Sequence[System], leading: Collection[str] | None = None) -> dict[str, Mark]:
     """System name -> its mark: the hue of its kind, a tint and a marker of its own among three of a kind.
 
     Args:
-        systems: the last one, the reference, has the full hue.
-        leading: names that keep their colour where there are more than `MANY` systems; the rest turns grey.
+        systems: the last one is the reference and has the full hue.
+        leading: names of those that keep their colour if there are more than `MANY` systems. The others are grey.
     """
     counts: dict[Kind, int] = {}
     look_of = {}
@@ -94,7 +70,7 @@ def marks(systems: Sequence[System], leading: Collection[str] | None = None) -> 
 
 
 def rest_note(look: Mapping[str, Mark]) -> str:
-    """What the grey marks are, for the axis label; empty where there are none."""
+    """What the grey marks are, for the axis label; empty without grey marks."""
     grey = sum(not mark.named for mark in look.values())
     return f"\ngrey: {grey} other systems, all in the table" if grey else ""
 
@@ -111,8 +87,8 @@ def _lighter(colour: str, share: float) -> str:
 
 @contextmanager
 def look() -> Iterator[None]:
-    """The style inside the block; matplotlib's settings are put back after it."""
-    with mpl.rc_context(_STYLE):
+    """The style inside the block. After it matplotlib's settings are as before."""
+    with mpl.rc_context(read_yaml(_SETTINGS)):
         yield
 
 
@@ -124,7 +100,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def width_for(systems: Sequence[System], width: float) -> float:
-    """`width`, and room for what the longest title has beyond 25 letters, inches.
+    """`width` in inches, and room for the letters of the longest title beyond 25.
 
     >>> width_for([System("a", "PLANT", "planted"), System("b", 35 * "x", "planted")], 3.5)
     4.1
@@ -133,16 +109,16 @@ def width_for(systems: Sequence[System], width: float) -> float:
 
 
 def save(figure: Figure, target: Path, kinds: Sequence[str] = ("pdf", "png")) -> None:
-    """Write `target`.pdf and `target`.png, or the one that is asked for, without dates or program names."""
-    empty: dict[str, dict[str, Any]] = {
-        "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    """Write `target`.pdf and `target`.png, or one of them, without dates and names of programs."""
+    nothing: dict[str, dict[str, Any]] = {
+        "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
         "png": {"Software": None},
     }
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # laid out once, for both files
     for kind in kinds:
         with atomic_path(target.with_name(f"{target.name}.{kind}")) as partial:
-            figure.savefig(partial, format=kind, metadata=empty[kind])
+            figure.savefig(partial, format=kind, metadata=nothing[kind])
 
 
 def sentence(text: str) -> Figure:
@@ -155,7 +131,7 @@ def sentence(text: str) -> Figure:
 def spread(positions: Sequence[float], gap: float) -> list[float]:
     """Move labels apart until neighbours are at least `gap` from each other, with the least sum of squared moves.
 
-    With i * gap taken off the i-th lowest label, this is isotonic regression.
+    After i * gap is subtracted from the i-th lowest label, this is isotonic regression.
 
     >>> spread([0.0, 0.25, 5.0], 1.0)
     [-0.375, 0.625, 5.0]

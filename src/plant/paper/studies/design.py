@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from plant.baselines.registry import baselines
 from plant.ground.settings import Cell, Settings, Study
+from plant.paper.render import template
 from plant.paper.systems import stage_epochs
 
 
@@ -37,8 +36,8 @@ def is_equal(settings: Settings, cell: Cell) -> bool:
     return len({sum(stages) for stages in sides if stages is not None}) < 2
 
 
-def design_of(settings: Settings, study: Study) -> Iterator[str]:
-    """Lines of Markdown: what the rows have in common, and a table with one row per cell."""
+def design_of(settings: Settings, study: Study) -> str:
+    """Markdown: what the rows have in common, and a table with one row per cell."""
     networks = {
         (experiment.dataset, experiment.backbone, settings.variants[system].network, seed)
         for cell in study.cells
@@ -47,32 +46,11 @@ def design_of(settings: Settings, study: Study) -> Iterator[str]:
         for experiment in [settings.experiments[name]]
         for seed in experiment.seeds
     }
-    yield (
-        f"{len(study.cells)} differences from {len(networks)} trained networks. Thresholds, epochs and every other "
-        "choice come from the validation split; test is read for these numbers alone."
+    return template(__package__, "design.md.j2").render(
+        study=study,
+        networks=len(networks),
+        unequal=[title_of(cell) for cell in study.cells if not is_equal(settings, cell)],
+        title_of=title_of,
+        experiments=lambda cell: [settings.experiments[name] for name, _ in cell.sides],
+        epochs=lambda cell: [epochs(settings, *side) for side in cell.sides],
     )
-    unequal = [title_of(cell) for cell in study.cells if not is_equal(settings, cell)]
-    if unequal:
-        yield f"**Unequal epochs** in: {'; '.join(unequal)}."
-    else:
-        yield "Both sides of every row have the same number of epochs in all."
-    yield ""
-    yield "| Group | Setting | Dataset | Backbone | System | Against | Epochs (Stage 1 + 2) | Seeds |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
-    for cell in study.cells:
-        both = [settings.experiments[name] for name, _ in cell.sides]
-        row = (
-            cell.group,
-            title_of(cell),
-            " / ".join(dict.fromkeys(each.dataset for each in both)),
-            " / ".join(dict.fromkeys(each.backbone for each in both)),
-            cell.system,
-            cell.against,
-            " / ".join(_printed(epochs(settings, *side)) for side in cell.sides),
-            ", ".join(map(str, both[0].seeds)),
-        )
-        yield f"| {' | '.join(row)} |"
-
-
-def _printed(stages: tuple[int, int] | None) -> str:
-    return "no network" if stages is None else f"{stages[0]} + {stages[1]}"

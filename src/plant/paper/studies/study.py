@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from plant.ground.settings import Settings, Study
 from plant.paper.figures.study import effect_figure
 from plant.paper.figures.style import look, save
 from plant.paper.inputs import read_table
-from plant.paper.render import Table, TableCell, row_of, to_markdown, write_table
+from plant.paper.render import Table, TableCell, row_of, template, to_markdown, write_table
 from plant.paper.studies.design import design_of, plain, title_of
 from plant.paper.wording import interval, metric_title, p_equals, percent
 from plant.statistics.factors import factor_effects, holm
@@ -25,7 +25,7 @@ COLUMNS = (
     "system", "against", "metric", "value", "value_against", "difference", "error_documents", "error_seeds",
     "n_seeds", "degrees", "low", "high", "p",
 )  # fmt: skip
-_FACTOR_COLUMNS = (
+_FACTOR_COLUMNS: dict[str, Any] = (
     dict.fromkeys(("group", "factor", "level", "baseline", "metric"), pl.String)
     | dict.fromkeys(("change", "error", "low", "high", "p"), pl.Float64)
 )  # fmt: skip
@@ -176,27 +176,28 @@ def _difference(row: Mapping[str, Any], value: float | None, alpha: float) -> Ta
 
 def _page(results: StudyResults, tables: tuple[Table, ...]) -> str:
     """Question, answer in counts, figure, tables and design as one Markdown page."""
-    lines = [f"# {results.study.question}", "", *_answer(results), "", "![Effects](figures/effects.png)", ""]
-    shown = [table for table in tables if table.rows]  # a study without factors has an empty table of them
-    lines += ["## Results", "", *(part for table in shown for part in (to_markdown(table), ""))]
-    lines += ["## Design", "", *design_of(results.settings, results.study)]
-    return "\n".join(lines).rstrip() + "\n"
+    page = template(__package__, "page.md.j2").render(
+        study=results.study,
+        answers=[answer for metric in results.study.metrics if (answer := _answer(results, metric))],
+        alpha=results.settings.statistics.alpha,
+        tables=tables,
+        markdown=to_markdown,
+        design=design_of(results.settings, results.study),
+    )
+    return f"{page.rstrip()}\n"
 
 
-def _answer(results: StudyResults) -> Iterator[str]:
-    """One line per metric: in how many settings the system is better or worse, and the extremes."""
-    alpha = results.settings.statistics.alpha
-    for metric in results.study.metrics:
-        here = results.effects.filter(metric=metric).drop_nulls("difference").sort("difference")
-        if here.is_empty():
-            continue
-        significant = here.filter(pl.col("p_holm") < alpha)["difference"]
-        up, down = int((significant > 0).sum()), int((significant < 0).sum())
-        least, most = (
-            f"{percent(row['difference'], signed=True)} ({row['row']}, p {p_equals(row['p_holm'])})"
-            for row in (here.row(0, named=True), here.row(-1, named=True))
-        )
-        yield (
-            f"- {metric_title(metric)}: of {here.height} settings it is higher in {up}, lower in {down}, and not told "
-            f"apart in {here.height - len(significant)} (Holm, {alpha:g}). From {least} to {most}."
-        )
+def _answer(results: StudyResults, metric: str) -> dict[str, Any] | None:
+    """In how many settings a metric is higher or lower, and its extremes; None without a value."""
+    here = results.effects.filter(metric=metric).drop_nulls("difference").sort("difference")
+    if here.is_empty():
+        return None
+    significant = here.filter(pl.col("p_holm") < results.settings.statistics.alpha)["difference"]
+    least, most = (
+        f"{percent(row['difference'], signed=True)} ({row['row']}, p {p_equals(row['p_holm'])})"
+        for row in (here.row(0, named=True), here.row(-1, named=True))
+    )
+    return {
+        "metric": metric_title(metric), "settings": here.height, "higher": int((significant > 0).sum()),
+        "lower": int((significant < 0).sum()), "open": here.height - len(significant), "least": least, "most": most,
+    }  # fmt: skip

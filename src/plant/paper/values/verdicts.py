@@ -1,4 +1,4 @@
-"""What a number of ours says about a number of the paper: within, above, below, or not attempted."""
+"""How a number of ours compares with a number of the paper: within, above, below, or not attempted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Literal, get_args
 from plant.paper.values.transcription import half_unit
 
 Verdict = Literal["within", "above", "below", "not attempted"]
-"""Of our number: above means that ours is above the paper's. Above is a discrepancy too."""
+"""above: our number is above the paper's, which is a discrepancy too."""
 
 
 def judge(printed: Decimal, low: float, high: float, *, decimals: int) -> Verdict:
-    """Whether a number that the paper prints lies in our interval.
+    """Whether a number that the paper prints is in our interval.
 
-    A printed number stands for every number that rounds to it, so the interval needs to reach only one of these; the
-    audit of the paper is as lenient with its own sums. A count of ours is its own interval.
+    Many numbers round to the printed one. It is enough if our interval holds one of them; the audit treats the paper's
+    own sums in the same way. For a count both ends of the interval are the count.
 
     Args:
         printed: the paper's number.
@@ -34,7 +34,7 @@ def judge(printed: Decimal, low: float, high: float, *, decimals: int) -> Verdic
 
 
 def tally(verdicts: Iterable[str]) -> str:
-    """One line that counts verdicts.
+    """How many verdicts there are of each kind, as one line.
 
     >>> tally(["within", "above", "within", "not attempted"])
     '4 cells: 2 within, 1 above, 0 below, 1 not attempted'
