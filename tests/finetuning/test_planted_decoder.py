@@ -181,7 +181,4 @@ def test_a_saved_ranking_model_comes_back_with_the_attention(tmp_path) -> None: 
 )
 def test_a_recipe_without_its_parts_is_refused(recipe: dict[str, object], attention: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        keep_evidence(
-            data(), classifier(l2r=False, attention=attention), Finetuning.model_validate(recipe), static=None,
-            residual=None, whole=True,
-        )  # fmt: skip
+        logits(classifier(l2r=False, attention=attention), Finetuning.model_validate(recipe), None)

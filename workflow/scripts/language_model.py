@@ -15,7 +15,7 @@ def given_file(args: Namespace) -> list[Path]:
 def main(args: Namespace) -> dict[str, object]:
     from plant.ground.checkpoints import discard_checkpoint
     from plant.ground.files import write_table
-    from plant.ground.settings import WordNetwork
+    from plant.ground.settings import LanguageModel, WordNetwork
     from plant.model.assemble import load_training_data, run_digest
     from plant.model.determinism import set_up
     from plant.model.language_model import save_language_model, start_encoder, train_language_model
@@ -25,8 +25,9 @@ def main(args: Namespace) -> dict[str, object]:
     corpus = load_training_data(args.labels.parent, args.tokens.parent).corpus
     backbone, facts = start_encoder(settings, args.tokens.parent, device=device)
     checkpoint = args.weights.parent / "checkpoint"
+    how = LanguageModel.model_validate(args.settings["backbone"]["language_model"])
     history = train_language_model(
-        backbone, corpus, settings.language_model, checkpoint=checkpoint, device=device,
+        backbone, corpus, how, checkpoint=checkpoint, device=device,
         digest=run_digest(args.settings, [args.labels, args.tokens, *given_file(args)]),
     )  # fmt: skip
     save_language_model(backbone, args.weights)

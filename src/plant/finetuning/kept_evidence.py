@@ -79,13 +79,7 @@ def keep_evidence(
 
 
 def _set_up_decoder(classifier: LabelClassifier, settings: Finetuning) -> None:
-    """Check that the recipe's parts are there, and tell the classifier how to read segments."""
-    if settings.differentiable_attention and not hasattr(classifier.attention, "l2r"):
-        raise InputError(
-            "finetunings: differentiable_attention", expected="a ranking model, trained by a Stage 1 recipe with "
-            "`lists: vocabulary`", got="none",
-            fix="Name such a recipe as `pretraining` of the variant, or set differentiable_attention: 0.",
-        )  # fmt: skip
+    """Tell the classifier how to read segments."""
     if settings.segment is None:
         return
     if not hasattr(classifier.head, "products"):
@@ -100,10 +94,17 @@ def _differentiable(
     classifier: LabelClassifier, settings: Finetuning, documents: Sequence[np.ndarray], device: torch.device
 ) -> ScoreBias:
     """P of Eq. 6, times its factor."""
+    # the ranking model comes with the weights, which are loaded after the recipe is set up
+    if (l2r := getattr(classifier.attention, "l2r", None)) is None:
+        raise InputError(
+            "finetunings: differentiable_attention", expected="a ranking model, trained by a Stage 1 recipe with "
+            "`lists: vocabulary`", got="none",
+            fix="Name such a recipe as `pretraining` of the variant, or set differentiable_attention: 0.",
+        )  # fmt: skip
 
     def weights(row: int, labels: Tensor | None) -> Tensor:
         words = torch.from_numpy(documents[row].astype(np.int64)).to(device)
-        scores = classifier.attention.l2r.scores(labels, words)  # (m, n)
+        scores = l2r.scores(labels, words)  # (m, n)
         return settings.differentiable_attention * inattention(scores, settings.inattention, settings.losers)
 
     return weights

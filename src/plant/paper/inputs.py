@@ -192,14 +192,21 @@ def read_labels(inputs: Inputs) -> pl.DataFrame:
     )
 
 
-def read_histories(folders: Mapping[str, Sequence[Path]], columns: Sequence[str]) -> pl.DataFrame:
-    """history.parquet of every run: name, seed, epoch and `columns`, in epoch order."""
+def read_histories(
+    folders: Mapping[str, Sequence[Path]], columns: Sequence[str], optional: Sequence[str] = ()
+) -> pl.DataFrame:
+    """history.parquet of every run: name, seed, epoch and `columns`, in epoch order. `optional`: those of the columns
+    that a run may lack; they are null then."""
     schema = pl.Schema(
         {"name": pl.String(), "seed": pl.Int64(), "epoch": pl.Int64()} | dict.fromkeys(columns, pl.Float64())
     )
     tables = [pl.DataFrame(schema=schema)]
     for name, seed, folder in _folders(folders):
-        history = read_table(folder / "history.parquet", ["epoch", *columns])
+        needed = [column for column in columns if column not in optional]
+        history = read_table(folder / "history.parquet", ["epoch", *needed])
+        history = history.with_columns(
+            pl.lit(None).alias(column) for column in columns if column not in history.columns
+        )
         keyed = history.select(pl.lit(name).alias("name"), pl.lit(seed).alias("seed"), "epoch", *columns)
         tables.append(keyed.cast(schema).sort("epoch"))
     return pl.concat(tables)

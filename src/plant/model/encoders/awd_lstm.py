@@ -38,9 +38,10 @@ class LSTMLayer(nn.Module):
         super().__init__()
         self.hidden, self.dropout = hidden, dropout
         bound = hidden**-0.5  # as nn.LSTM
-        shapes = {"w_x": (4 * hidden, inputs), "w_h": (4 * hidden, hidden), "b_x": (4 * hidden,), "b_h": (4 * hidden,)}
-        for name, shape in shapes.items():
-            self.register_parameter(name, nn.Parameter(torch.empty(shape).uniform_(-bound, bound)))
+        self.w_x = nn.Parameter(torch.empty(4 * hidden, inputs).uniform_(-bound, bound))
+        self.w_h = nn.Parameter(torch.empty(4 * hidden, hidden).uniform_(-bound, bound))
+        self.b_x = nn.Parameter(torch.empty(4 * hidden).uniform_(-bound, bound))
+        self.b_h = nn.Parameter(torch.empty(4 * hidden).uniform_(-bound, bound))
 
     def recurrent_weights(self) -> Tensor:
         """W_h with its dropout: drawn once for a document, the same for all its segments."""
@@ -85,15 +86,14 @@ class AwdLstm(nn.Module):
             states = _reordered(states, order)
         states = _dropped(states, self.dropouts["input"], self.training)
         for depth, layer in enumerate(self.layers):
-            states = self._layer(layer, states)
+            states = self._layer(layer, states)  # type: ignore[arg-type]
             if depth + 1 < len(self.layers):
                 states = _dropped(states, self.dropouts["hidden"], self.training)
         return states if order is None else _reordered(states, order)  # the order is its own inverse
 
-    def _layer(self, layer: nn.Module, states: Tensor) -> Tensor:
-        batch = states.shape[0]
-        zeros = states.new_zeros(1, batch, layer.hidden)  # type: ignore[arg-type]
-        carried, w_h, parts = (zeros, zeros), layer.recurrent_weights(), []  # type: ignore[operator]
+    def _layer(self, layer: LSTMLayer, states: Tensor) -> Tensor:
+        zeros = states.new_zeros(1, len(states), layer.hidden)
+        carried, w_h, parts = (zeros, zeros), layer.recurrent_weights(), []
         for part in states.split(self.segment, dim=1):
             out, (h, c) = layer(part, carried, w_h)
             carried = (h.detach(), c.detach())

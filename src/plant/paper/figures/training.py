@@ -26,6 +26,7 @@ from plant.paper.figures.style import (
 from plant.paper.inputs import read_histories
 
 STAGE1_COLUMNS = ("loss", "ndcg_val", "attention_mass")
+NOT_OVER_WORDS = ("attention_mass",)  # a Stage 1 over the vocabulary reads no document, so it has no attention
 STAGE2_COLUMNS = ("loss", "macro_f1")
 
 
@@ -35,7 +36,7 @@ def stage_figure(data: ExperimentData) -> Figure:
     nDCG@k is that of the epoch from which Stage 2 starts: the best on validation. A system without Stage 1 has no
     place on the x axis; a line shows its mean.
     """
-    stage1 = read_histories(data.inputs.pretrainings, STAGE1_COLUMNS)
+    stage1 = read_histories(data.inputs.pretrainings, STAGE1_COLUMNS, NOT_OVER_WORDS)
     best = stage1.group_by("name", "seed").agg(pl.col("ndcg_val").max())
     f1 = data.metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
     if best.is_empty():
@@ -82,7 +83,7 @@ def curves_figure(data: ExperimentData) -> Figure:
             recipes.setdefault(system.pretraining, (system.pretraining, system.pretraining, look[system.name]))
     networks = [(name, network.title, look[network.name]) for name, network in data.networks.items()]
     rows = [
-        (read_histories(data.inputs.pretrainings, STAGE1_COLUMNS), list(recipes.values()),
+        (read_histories(data.inputs.pretrainings, STAGE1_COLUMNS, NOT_OVER_WORDS), list(recipes.values()),
          (("loss", "Stage 1 loss", 1), ("ndcg_val", "Stage 1 nDCG@k, validation", 1),
           ("attention_mass", "attention on top k, val. (%)", 100))),
         (read_histories(data.inputs.finetunings, STAGE2_COLUMNS), networks,
@@ -105,7 +106,7 @@ def curves_figure(data: ExperimentData) -> Figure:
 def _curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Line], *, named: bool) -> None:
     ends = []
     for name, title, mark in lines:
-        own = histories.filter(name=name)
+        own = histories.filter(name=name).drop_nulls(column)
         for _, seed in own.group_by("seed", maintain_order=True):
             axes.plot(seed["epoch"], seed[column], color=mark.colour, linewidth=0.5, alpha=0.5)
         mean = own.group_by("epoch").agg(pl.col(column).mean()).sort("epoch")
