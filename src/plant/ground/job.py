@@ -117,6 +117,8 @@ def job(
         _leave_group()
     if terminal is not None and "screen" in args:
         _show(args.log, terminal, args.screen)
+
+
 GARBAGE = 10_000  # new objects between two searches for cycles; Python's 700 make imports a tenth slower
 
 

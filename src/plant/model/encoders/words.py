@@ -42,6 +42,10 @@ class WordBackbone(nn.Module):
         """Move it to a device."""
         return self.to(device)
 
+    def embed(self, words: Tensor) -> Tensor:
+        """x_j of words without padding: ids (N) -> (N, e)."""
+        return self.dropout(self.embedding(words))
+
     def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
         """H (B, n, h); zeros at padding.
 
@@ -49,7 +53,7 @@ class WordBackbone(nn.Module):
             input_ids: (B, n).
             mask: (B, n), True at words, all words before all padding.
         """
-        words = self.dropout(self.embedding(input_ids[mask]))  # of all documents, (N, e)
+        words = self.embed(input_ids[mask])  # of all documents, (N, e)
         states = words.new_zeros(*mask.shape, words.shape[1])  # (B, n, e), zeros at padding
         states[mask] = words
         return self.network(states, mask) * mask[..., None]
