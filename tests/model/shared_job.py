@@ -37,18 +37,22 @@ STAGE_2 = {"stage 2": {}, "stage 2 shortlist": {"loss": "approx_ndcg"}}
 
 
 class Toy(nn.Module):
-    """`odd` gets a gradient from odd documents only, so not in every process; `late` trains from epoch 2 on."""
+    """`odd` gets a gradient from odd documents only, so not in every process; `late` trains from epoch 2 on.
+
+    `rows` has a row for each document, and sparse gradients.
+    """
 
     def __init__(self, dropout):
         super().__init__()
         torch.manual_seed(3)
         self.shared, self.late = nn.Linear(4, 3, dtype=torch.float64), nn.Linear(3, 1, dtype=torch.float64)
+        self.rows = nn.Embedding(DOCUMENTS, 3, sparse=True, dtype=torch.float64)
         self.odd = nn.Parameter(torch.zeros(3, dtype=torch.float64))
         self.never = nn.Parameter(torch.ones(2, dtype=torch.float64))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x, document):
-        hidden = torch.tanh(self.shared(self.dropout(x)))
+        hidden = torch.tanh(self.shared(self.dropout(x))) + self.rows(torch.tensor(document))
         return self.late(hidden + self.odd if document % 2 else hidden).squeeze(-1)
 
 
@@ -73,7 +77,7 @@ def train(folder, *, dropout, stop=False):
         return {"value": float(together.sum(values).sum()), "rank": float(together.rank)}
 
     batches = [np.arange(start, min(start + BATCH, DOCUMENTS)) for start in range(0, DOCUMENTS, BATCH)]
-    groups = [Group("all", [*model.shared.parameters(), model.odd, model.never], 0.05),
+    groups = [Group("all", [*model.shared.parameters(), model.rows.weight, model.odd, model.never], 0.05),
               Group("late", list(model.late.parameters()), 0.02, from_epoch=2)]  # fmt: skip
     task = Task("toy", groups, lambda epoch: batches, loss, validate, "value")
     settings = Optimisation(epochs=4, patience=None, accumulation=2)

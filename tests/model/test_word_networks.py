@@ -33,7 +33,7 @@ def test_states_do_not_depend_on_the_batch_and_are_zero_at_padding(encoder):
     backbone = network(settings(encoder)).double().eval()
     ids, mask = batch()
     states = backbone(ids, mask)
-    assert states.shape == (3, 11, backbone.hidden_size) == (3, 11, 8)
+    assert states.shape == (3, 11, backbone.hidden_size)
     for row, n in enumerate(LENGTHS):
         torch.testing.assert_close(backbone(ids[row : row + 1, :n], mask[row : row + 1, :n])[0], states[row, :n])
         assert (states[row, n:] == 0).all()
@@ -43,12 +43,20 @@ def test_states_do_not_depend_on_the_batch_and_are_zero_at_padding(encoder):
 def test_gradients_are_those_of_finite_differences(encoder):
     backbone = network(settings(encoder, dropout=0)).double()
     ids, mask = batch()
+    backbone.embedding.sparse = False  # gradcheck reads dense gradients
     names = [name for name, _ in backbone.named_parameters()]
 
     def states(*weights):
         return torch.func.functional_call(backbone, dict(zip(names, weights, strict=True)), (ids, mask))
 
     assert torch.autograd.gradcheck(states, tuple(backbone.parameters()), fast_mode=True)
+
+
+def test_the_gradient_of_the_vectors_has_the_rows_of_the_batch_alone():
+    backbone, (ids, mask) = network(settings()), batch()
+    backbone(ids, mask).square().sum().backward()
+    gradient = backbone.embedding.weight.grad.coalesce()
+    assert gradient.indices()[0].tolist() == sorted(set(ids[mask].tolist())) != list(range(WORDS))
 
 
 def test_the_convolution_is_that_of_caml():

@@ -29,6 +29,7 @@ from plant.ground.errors import InputError, Interrupted
 from plant.ground.seeds import stream
 from plant.ground.settings import Optimisation
 from plant.model.parallel import processes
+from plant.model.row_adamw import RowAdamW, clip_gradients
 
 log = logging.getLogger("plant")
 CHECKPOINT_SECONDS = 900  # a checkpoint is written at least this often, at the next update
@@ -142,7 +143,7 @@ class _Fitting:
         self.best = self._copy()
         self.state = State()
         entries = [{"params": g.parameters, "lr": g.learning_rate, "rate": g.learning_rate} for g in task.groups]
-        self.optimiser = torch.optim.AdamW(entries, weight_decay=settings.weight_decay)
+        self.optimiser = RowAdamW(entries, weight_decay=settings.weight_decay)
         self.gpus = sorted({p.device for p in model.parameters() if p.device.type == "cuda"}, key=str)
         device = next(model.parameters()).device
         self.scaler = torch.amp.GradScaler(device.type, enabled=fp16_scaler)
@@ -217,7 +218,7 @@ class _Fitting:
         self.together.add_gradients(self.trained.values())  # still scaled: what overflows does so on all processes
         if any(parameter.grad is not None for parameter in self.trained.values()):
             self.scaler.unscale_(self.optimiser)
-            nn.utils.clip_grad_norm_(self.trained.values(), self.settings.clip)
+            clip_gradients(self.trained.values(), self.settings.clip)
             self.scaler.step(self.optimiser)
             self.scaler.update()
         self.optimiser.zero_grad(set_to_none=True)

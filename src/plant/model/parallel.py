@@ -75,7 +75,7 @@ class Processes:
         """Put the sum of gradients over processes into `grad`, with the same bits on all of them.
 
         A parameter without a gradient here counts as zeros, as another process may have one. A parameter without a
-        gradient anywhere gets none, as in one process.
+        gradient anywhere gets none, as in one process. A sparse gradient has the rows of all processes.
 
         Args:
             parameters: that are trained, in the same order on all processes; those frozen now are left alone.
@@ -83,12 +83,30 @@ class Processes:
         if self.count == 1:
             return
         trained = [parameter for parameter in parameters if parameter.requires_grad]
-        found = self.sum(np.array([parameter.grad is not None for parameter in trained], dtype=np.int64))
-        for parameter, times in zip(trained, found, strict=True):
-            if times:
+        some = [parameter.grad is not None for parameter in trained]
+        sparse = [parameter.grad is not None and parameter.grad.is_sparse for parameter in trained]
+        found = self.sum(np.array([some, sparse], dtype=np.int64)).T
+        for parameter, (times, by_rows) in zip(trained, found, strict=True):
+            if by_rows:
+                parameter.grad = _sum_of_rows(parameter)
+            elif times:
                 gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.contiguous()
                 distributed.all_reduce(gradient)
                 parameter.grad = gradient
+
+
+def _sum_of_rows(parameter: nn.Parameter) -> torch.Tensor:
+    """The sum of sparse gradients (V, e) over processes: nccl sums dense tensors only, so it is dense on its way."""
+    total = torch.zeros_like(parameter)
+    held = torch.zeros(len(parameter), dtype=torch.int32, device=parameter.device)
+    if parameter.grad is not None:
+        gradient = parameter.grad.coalesce()
+        rows = gradient.indices()[0]
+        total[rows], held[rows] = gradient.values(), 1
+    distributed.all_reduce(total)
+    distributed.all_reduce(held)
+    rows = held.nonzero()[:, 0]
+    return torch.sparse_coo_tensor(rows[None], total[rows], total.shape, is_coalesced=True)
 
 
 def processes() -> Processes:

@@ -108,18 +108,13 @@ class AwdLstmBackbone(WordBackbone):
         super().__init__(vectors, network, dropout=0.0)
         self.word_dropout = dropout
 
-    def embed(self, input_ids: Tensor) -> Tensor:
-        """x_j (B, n, e)."""
-        states = self.embedding(input_ids)
+    def embed(self, words: Tensor) -> Tensor:
+        """x_j of words without padding: ids (N) -> (N, e)."""
+        states = self.embedding(words)
         if not self.training or not self.word_dropout:
             return states
         kept = F.dropout(states.new_ones(len(self.embedding.weight), 1), self.word_dropout)  # one draw for each word
-        return states * kept[input_ids]
-
-    def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
-        """H (B, n, e); zeros at padding. Arguments as in `WordBackbone`."""
-        states = self.embed(input_ids) * mask[..., None]
-        return self.network(states, mask) * mask[..., None]
+        return states * kept[words]
 
     @property
     def layer_groups(self) -> list[list[nn.Parameter]]:

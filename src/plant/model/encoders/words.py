@@ -30,7 +30,7 @@ class WordBackbone(nn.Module):
 
     def __init__(self, vectors: Tensor, network: nn.Module, *, dropout: float) -> None:
         super().__init__()
-        self.embedding = nn.Embedding.from_pretrained(vectors, freeze=False)
+        self.embedding = nn.Embedding.from_pretrained(vectors, freeze=False, sparse=True)  # `plant.model.row_adamw`
         self.dropout = nn.Dropout(dropout)
         self.network = network
 
@@ -42,6 +42,10 @@ class WordBackbone(nn.Module):
         """Move it to a device."""
         return self.to(device)
 
+    def embed(self, words: Tensor) -> Tensor:
+        """x_j of words without padding: ids (N) -> (N, e)."""
+        return self.dropout(self.embedding(words))
+
     def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
         """H (B, n, h); zeros at padding.
 
@@ -49,8 +53,10 @@ class WordBackbone(nn.Module):
             input_ids: (B, n).
             mask: (B, n), True at words, all words before all padding.
         """
-        states = self.embedding(input_ids) * mask[..., None]  # (B, n, e), zeros at padding
-        return self.network(self.dropout(states), mask) * mask[..., None]
+        words = self.embed(input_ids[mask])  # of all documents, (N, e)
+        states = words.new_zeros(*mask.shape, words.shape[1])  # (B, n, e), zeros at padding
+        states[mask] = words
+        return self.network(states, mask) * mask[..., None]
 
 
 def word_vectors(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> Tensor:
