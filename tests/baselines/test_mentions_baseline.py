@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from plant.baselines.mentions import Dictionary, least_stretch
 from plant.baselines.target import Sources, run
-from plant.corpus.build import build_corpus
 from plant.corpus.mentions import write_mentions
 from plant.corpus.reader import load_labels
 from plant.evidence.stage3 import evidence
@@ -50,12 +49,8 @@ MADE = documents()
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("mentions") / "corpus"
-    folder.mkdir()
-    files = {split: str(folder / f"raw_{split}.parquet") for split in MADE}
-    for split, rows in MADE.items():
-        pl.DataFrame(rows).write_parquet(files[split])
+def corpus(table_corpus, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("mentions")
     marked = [
         (row["id"], label, SIGNS[int(label[1])])
         for split, rows in MADE.items() for row in rows for label in row["labels"]
@@ -64,12 +59,11 @@ def corpus(tmp_path_factory) -> Path:
     pl.DataFrame(marked, schema=["document", "label", "mention"], orient="row").write_csv(folder / "marked.csv")
     titles = [(f"l{label}", sign) for label, sign in enumerate(SIGNS)]
     pl.DataFrame(titles, schema=["label", "description"], orient="row").write_csv(folder / "titles.csv")
-    dataset = Table(
-        source="table", files=files, mentions=str(folder / "marked.csv"), descriptions=str(folder / "titles.csv")
-    )
-    build_corpus(dataset, folder)
-    write_mentions(dataset, folder, folder / "mentions.parquet")
-    return folder
+    paths = {"mentions": str(folder / "marked.csv"), "descriptions": str(folder / "titles.csv")}
+    corpus = table_corpus(MADE, folder / "corpus", **paths)
+    files = {split: str(corpus / f"raw_{split}.parquet") for split in MADE}
+    write_mentions(Table(source="table", files=files, **paths), corpus, corpus / "mentions.parquet")
+    return corpus
 
 
 def make(name: str, corpus: Path, out: Path, settings=SETTINGS) -> None:
