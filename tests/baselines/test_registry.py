@@ -78,7 +78,7 @@ def test_an_entry_is_all_that_checks_and_titles_read(monkeypatch):
 def test_reading_the_entries_imports_neither_scikit_learn_nor_numba():
     code = "import sys; from plant.baselines.registry import baselines; print(len(baselines()), *sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert int(said[0]) == len(baselines()) == 7
+    assert int(said[0]) == len(baselines()) > 0
     assert not {"sklearn", "numba", "torch"} & set(said)
 
 
