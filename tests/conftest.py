@@ -151,9 +151,19 @@ def written(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     return write
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
+def case_class() -> type[Case]:
+    return Case
+
+
+@pytest.fixture(scope="session")
 def split_writer() -> Callable[..., None]:
     return write_split
+
+
+@pytest.fixture(scope="session")
+def corpus_writer() -> Callable[..., Path]:
+    return write_corpus
 
 
 # A corpus of own rows: documents whose labels show as words.

@@ -246,7 +246,7 @@ def test_the_log_odds_are_scikit_learns_bernoulli_naive_bayes_on_the_labels_word
 
 
 def test_more_words_than_the_relevance_keeps_is_an_error(corpus, tmp_path):
-    with pytest.raises(InputError, match=r"11 tokens a label.* got 10\. Raise relevance\.k"):
+    with pytest.raises(InputError, match=r"11 tokens per label.* got 10\. Raise relevance\.k"):
         log_odds(corpus, tmp_path, ONE_C.model_copy(update={"log_odds_k": (2, 11)}))
 
 
