@@ -25,7 +25,7 @@ from hypothesis import settings
 
 from plant.ground.files import write_arrays
 from plant.ground.settings import Evaluation
-from plant.metrics.scores import write_scores
+from plant.metrics.scores import read_scores, write_scores
 
 settings.register_profile("house", deadline=None, derandomize=True, max_examples=50, print_blob=True)
 settings.load_profile("house")
@@ -215,3 +215,21 @@ def table_corpus() -> Callable[..., Path]:
         return folder
 
     return build
+
+
+@pytest.fixture(scope="session")
+def read_reasons() -> Callable[[Path], pl.DataFrame]:
+    """reasons.parquet of a system of Stage 3. Its contributions must add up to the scores in the system's files."""
+
+    def read(folder: Path) -> pl.DataFrame:
+        told, scores = pl.read_parquet(folder / "reasons.parquet"), read_scores(folder, "test")
+        sums = told.group_by("document_id", "label", maintain_order=True)
+        sums = sums.agg(pl.col("contribution").sum(), pl.col("score", "truth").first())
+        assert (sums["contribution"] - sums["score"]).abs().max() < 1e-9
+        for row in sums.iter_rows(named=True):
+            place, label = scores.document_ids.index(row["document_id"]), scores.label_names.index(row["label"])
+            assert row["score"] == pytest.approx(scores.dense[place, label], rel=2e-3, abs=2e-3)
+            assert row["truth"] == scores.truth[place, label]
+        return told
+
+    return read
