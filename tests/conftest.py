@@ -16,6 +16,7 @@ os.environ.update(
 )  # before any of these libraries is imported
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,7 +25,7 @@ from hypothesis import settings
 
 from plant.ground.files import write_arrays
 from plant.ground.settings import Evaluation
-from plant.metrics.scores import write_scores
+from plant.metrics.scores import read_scores, write_scores
 
 settings.register_profile("house", deadline=None, derandomize=True, max_examples=50, print_blob=True)
 settings.load_profile("house")
@@ -150,6 +151,85 @@ def written(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     return write
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
+def case_class() -> type[Case]:
+    return Case
+
+
+@pytest.fixture(scope="session")
 def split_writer() -> Callable[..., None]:
     return write_split
+
+
+@pytest.fixture(scope="session")
+def corpus_writer() -> Callable[..., Path]:
+    return write_corpus
+
+
+# A corpus of own rows: documents whose labels show as words.
+
+
+@pytest.fixture(scope="session")
+def sign_documents() -> Callable[..., dict[str, list[dict]]]:
+    """Documents of each split: label l shows as the word sign{l}, 5 is on all, 6 on no training document."""
+
+    def make(
+        sizes: dict[str, int], shares: tuple[float, ...], shown: float, *, seed: int = 0, groups: bool = False
+    ) -> dict[str, list[dict]]:
+        random = np.random.default_rng(seed)
+        made: dict[str, list[dict]] = {}
+        for split, size in sizes.items():
+            made[split] = []
+            for i in range(size):
+                labels = np.flatnonzero(random.random(5) < shares).tolist()
+                words = [f"noise{w}" for w in random.integers(0, 40, size=12)]
+                words += [f"sign{label}" for label in labels if random.random() < shown]
+                labels += [5] if split == "train" or i else [5, 6]
+                row = {"id": f"{split}{i}", "text": " ".join(random.permutation(words))}
+                row["labels"] = [f"label {label}" for label in labels]
+                made[split].append(row | ({"group": f"{split} patient {i // 2}"} if groups else {}))
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def table_corpus() -> Callable[..., Path]:
+    """Build the corpus of some rows (id, text, labels), its words, and the relevance of `relevance` words per label."""
+    from plant.corpus.build import build_corpus
+    from plant.corpus.tokens import tokenize_corpus
+    from plant.ground.settings import Relevance, Table, Words
+    from plant.relevance.table import write_relevance
+
+    def build(made: dict[str, list[dict]], folder: Path, *, relevance: int = 0, **table: str | None) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {}
+        for split, rows in made.items():
+            files[split] = str(folder / f"raw_{split}.parquet")
+            pl.DataFrame(rows).write_parquet(files[split])
+        build_corpus(Table(source="table", files=files, **table), folder)
+        tokenize_corpus(folder, Words(kind="words"), tokenizer=None, out=folder / "words")
+        if relevance:
+            out = {"parquet": folder / "mig.parquet", "arrays": folder / "mig.safetensors"}
+            write_relevance(folder, folder / "words", "mig", Relevance(k=relevance), **out)
+        return folder
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def read_reasons() -> Callable[[Path], pl.DataFrame]:
+    """reasons.parquet of a system of Stage 3. Its contributions must add up to the scores in the system's files."""
+
+    def read(folder: Path) -> pl.DataFrame:
+        told, scores = pl.read_parquet(folder / "reasons.parquet"), read_scores(folder, "test")
+        sums = told.group_by("document_id", "label", maintain_order=True)
+        sums = sums.agg(pl.col("contribution").sum(), pl.col("score", "truth").first())
+        assert (sums["contribution"] - sums["score"]).abs().max() < 1e-9
+        for row in sums.iter_rows(named=True):
+            place, label = scores.document_ids.index(row["document_id"]), scores.label_names.index(row["label"])
+            assert row["score"] == pytest.approx(scores.dense[place, label], rel=2e-3, abs=2e-3)
+            assert row["truth"] == scores.truth[place, label]
+        return told
+
+    return read

@@ -1,6 +1,7 @@
 """The baselines without a network against scikit-learn, naive sums, and what they must not see."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,75 +17,47 @@ from sklearn.svm import LinearSVC
 
 from plant.baselines import linear as baselines_linear
 from plant.baselines.target import Sources, best_of, ndcg, run
-from plant.corpus.build import build_corpus
 from plant.corpus.reader import load_labels
-from plant.corpus.tokens import tokenize_corpus
 from plant.ground.errors import InputError
-from plant.ground.settings import BaselineSettings, Evaluation, Relevance, Table, Words
+from plant.ground.settings import BaselineSettings, Evaluation
 from plant.metrics.scores import read_scores, write_scores
-from plant.relevance.table import write_relevance
 
 SIZES = {"train": 60, "val": 15, "test": 15}
 LABELS = 7
 ONE_C = BaselineSettings(svm_c=(1.0,), min_documents=1, log_odds_k=(1, 2, 4))
 
 
-def documents(seed: int = 0) -> dict[str, list[dict]]:
-    """Label l shows as the word sign{l}; label 5 is on every document, label 6 on none of the training split."""
-    random = np.random.default_rng(seed)
-    made: dict[str, list[dict]] = {}
-    for split, size in SIZES.items():
-        made[split] = []
-        for i in range(size):
-            labels = np.flatnonzero(random.random(5) < (0.4, 0.3, 0.2, 0.1, 0.1)).tolist()
-            words = [f"noise{w}" for w in random.integers(0, 40, size=12)]
-            words += [f"sign{label}" for label in labels if random.random() < 0.7]
-            labels += [5] if split == "train" or i else [5, 6]
-            names = [f"label {label}" for label in labels]
-            made[split].append({"id": f"{split}{i}", "text": " ".join(random.permutation(words)), "labels": names})
-    return made
+@pytest.fixture(scope="session")
+def build(sign_documents, table_corpus):
+    """Build the corpus of some documents; those of a seed, with some of their splits changed."""
 
+    def make(folder: Path, *, seed: int = 0, **splits: list[dict]) -> Path:
+        made = sign_documents(SIZES, (0.4, 0.3, 0.2, 0.1, 0.1), 0.7, seed=seed)
+        return table_corpus({**made, **splits}, folder, relevance=10)
 
-def build(made: dict[str, list[dict]], folder: Path) -> Path:
-    """Corpus, tokens and relevance."""
-    folder.mkdir(parents=True)
-    for split, rows in made.items():
-        pl.DataFrame(rows).write_parquet(folder / f"raw_{split}.parquet")
-    files = {split: str(folder / f"raw_{split}.parquet") for split in made}
-    build_corpus(Table(source="table", files=files), folder)
-    tokenize_corpus(folder, Words(kind="words"), tokenizer=None, out=folder / "words")
-    out = {"parquet": folder / "mig.parquet", "arrays": folder / "mig.safetensors"}
-    write_relevance(folder, folder / "words", "mig", Relevance(k=10), **out)
-    return folder
+    return make
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory) -> Path:
-    return build(documents(), tmp_path_factory.mktemp("baselines") / "corpus")
+def corpus(build, tmp_path_factory) -> Path:
+    return build(tmp_path_factory.mktemp("baselines") / "corpus")
 
 
-def linear(corpus: Path, out: Path, settings=ONE_C, evaluation=None, **more):
-    sources = Sources(load_labels(corpus), settings, **more)
-    run("tfidf_linear", sources, evaluation=evaluation or Evaluation(), out=out)
-    return tuple(read_scores(out, split) for split in ("val", "test"))
-
-
-def evidence(corpus: Path, out: Path, settings=ONE_C, evaluation=None, relevance=None):
+def score(name: str, corpus: Path, out: Path, settings=ONE_C, evaluation=None, relevance=None, **more):
+    """Validation and test scores of a baseline; the combination reads the folders beside `out`."""
     files = {"tokens": corpus / "words", "relevance": relevance or corpus / "mig.parquet"}
-    run("mig_log_odds", Sources(load_labels(corpus), settings, files), evaluation=evaluation or Evaluation(), out=out)
+    files |= {part: out.parent / part for part in ("tfidf_linear", "mig_log_odds")}
+    run(name, Sources(load_labels(corpus), settings, files, **more), evaluation=evaluation or Evaluation(), out=out)
     return tuple(read_scores(out, split) for split in ("val", "test"))
 
 
-def add(corpus: Path, out: Path, settings=ONE_C, evaluation=None):
-    """The combination of the two systems in the folders beside `out`."""
-    files = {part: out.parent / part for part in ("tfidf_linear", "mig_log_odds")}
-    run("combined", Sources(load_labels(corpus), settings, files), evaluation=evaluation or Evaluation(), out=out)
-    return tuple(read_scores(out, split) for split in ("val", "test"))
+linear, log_odds, add = (partial(score, name) for name in ("tfidf_linear", "mig_log_odds", "combined"))
 
 
-def combine(corpus: Path, out: Path, settings=ONE_C, evaluation=None):
-    parts = (("tfidf_linear", linear), ("mig_log_odds", evidence), ("combined", add))
-    return [system(corpus, out / name, settings, evaluation) for name, system in parts]
+def combine(corpus: Path, out: Path, *arguments, **more):
+    return [
+        score(name, corpus, out / name, *arguments, **more) for name in ("tfidf_linear", "mig_log_odds", "combined")
+    ]
 
 
 def choices(folder: Path) -> dict:
@@ -128,32 +101,50 @@ def test_without_a_true_label_the_criterion_is_zero_and_the_first_option_wins():
 # --- TF-IDF and linear support vector machines ----------------------------------------------------
 
 
-def test_the_linear_scores_are_those_of_an_independent_primal_fit(corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "analysis"),
+    [("tfidf_linear", {"ngram_range": (1, 2)}),
+     ("tfidf_characters", {"analyzer": "char_wb", "ngram_range": (2, 4), "strip_accents": "unicode"})],
+)  # fmt: skip
+def test_scores_and_kept_weights_of_the_linear_models_are_those_of_an_independent_primal_fit(
+    corpus, tmp_path, monkeypatch, name, analysis
+):
     monkeypatch.setattr(baselines_linear, "TOLERANCE", 1e-9)
-    scores = linear(corpus, tmp_path, ONE_C.model_copy(update={"svm_c": (0.5,)}))
-    vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2))
-    train = vectorizer.fit_transform(texts(corpus, "train"))
-    truth = carried(corpus, "train")
-    for split, made in zip(("val", "test"), scores, strict=True):
-        held = vectorizer.transform(texts(corpus, split))
-        for label in range(5):
-            model = LinearSVC(C=0.5, dual=False, tol=1e-10).fit(train, truth[:, label])
-            np.testing.assert_allclose(made.dense[:, label], model.decision_function(held), atol=2e-3)
+    settings = ONE_C.model_copy(update={"svm_c": (0.5,), "reasons": 5, "character_ngrams": (2, 4)})
+    scores = score(name, corpus, tmp_path, settings)
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **analysis)
+    train, truth = vectorizer.fit_transform(texts(corpus, "train")), carried(corpus, "train")
+    features, table = (pl.read_parquet(tmp_path / f"{kind}.parquet") for kind in ("features", "weights"))
+    assert features["feature"].to_list() == vectorizer.get_feature_names_out().tolist()
+    np.testing.assert_allclose(features["idf"], vectorizer.idf_)
+    for label in range(5):
+        model = LinearSVC(C=0.5, dual=False, tol=1e-10).fit(train, truth[:, label])
+        for split, made in zip(("val", "test"), scores, strict=True):
+            expected = model.decision_function(vectorizer.transform(texts(corpus, split)))
+            np.testing.assert_allclose(made.dense[:, label], expected, atol=2e-3)
+        constant, *words = table.filter(label=f"label {label}").select("feature", "weight").rows()
+        assert constant == (None, pytest.approx(model.intercept_[0], abs=2e-3))
+        kept = [weight for _, weight in words]
+        np.testing.assert_allclose(np.abs(kept), np.sort(np.abs(model.coef_[0]))[::-1][:5], atol=2e-3)
+        np.testing.assert_allclose(kept, [model.coef_[0][vectorizer.vocabulary_[word]] for word, _ in words], atol=2e-3)
+    assert table.filter(label="label 5").rows() == [("label 5", None, 1.0)]
+    assert table.filter(label="label 6").is_empty()
+    assert choices(tmp_path).get("character_ngrams") == (None if name == "tfidf_linear" else [2, 4])
 
 
-@pytest.mark.parametrize("system", [linear, evidence])
+@pytest.mark.parametrize("system", [linear, log_odds])
 def test_a_label_without_training_documents_has_no_score_and_one_on_all_is_always_predicted(corpus, tmp_path, system):
     for made in system(corpus, tmp_path):
         assert np.isneginf(made.dense[:, 6]).all()
         assert np.isfinite(made.dense[:, :6]).all()
         assert (made.dense[:, 5] > 0).all()
-        assert system is evidence or (made.dense[:, 5] == 1).all()
+        assert system is log_odds or (made.dense[:, 5] == 1).all()
         assert made.natural_threshold == 0
 
 
 @pytest.mark.parametrize(
     ("system", "key", "name", "options", "ranked"),  # C is chosen by the labels that have training documents
-    [(linear, "svm_c", "c", (0.001, 1.0, 30.0), 6), (evidence, "log_odds_k", "k", (1, 2, 4), 7)],
+    [(linear, "svm_c", "c", (0.001, 1.0, 30.0), 6), (log_odds, "log_odds_k", "k", (1, 2, 4), 7)],
 )
 def test_what_is_chosen_is_the_best_on_validation_and_every_value_is_on_record(
     corpus, tmp_path, system, key, name, options, ranked
@@ -170,14 +161,12 @@ def test_what_is_chosen_is_the_best_on_validation_and_every_value_is_on_record(
 
 
 @pytest.mark.parametrize("system", ["tfidf_linear", "mig_log_odds", "combined"])
-def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(corpus, tmp_path, system):
-    made = documents()
-    for row, other in zip(made["test"], reversed(documents(1)["test"]), strict=True):
-        row["labels"] = other["labels"]
-    relabelled = build(made, tmp_path / "relabelled")
-    for row in made["test"]:
-        row["text"] = "noise1 sign1"
-    rewritten = build(made, tmp_path / "rewritten")
+def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(corpus, build, tmp_path, system):
+    test = pl.read_parquet(corpus / "raw_test.parquet")
+    labels = test["labels"].reverse()
+    relabelled = build(tmp_path / "relabelled", test=test.with_columns(labels).to_dicts())
+    same_text = test.with_columns(labels, pl.lit("noise1 sign1").alias("text"))
+    rewritten = build(tmp_path / "rewritten", test=same_text.to_dicts())
     settings = BaselineSettings(svm_c=(0.01, 1.0), log_odds_k=(1, 2, 4))
     for folder in (corpus, relabelled, rewritten):
         combine(folder, tmp_path / "out" / folder.name, settings)
@@ -225,7 +214,7 @@ def test_no_words_left_is_one_clear_error(corpus, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("system", [linear, evidence])
+@pytest.mark.parametrize("system", [linear, log_odds])
 def test_scores_that_do_not_fit_into_memory_are_refused_before_anything_is_fitted(corpus, tmp_path, system):
     with pytest.raises(InputError, match="memory_gb"):
         system(corpus, tmp_path, evaluation=Evaluation(memory_gb=1e-9))
@@ -238,8 +227,8 @@ def test_scores_that_do_not_fit_into_memory_are_refused_before_anything_is_fitte
 def test_the_log_odds_are_scikit_learns_bernoulli_naive_bayes_on_the_labels_words(corpus, tmp_path):
     smoothing, k = 0.7, 3
     settings = ONE_C.model_copy(update={"smoothing": smoothing, "log_odds_k": (k,)})
-    scores = evidence(corpus, tmp_path, settings)
-    table = pl.read_parquet(corpus / "mig.parquet")
+    scores = log_odds(corpus, tmp_path, settings)
+    table, weights = pl.read_parquet(corpus / "mig.parquet"), pl.read_parquet(tmp_path / "weights.parquet")
     truth = carried(corpus, "train")
     for label in range(5):
         words = table.filter(pl.col("label") == f"label {label}").sort("rank")["token"][:k].to_list()
@@ -249,17 +238,22 @@ def test_the_log_odds_are_scikit_learns_bernoulli_naive_bayes_on_the_labels_word
         for split, made in zip(("val", "test"), scores, strict=True):
             joint = model.predict_joint_log_proba(present[split])
             np.testing.assert_allclose(made.dense[:, label], joint[:, 1] - joint[:, 0], rtol=1e-3, atol=1e-3)
+            constant, *kept = weights.filter(label=f"label {label}").select("feature", "weight").rows()
+            assert (constant[0], sorted(word for word, _ in kept)) == (None, sorted(words))
+            for row, text in zip(made.dense, texts(corpus, split), strict=True):
+                total = constant[1] + sum(weight for word, weight in kept if word in text.split())
+                assert row[label] == pytest.approx(total, rel=1e-3, abs=1e-3)
 
 
 def test_more_words_than_the_relevance_keeps_is_an_error(corpus, tmp_path):
-    with pytest.raises(InputError, match=r"11 tokens a label.* got 10\. Raise relevance\.k"):
-        evidence(corpus, tmp_path, ONE_C.model_copy(update={"log_odds_k": (2, 11)}))
+    with pytest.raises(InputError, match=r"11 tokens per label.* got 10\. Raise relevance\.k"):
+        log_odds(corpus, tmp_path, ONE_C.model_copy(update={"log_odds_k": (2, 11)}))
 
 
-def test_relevance_of_another_corpus_is_refused(corpus, tmp_path):
-    other = build(documents(5), tmp_path / "other")
+def test_relevance_of_another_corpus_is_refused(corpus, build, tmp_path):
+    other = build(tmp_path / "other", seed=5)
     with pytest.raises(InputError, match="got a table of another corpus"):
-        evidence(corpus, tmp_path / "out", relevance=other / "mig.parquet")
+        log_odds(corpus, tmp_path / "out", relevance=other / "mig.parquet")
 
 
 # --- the combination ------------------------------------------------------------------------------
@@ -330,12 +324,12 @@ def part(system, i: int) -> tuple[list[int], list[float]]:
     return array.indices[where].tolist(), array.data[where].tolist()
 
 
-def test_scores_of_other_documents_or_of_another_label_space_are_refused(corpus, tmp_path):
+def test_scores_of_other_documents_or_of_another_label_space_are_refused(corpus, build, tmp_path):
     combine(corpus, tmp_path)
-    other = build({**documents(), "val": documents()["val"][:-1]}, tmp_path / "other")
+    other = build(tmp_path / "other", val=pl.read_parquet(corpus / "raw_val.parquet")[:-1].to_dicts())
     with pytest.raises(InputError, match="scores for the documents and labels of "):
         add(other, tmp_path / "out")
-    evidence(other, tmp_path / "mig_log_odds")
+    log_odds(other, tmp_path / "mig_log_odds")
     with pytest.raises(InputError, match="the same documents"):
         add(corpus, tmp_path / "out")
     given = read_scores(tmp_path / "tfidf_linear", "val")
@@ -349,8 +343,8 @@ def test_scores_of_other_documents_or_of_another_label_space_are_refused(corpus,
     assert not (tmp_path / "out").exists()
 
 
-def test_scores_of_a_private_corpus_are_private(corpus, tmp_path):
-    made = build(documents(), tmp_path / "private")
+def test_scores_of_a_private_corpus_are_private(build, tmp_path):
+    made = build(tmp_path / "private")
     (made / "train.parquet").chmod(0o600)
     combine(made, tmp_path / "out")
     modes = {file.stat().st_mode & 0o077 for file in (tmp_path / "out").rglob("*.*") if file.is_file()}

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from plant.baselines.descriptions import Phrases
 from plant.baselines.target import Sources, run
-from plant.corpus.build import build_corpus
 from plant.corpus.reader import load_labels
 from plant.ground.errors import InputError
-from plant.ground.settings import Evaluation, Table
+from plant.ground.settings import Evaluation
 from plant.metrics.scores import read_scores
 
 ROWS = {
@@ -48,19 +47,23 @@ def naive(described: list[list[str]], texts: list[str]) -> np.ndarray:
     return scores
 
 
-def build(folder: Path, described: dict[str, list[str]]) -> Path:
-    folder.mkdir()
-    files = {}
-    for split, rows in ROWS.items():
-        files[split] = str(folder / f"raw_{split}.csv")
-        pl.DataFrame(rows, schema=["id", "text", "labels"], orient="row").write_csv(files[split])
-    path = None
-    if described:
-        path = str(folder / "described.csv")
-        pairs = [(label, phrase) for label, phrases in described.items() for phrase in phrases]
-        pl.DataFrame(pairs, schema=["label", "description"], orient="row").write_csv(path)
-    build_corpus(Table(source="table", files=files, descriptions=path), folder)
-    return folder
+@pytest.fixture
+def build(table_corpus):
+    """The corpus of ROWS with some descriptions, label -> phrases."""
+
+    def make(folder: Path, described: dict[str, list[str]]) -> Path:
+        folder.mkdir()
+        path = str(folder / "described.csv") if described else None
+        if path:
+            pairs = [(label, phrase) for label, phrases in described.items() for phrase in phrases]
+            pl.DataFrame(pairs, schema=["label", "description"], orient="row").write_csv(path)
+        made = {
+            split: [{"id": one, "text": text, "labels": labels.split(";")} for one, text, labels in rows]
+            for split, rows in ROWS.items()
+        }
+        return table_corpus(made, folder, descriptions=path)
+
+    return make
 
 
 WORDS = st.lists(st.sampled_from(["high", "fever", "cough", "of", "the", "Chest", "a"]), max_size=4).map(" ".join)
@@ -82,7 +85,7 @@ def test_the_coverage_is_the_naive_one(described, texts):
             assert phrase in [some.strip() for some in described[label]]
 
 
-def test_the_baseline_scores_trained_labels_by_what_is_there(tmp_path):
+def test_the_baseline_scores_trained_labels_by_what_is_there(build, tmp_path):
     corpus = build(tmp_path / "corpus", {**TEXTS, "unseen": ["chest"]})
     run("descriptions", Sources(load_labels(corpus)), evaluation=Evaluation(), out=tmp_path / "out")
     names = pl.read_parquet(corpus / "labels.parquet")["label"].to_list()
@@ -102,7 +105,7 @@ def test_the_baseline_scores_trained_labels_by_what_is_there(tmp_path):
     assert (record["phrases"], record["described_labels"]) == (5, 3)
 
 
-def test_a_label_without_a_description_scores_zero_and_none_at_all_is_an_error(tmp_path):
+def test_a_label_without_a_description_scores_zero_and_none_at_all_is_an_error(build, tmp_path):
     corpus = build(tmp_path / "corpus", {"cough": ["cough"]})
     run("descriptions", Sources(load_labels(corpus)), evaluation=Evaluation(), out=tmp_path / "out")
     assert (read_scores(tmp_path / "out", "val").dense[:, 1] == 0).all()

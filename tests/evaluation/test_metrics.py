@@ -82,12 +82,6 @@ def test_the_threshold_comes_from_validation_alone(written, case) -> None:
     assert reports[0]["threshold"]["maximises"] == "macro_f1_present"
 
 
-def test_another_objective_moves_the_threshold(written) -> None:
-    paths = written()
-    macro, micro = (evaluate(*paths, Evaluation(tune_for=name)) for name in ("macro_f1_present", "micro_f1"))
-    assert macro["threshold"]["value"] != micro["threshold"]["value"]
-
-
 def test_without_a_natural_threshold_its_metrics_are_null_and_not_0(written) -> None:
     report = evaluate(*written(natural=None), SETTINGS)
     natural = [name for name in report if "@natural" in name]

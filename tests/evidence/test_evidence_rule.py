@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
-
-from plant.metrics.scores import read_scores
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORES = "results/evaluation/small"
@@ -57,29 +56,19 @@ def snakemake(folder: Path, config: dict, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_from_raw_notes_to_scores_metrics_and_reasons(tmp_path):
+def test_from_raw_notes_to_scores_metrics_and_reasons(read_reasons, tmp_path):
     words = tmp_path / SCORES / "tiny/none+focal+words_only/seed0"
     snakemake(tmp_path, CONFIG, str((words / "metrics.json").relative_to(tmp_path)), "--show-failed-logs")
     assert not (tmp_path / "results/finetuning").exists()  # no network was trained for it
     record = json.loads((words / "choices.json").read_text(encoding="utf-8"))
     assert set(record["weights"]) == {"log_odds", "linear", "characters", "categories", "prior"}
-    told = pl.read_parquet(words / "reasons.parquet").filter(part="word")
-    assert {"characters", "categories"} <= set(told["channel"])
-    sums = pl.read_parquet(words / "reasons.parquet").group_by("document_id", "label")
-    sums = sums.agg(pl.col("contribution").sum(), pl.col("score").first())
-    assert (sums["contribution"] - sums["score"]).abs().max() < 1e-9
+    assert {"characters", "categories"} <= set(read_reasons(words).filter(part="word")["channel"])
     snakemake(tmp_path, CONFIG, "ablation_evidence", "--show-failed-logs")
     folder = tmp_path / SCORES / "tiny/none+focal+all/seed0"
     files = {"choices.json", "evidence.parquet", "reasons.parquet", "metrics.json", "test.scores.parquet"}
     assert files <= {file.name for file in folder.iterdir()}
-    told = pl.read_parquet(folder / "reasons.parquet")
+    told = read_reasons(folder)
     assert told["document_id"].n_unique() == 3
-    sums = told.group_by("document_id", "label").agg(pl.col("contribution").sum(), pl.col("score").first())
-    assert (sums["contribution"] - sums["score"]).abs().max() < 1e-9
-    written = read_scores(folder, "test")
-    for row in sums.iter_rows(named=True):
-        place, label = written.document_ids.index(row["document_id"]), written.label_names.index(row["label"])
-        assert row["score"] == pytest.approx(written.dense[place, label], rel=5e-3, abs=5e-3)
     rest = told.filter(part="other words", channel="log_odds")["contribution"].abs().max()
     assert rest < 0.02  # its words are all of it but for the rounding of the stored score
     sidecar = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
@@ -91,7 +80,9 @@ def test_from_raw_notes_to_scores_metrics_and_reasons(tmp_path):
     config = {**CONFIG, "evidences": {**CONFIG["evidences"], "words_only": {"channels": ["log_odds"]}}}
     said = snakemake(tmp_path, config, "--dry-run", "ablation_words_only", "ablation_evidence")
     assert "rule evidence" in said and "rule tfidf_linear" not in said and "rule predict" not in said
-    assert "none+focal+all" not in said  # a change of one recipe leaves the other alone
+    made = " ".join(re.findall(r"output: (.*)", said))
+    assert "none+focal+words_only" in made
+    assert "none+focal+all" not in made  # a change of one recipe leaves the other alone
 
 
 @pytest.mark.slow

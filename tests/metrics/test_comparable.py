@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
 from plant.ground.errors import InputError
 from plant.ground.identity import digest
-from plant.ground.settings import Evaluation, Statistics
+from plant.ground.settings import Evaluation
 from plant.metrics.scores import Scores, read_scores, require_comparable, write_scores
-from plant.statistics.compare import write_intervals
 
 IDS, LABELS = ["d1", "d2", "d3"], ["a", "b"]
 TRUTH = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
@@ -84,17 +82,3 @@ def test_the_digest_keeps_names_apart_that_run_together() -> None:
     different = [["a", "bc"], ["ab", "c"], ["abc"], ["a", "b", "c"], ["c", "b", "a"], ["1:a"], ["a", ""], []]
     assert len({digest(names) for names in different}) == len(different)
     assert digest(iter(["a", "bc"])) == digest(("a", "bc"))
-
-
-def test_statistics_refuse_systems_of_two_splits(scores, tmp_path: Path) -> None:
-    for split in ("val", "test"):
-        scores("plant", split, names=("edin", "full"))
-        scores("base", split, names=("caml", "full"))
-    pl.DataFrame({"label": LABELS, "n_train": [3, 2]}).write_parquet(tmp_path / "labels.parquet")
-    with pytest.raises(InputError, match=r"the same documents .* edin .* caml"):
-        write_intervals(
-            tmp_path / "never.parquet", {"plant": [tmp_path / "plant"], "base": [tmp_path / "base"]},
-            reference="plant", labels_parquet=tmp_path / "labels.parquet", evaluation=Evaluation(top=5, at=(1, 3, 5)),
-            settings=Statistics(resamples=10, metrics=("p@1",)),
-        )  # fmt: skip
-    assert not (tmp_path / "never.parquet").exists()

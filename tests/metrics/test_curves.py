@@ -91,16 +91,6 @@ def test_blocks_change_nothing(case, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(whole, values(), strict=True))
 
 
-def test_micro_auc_is_that_of_scikit_learn(case) -> None:
-    made = case(2)
-    weights = np.random.default_rng(0).poisson(1, size=(40, MANY))
-    values = micro_roc_auc(sp.csr_array(made.truth), made.scores, weights=weights)
-    lowest = np.where(np.isfinite(made.scores), made.scores, -1e6)
-    for b in range(MANY):
-        drawn = np.repeat(np.arange(40), weights[:, b])
-        assert values[b] == pytest.approx(roc_auc_score(made.truth[drawn].ravel(), lowest[drawn].ravel()))
-
-
 def test_what_is_not_defined_is_nan() -> None:
     scores = np.zeros((3, 2), dtype=np.float32)
     auc, precision = label_curves(sp.csr_array(np.array([[0, 1]] * 3, dtype=bool)), scores)
@@ -143,9 +133,3 @@ def test_precision_from_kept_scores_takes_the_others_at_their_upper_bound(data) 
     assert np.array_equal(ours, average_precision(true, worst, weights=weights), equal_nan=True)
     assert not (ours > average_precision(true, scores, weights=weights) + 1e-12).any()
     assert np.isnan(label_curves(true, sparse(scores, stored), bound=bound)[0]).all()
-
-
-def test_keeping_every_score_gives_the_exact_precision(case) -> None:
-    made = case(4)
-    truth, kept = sp.csr_array(made.truth), sparse(made.scores, np.isfinite(made.scores) | made.truth)
-    assert np.array_equal(average_precision(truth, kept), average_precision(truth, made.scores), equal_nan=True)

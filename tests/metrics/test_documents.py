@@ -114,14 +114,6 @@ def test_propensity_scored_precision_is_the_ratio_of_jain_et_al() -> None:
         assert ours == pytest.approx(found / best)
 
 
-def test_equal_propensities_make_psp_the_share_of_what_precision_can_reach(case) -> None:
-    made = case(0)
-    truth = sp.csr_array(made.truth)
-    flat = propensity_precision_at_k(truth, made.scores, 5, inverse_propensity=np.full(25, 3.0))
-    ceiling = np.minimum(made.truth.sum(axis=1), 5).mean() / 5
-    assert flat == pytest.approx(precision_at_k(truth, made.scores, 5) / ceiling)
-
-
 @given(arrays(bool, (6, 4)), arrays(bool, (6, 4)))
 def test_document_f1_is_that_of_scikit_learn_where_it_is_defined(predicted: np.ndarray, truth: np.ndarray) -> None:
     defined = (predicted | truth).any(axis=1)

@@ -8,8 +8,9 @@ from plant.evaluation.metrics import evaluate
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
 from plant.ground.settings import Evaluation
-from plant.metrics.groups import read_label_space
-from plant.metrics.thresholds import SLOPES, Thresholds, TunedThreshold
+from plant.metrics.groups import LabelSpace, read_label_space
+from plant.metrics.scores import Scores
+from plant.metrics.thresholds import SLOPES, THRESHOLD_RULES, Thresholds, TunedThreshold
 
 SETTINGS = Evaluation(at=(1, 3, 5))
 SEED = 0
@@ -80,6 +81,19 @@ def test_kept_scores_are_sloped_as_all_scores_are(written) -> None:
     assert kept["exactness"]["scores"] != "all"
     for name in ("macro_f1_present@sloped", "rare_f1@sloped", "micro_f1@micro"):
         assert kept[name] == pytest.approx(dense[name])
+
+
+def test_a_registered_rule_is_a_suffix_of_metrics_and_a_record_of_metrics_json(written, case, monkeypatch) -> None:
+    def always(validation: Scores, labels: LabelSpace) -> TunedThreshold:
+        return TunedThreshold(-1e9, "micro_f1", 0.5)
+
+    monkeypatch.setitem(THRESHOLD_RULES, "always", always)
+    report = evaluate(*written(SEED), Evaluation(at=(1, 2)))  # metrics are listed once for each settings
+    assert report["threshold"]["always"] == {"value": -1e9, "maximises": "micro_f1", "value_on_val": 0.5}
+    test = case(MADE)
+    scored = test.scores > -np.inf
+    assert report["micro_recall@always"] == pytest.approx((test.truth & scored).sum() / test.truth.sum())
+    assert report["rare_f1@always"] is not None
 
 
 def test_thresholds_are_tuned_once_and_only_those_that_are_asked_for(written) -> None:

@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
 from plant.evaluation.runs import Run
 from plant.ground.settings import Evaluation
 from plant.metrics.groups import LabelSpace
-from plant.metrics.scores import Scores, write_scores
+from plant.metrics.scores import Scores
 from plant.metrics.thresholds import Thresholds, TunedThreshold
 
 DOCUMENTS, LABELS = 30, 12
@@ -75,29 +73,21 @@ def take() -> Callable[[Run, np.ndarray], Run]:
 
 
 @pytest.fixture(scope="session")
-def write_systems() -> Callable[..., tuple[dict[str, list[Path]], Path]]:
+def write_systems(split_writer, corpus_writer, case_class) -> Callable[..., tuple[dict[str, list[Path]], Path]]:
     """Write systems, name -> (strength, seeds), and their corpus; `test` is the seed of the test documents."""
-    return write_all
 
+    def write(
+        root: Path, strengths: dict[str, tuple[float, tuple[int, ...]]], *, test: int = 99,
+        settings: Evaluation | None = None,
+    ) -> tuple[dict[str, list[Path]], Path]:  # fmt: skip
+        folders: dict[str, list[Path]] = {}
+        for name, (strength, seeds) in strengths.items():
+            for seed in seeds:
+                folder = root / name / f"seed{seed}"
+                folders.setdefault(name, []).append(folder)
+                for split, truth in (("val", make_truth(7)), ("test", make_truth(test))):
+                    scores = make_scores(truth, seed + (split == "val") * 50, strength)
+                    split_writer(folder, split, case_class(scores, truth, N_TRAIN), settings=settings)
+        return folders, corpus_writer(root, N_TRAIN)
 
-def write_all(
-    root: Path,
-    strengths: dict[str, tuple[float, tuple[int, ...]]],
-    *,
-    test: int = 99,
-    settings: Evaluation | None = None,
-) -> tuple[dict[str, list[Path]], Path]:
-    names = [f"l{c:02d}" for c in range(LABELS)]
-    pq.write_table(pa.table({"label": names, "n_train": N_TRAIN}), root / "labels.parquet")
-    folders: dict[str, list[Path]] = {}
-    for name, (strength, seeds) in strengths.items():
-        for seed in seeds:
-            folder = root / name / f"seed{seed}"
-            folders.setdefault(name, []).append(folder)
-            for split, truth in (("val", make_truth(7)), ("test", make_truth(test))):
-                write_scores(
-                    folder, split, document_ids=[f"{split}{n}" for n in range(DOCUMENTS)], label_names=names,
-                    truth=sp.csr_array(truth), scores=make_scores(truth, seed + (split == "val") * 50, strength),
-                    natural_threshold=0.0, settings=settings or Evaluation(),
-                )  # fmt: skip
-    return folders, root / "labels.parquet"
+    return write

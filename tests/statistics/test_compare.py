@@ -111,8 +111,12 @@ def test_one_seed_has_an_interval_over_documents_alone(tmp_path: Path, write_sys
 
 
 def test_other_numbers_of_seeds_than_the_reference_are_refused(tmp_path: Path, write_systems) -> None:
-    with pytest.raises(InputError, match="as many seeds"):
-        tables(*write_systems(tmp_path, {"weak": (0.5, (0, 1)), "plant": (2.0, (10, 11, 12))}))
+    folders, labels = write_systems(tmp_path, {"weak": (0.5, (0, 1)), "plant": (2.0, (10, 11, 12))})
+    options = {"labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
+    for write, more in ((write_intervals, {"reference": "plant"}), (write_contrasts, {"pairs": [("weak", "plant")]})):
+        with pytest.raises(InputError, match="as many seeds"):
+            write(tmp_path / "never.parquet", folders, **more, **options)
+    assert not (tmp_path / "never.parquet").exists()
 
 
 def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written) -> None:

@@ -12,7 +12,6 @@ from scipy import stats
 
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
-from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation, Statistics
 from plant.metrics.groups import read_label_space
 from plant.statistics.compare import write_contrasts
@@ -99,16 +98,6 @@ def test_rows_hold_the_values_of_the_runs(tmp_path: Path, write_systems: Callabl
     assert (back["difference"], back["low"], back["p"]) == pytest.approx((-row["difference"], -row["high"], row["p"]))
     against_one = rows["strong", "fixed", "p@5"]
     assert against_one["difference"] == pytest.approx((values["strong"] - values["fixed"][0]).mean())
-
-
-def test_unequal_numbers_of_seeds_are_refused(tmp_path: Path, write_systems: Callable) -> None:
-    folders, labels = write_systems(tmp_path, {"a": (4.0, (1, 2, 3)), "b": (1.0, (4, 5))})
-    with pytest.raises(InputError, match="as many seeds"):
-        write_contrasts(
-            tmp_path / "c.parquet", folders, pairs=[("a", "b")], labels_parquet=labels, evaluation=EVALUATION,
-            settings=SETTINGS,
-        )  # fmt: skip
-    assert not (tmp_path / "c.parquet").exists()
 
 
 def test_two_baselines_have_an_interval_over_documents_and_one_trained_run_has_none(

@@ -70,14 +70,6 @@ def test_p_counts_the_observed_arrangement_too() -> None:
     assert np.isnan(randomization_p(np.nan, np.zeros(3)))
 
 
-def test_a_system_against_itself_has_p_1(run) -> None:
-    system = run(seed=5)
-    swaps = draw_swaps(30, 50, np.random.default_rng(0))
-    differences = swapped_differences(system, system, swaps, METRICS)
-    assert all(randomization_p(0.0, values) == 1 for values in differences.values())
-    assert all(np.allclose(values, 0) for values in differences.values())
-
-
 def test_the_scale_of_a_system_does_not_matter(run, run_of) -> None:
     first, second = run(seed=1), run(seed=2, strength=1.0)
     scaled = run_of(16 * second.scores.dense + 3, second.truth.toarray(), threshold=16 * -1.0 + 3)

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, f1_score, ndcg_score, precision_score, roc_auc_score
-from sklearn.utils import resample
 
 from plant.evaluation.values import metric_values
 from plant.ground import seeds
@@ -37,18 +36,6 @@ def test_counts_of_a_document_are_binomial() -> None:
     assert weights.mean() == pytest.approx(1)
     assert weights.var() == pytest.approx(1 - 1 / 40, abs=0.01)
     assert (weights == 0).mean() == pytest.approx((1 - 1 / 40) ** 40, abs=0.005)
-
-
-def test_weighted_metrics_are_the_metrics_of_an_explicit_resample(run, take) -> None:
-    """Each resample once more with scikit-learn's `resample`, as documents that are really repeated."""
-    system = run(seed=3)
-    drawn = [resample(np.arange(30), random_state=seed) for seed in range(15)]
-    weights = np.stack([np.bincount(rows, minlength=30) for rows in drawn], axis=1).astype(np.float32)
-    weighted = metric_values(system, METRICS, weights)
-    for column, rows in enumerate(drawn):
-        plain = metric_values(take(system, rows), METRICS)
-        for metric in METRICS:
-            assert weighted[metric][column] == pytest.approx(plain[metric][0], nan_ok=True), metric
 
 
 def scikit_learn(scores: np.ndarray, truth: np.ndarray, threshold: float, rare: np.ndarray) -> dict[str, float]:

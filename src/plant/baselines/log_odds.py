@@ -63,7 +63,7 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
     kept = int(table["rank"].max() or 0)  # type: ignore[arg-type]
     if kept < most:
         raise InputError(
-            str(path), expected=f"{most} tokens a label, the largest of baselines.log_odds_k", got=str(kept),
+            str(path), expected=f"{most} tokens per label, the largest of baselines.log_odds_k", got=str(kept),
             fix="Raise relevance.k or lower baselines.log_odds_k.",
         )  # fmt: skip
     return table

@@ -1,4 +1,4 @@
-"""Attention of a few documents: which tokens a label looks at (never made for credentialed text unasked)."""
+"""Attention in a few documents: which tokens a label looks at. For credentialed text it is only made if asked for."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from plant.model.batches import pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.pretraining.lists import TopTokens
 
-LABELS = 2  # labels shown a document
+LABELS = 2  # labels shown per document
 
 
 def write_attention(
@@ -25,16 +25,16 @@ def write_attention(
     out: Path,
     documents: int,
 ) -> None:
-    """Write S of Eq. 1 (after Stage 2) for the rarest true labels of the first test documents.
+    """Write the attention weights S (Eq. 1, after Stage 2) of the rarest true labels of the first test documents.
 
     Args:
         classifier: trained.
         data: its corpus.
-        top: T_l in the trained label space, for the relevance beside the weight; None leaves it null.
+        top: T_l in the trained label space, for the column `relevance`; None: this column is null.
         corpus: folder of the corpus room.
         vocabulary: vocabulary.parquet of the backbone's tokens.
         out: parquet: document_id, label, truth, probability, position, token, weight in [0, 1], relevance.
-        documents: how many are shown.
+        documents: number of documents.
     """
     tokens = pl.read_parquet(vocabulary)["token"]
     ids = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]
@@ -49,9 +49,9 @@ def write_attention(
         labels = labels[np.argsort(counts[labels], kind="stable")][:LABELS]
         weights, probability = _weights(classifier, data, document, labels)
         read = data.corpus.tokens(document)
-        relevance = None if top is None else top.relevance_of(labels, read)
+        relevance = None if top is None else top.relevance_of(labels, read)  # (m, n); below 0: not in T_l
         for row, label in enumerate(labels):
-            read_as = None if relevance is None else np.where(relevance[row] < 0, np.nan, relevance[row])
+            shown_relevance = None if relevance is None else np.where(relevance[row] < 0, np.nan, relevance[row])
             table = {
                 "document_id": ids[int(document) - first],
                 "label": data.names[data.trained[label]],
@@ -60,7 +60,7 @@ def write_attention(
                 "position": np.arange(len(read)),
                 "token": tokens.gather(read),
                 "weight": weights[row],
-                "relevance": read_as,
+                "relevance": shown_relevance,
             }
             frame = pl.DataFrame(table, schema_overrides={"relevance": pl.Float32})
             parts.append(frame.with_columns(pl.col("relevance").fill_nan(None)))
@@ -71,7 +71,7 @@ def write_attention(
 def _weights(
     classifier: LabelClassifier, data: TrainingData, document: int, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """S (m, n) of one document and the labels' probabilities (m)."""
+    """Attention weights S (m, n) of m labels in one document of n tokens, and probabilities of the labels (m,)."""
     classifier.eval()
     device = next(classifier.parameters()).device
     padded = pad_documents(data.corpus, [document], device)

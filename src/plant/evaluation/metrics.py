@@ -79,7 +79,7 @@ def per_label(run: Run) -> pa.Table:
 def _report(run: Run) -> dict[str, Any]:
     settings = run.labels.settings
     values = metric_values(run, metrics(settings))
-    report = {name: None if np.isnan(value[0]) else float(value[0]) for name, value in values.items()}
+    report: dict[str, Any] = {name: None if np.isnan(value[0]) else float(value[0]) for name, value in values.items()}
     present = np.bincount(run.truth.indices, minlength=run.truth.shape[1]) > 0
     others = {rule: run.thresholds.of(rule) for rule in THRESHOLD_RULES if rule != TUNED}
     a, b = settings.propensity

@@ -107,7 +107,7 @@ def _read(folder: Path, split: str, labels: LabelSpace) -> Scores:
         )  # fmt: skip
     if scores.dense is None and scores.top < max(labels.settings.at):
         raise InputError(
-            where, expected=f"at least {max(labels.settings.at)} kept scores a document (max of evaluation.at)",
+            where, expected=f"at least {max(labels.settings.at)} kept scores per document (max of evaluation.at)",
             got=f"{scores.top}", fix="Raise evaluation.top, or lower evaluation.at.",
         )  # fmt: skip
     return scores

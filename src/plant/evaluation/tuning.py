@@ -1,6 +1,7 @@
-"""The choice of a tuning: of each arm's points, the one with the best validation macro-F1 (choice C08).
+"""The choice of a tuning: for each arm, the point of the grid with the best validation macro-F1 (choice C08).
 
-The histories of training are all that is read. They hold no score of the test split.
+An arm is a variant that is tuned. A point is one pair of learning rates. Only the histories of training are read, and
+they hold no score of the test split.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from plant.ground.settings import Tuned, Tuning
 
 RATES = ("head_learning_rate", "learning_rate")
 Points = Mapping[str, Mapping[str, Tuned]]
-"""Arm -> network of each point (the name of its folder) -> what the point changes."""
+"""Arm -> network (folder name) of each point -> the settings that the point changes."""
 
 
 def read_grid(points: Points, folder: Path, tuning: Tuning) -> pl.DataFrame:
@@ -26,12 +27,12 @@ def read_grid(points: Points, folder: Path, tuning: Tuning) -> pl.DataFrame:
 
     Args:
         points: of each arm.
-        folder: with the networks' folders, each with one folder a seed.
+        folder: holds a folder for each network, with a folder for each seed.
         tuning: its seeds and patience.
 
     Returns:
-        A row an epoch: arm, rates, seed, epoch, macro_f1, kept (the run keeps the weights of this epoch),
-        patience_ended and seconds (of the whole run).
+        One row per epoch: arm, rates, seed, epoch, macro_f1, kept (the run keeps the weights of this epoch),
+        patience_ended and seconds (both of the whole run).
     """
     return pl.concat(
         _run(folder / network / f"seed{seed}", arm, point, seed, tuning.patience)
@@ -57,7 +58,7 @@ def _run(folder: Path, arm: str, point: Tuned, seed: int, patience: int) -> pl.D
 
 
 def choose(grid: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Arm -> rates with the best validation macro-F1, mean over seeds; of equal ones the smaller rates, head first."""
+    """Arm -> rates with the best validation macro-F1, mean over seeds. Of equal ones the smaller rates, head first."""
     means = (
         grid.filter("kept")
         .sort("arm", *RATES, "seed")
@@ -70,7 +71,7 @@ def choose(grid: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def find_doubts(grid: pl.DataFrame, chosen: Mapping[str, Mapping[str, float]], tuning: Tuning) -> list[str]:
-    """Why a choice may not be the best: it lies at the edge of the grid, or training was not at its end."""
+    """Reasons to doubt a choice: it is at the edge of the grid, or training ended too early."""
     doubts = []
     for arm, rates in chosen.items():
         for name in RATES:
@@ -92,15 +93,15 @@ def find_doubts(grid: pl.DataFrame, chosen: Mapping[str, Mapping[str, float]], t
 def write_choice(
     grid: pl.DataFrame, tuning: Tuning, *, runs: Mapping[str, str], also: Mapping[str, str], table: Path, config: Path
 ) -> None:
-    """Write the grid's scores as CSV, and the choice as a config that is laid over the one it was made with.
+    """Write all scores as CSV, and the choice as a config to lay over the config of the tuning.
 
     Args:
         grid: of `read_grid`.
-        tuning: its grid.
-        runs: run of an arm, as `tuned` names it -> the arm. It gets rates, epochs and patience.
-        also: further runs -> arm. They get the rates alone.
-        table: of all scores.
-        config: one section, `tuned`.
+        tuning: its recipe.
+        runs: run (as in section `tuned`) -> its arm. The run gets the arm's rates, epochs and patience.
+        also: further run -> arm. The run gets the rates alone.
+        table: target of the scores.
+        config: target of the config, which has one section, `tuned`.
     """
     chosen = choose(grid)
     doubts = find_doubts(grid, chosen, tuning)

@@ -38,10 +38,10 @@ class TunedThreshold:
     slope: float = 0.0
 
 
-THRESHOLD_RULES: dict[str, Callable[[Scores, LabelSpace], TunedThreshold]] = {}
+Tuner = Callable[[Scores, LabelSpace], TunedThreshold]
+THRESHOLD_RULES: dict[str, Tuner] = {}
 """Name -> function of the validation scores and the labels. It raises InputError if no validation document has a
 label."""
-Tuner = Callable[[Scores, LabelSpace], TunedThreshold]
 
 
 def threshold_rule(name: str) -> Callable[[Tuner], Tuner]:
