@@ -8,18 +8,21 @@ OUTPUTS
 """
 
 
-rule bootstrap:
-    """Paired bootstrap over documents: the paper's interval, and one that is right for label-macro metrics."""
+rule intervals_and_tests:
+    """Paired bootstrap over documents (the paper's interval, and one that is right for label-macro metrics), signed-rank
+    tests as appendix F has them, and approximate randomisation."""
     input:
         scores=lambda wildcards: PATHS.score_files(wildcards.experiment, *SCORES),
         labels=experiment_labels,
     output:
-        out="<results>/statistics/{experiment}/intervals.parquet",
-        provenance="<results>/statistics/{experiment}/intervals.provenance.json",
+        intervals="<results>/statistics/{experiment}/intervals.parquet",
+        wilcoxon="<results>/statistics/{experiment}/wilcoxon.parquet",
+        randomization="<results>/statistics/{experiment}/randomization.parquet",
+        provenance="<results>/statistics/{experiment}/provenance.json",
     log:
-        "logs/statistics/{experiment}/bootstrap.log",
+        "logs/statistics/{experiment}/intervals_and_tests.log",
     benchmark:
-        "benchmarks/statistics/{experiment}/bootstrap.tsv"
+        "benchmarks/statistics/{experiment}/intervals_and_tests.tsv"
     conda:
         "../../envs/plant.yaml"
     resources:
@@ -29,31 +32,9 @@ rule bootstrap:
             lambda wildcards: PATHS.systems(wildcards.experiment),
             reference=lambda wildcards: SETTINGS.experiments[wildcards.experiment].reference,
         ),
-        code=code("compare"),
+        code=code("intervals_and_tests"),
     script:
-        "../scripts/compare.py"
-
-
-# Signed-rank tests as appendix F has them.
-use rule bootstrap as wilcoxon with:
-    output:
-        out="<results>/statistics/{experiment}/wilcoxon.parquet",
-        provenance="<results>/statistics/{experiment}/wilcoxon.provenance.json",
-    log:
-        "logs/statistics/{experiment}/wilcoxon.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/wilcoxon.tsv"
-
-
-# Approximate randomisation: the outputs of two systems swapped document by document.
-use rule bootstrap as randomization with:
-    output:
-        out="<results>/statistics/{experiment}/randomization.parquet",
-        provenance="<results>/statistics/{experiment}/randomization.provenance.json",
-    log:
-        "logs/statistics/{experiment}/randomization.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/randomization.tsv"
+        "../scripts/intervals_and_tests.py"
 
 
 rule contrasts:
