@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from plant.baselines.registry import baselines, check
 from plant.baselines.registry import channels as known_channels
+from plant.finetuning.losses import check_losses, loss_module
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.ground.job import describe
@@ -41,6 +42,7 @@ try:
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
         find(metric, SETTINGS.evaluation)
     check_measures(SETTINGS)
+    check_losses(SETTINGS)
     check(SETTINGS)
     check_networks(SETTINGS)
 except InputError as error:
