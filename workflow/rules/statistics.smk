@@ -8,6 +8,31 @@ OUTPUTS
 """
 
 
+def experiment_labels(wildcards):
+    return f"{R}/corpus/{SETTINGS.experiments[wildcards.experiment].dataset}/labels.parquet"
+
+
+def compared(systems, **more):
+    """The settings of a job that compares systems of an experiment."""
+
+    def settings(wildcards):
+        return section(
+            SETTINGS.experiments[wildcards.experiment].dataset,
+            evaluation=SETTINGS.evaluation,
+            statistics=SETTINGS.statistics,
+            systems=systems(wildcards),
+            **{name: part(wildcards) for name, part in more.items()},
+        )
+
+    return settings
+
+
+def contrasted(wildcards):
+    """System -> its score folders: a variant, and the reference of the experiment."""
+    names = (wildcards.variant, SETTINGS.experiments[wildcards.experiment].reference)
+    return {name: PATHS.scores(wildcards.experiment, name) for name in names}
+
+
 rule intervals_and_tests:
     """Paired bootstrap over documents (the paper's interval, and one that is right for label-macro metrics), signed-rank
     tests as appendix F has them, and approximate randomisation."""
@@ -35,29 +60,6 @@ rule intervals_and_tests:
         code=code("intervals_and_tests"),
     script:
         "../scripts/intervals_and_tests.py"
-
-
-rule contrasts:
-    """Differences of the pairs that the studies ask for, over seeds and documents."""
-    input:
-        scores=lambda wildcards: in_folders(study_systems(wildcards).values(), SCORES),
-        labels=experiment_labels,
-    output:
-        out="<results>/statistics/{experiment}/contrasts.parquet",
-        provenance="<results>/statistics/{experiment}/contrasts.provenance.json",
-    log:
-        "logs/statistics/{experiment}/contrasts.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/contrasts.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    resources:
-        mem_mb=attempts(8000),
-    params:
-        settings=compared(study_systems, pairs=study_pairs),
-        code=code("contrasts"),
-    script:
-        "../scripts/contrasts.py"
 
 
 rule compare:
