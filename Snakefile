@@ -27,6 +27,7 @@ if "datasets" not in config:
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/inputs.smk"
+include: "workflow/rules/launch.smk"
 
 
 localrules:
@@ -75,6 +76,7 @@ include: "workflow/rules/tuning.smk"
 include: "workflow/rules/baselines.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/statistics.smk"
+include: "workflow/rules/studies.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/serving.smk"
 include: "workflow/rules/audit.smk"

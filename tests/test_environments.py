@@ -103,7 +103,7 @@ def test_nothing_is_declared_that_nobody_uses():
     declared = names(PACKAGE["dependencies"]).union(*(extras[name] for name in extras.keys() - started.keys()))
     assert declared - library == set()
     assert "from snakemake" in (ROOT / "Snakefile").read_text("utf-8")
-    assert "accelerate launch" in (ROOT / "workflow" / "rules" / "common.smk").read_text("utf-8")
+    assert "accelerate launch" in (ROOT / "workflow" / "rules" / "launch.smk").read_text("utf-8")
     assert re.search("^executor: slurm$", (ROOT / "slurm" / "profile.yaml").read_text("utf-8"), re.MULTILINE)
 
 

@@ -204,6 +204,7 @@ def test_choosing_c_on_some_labels_changes_no_score_under_that_c(corpus, tmp_pat
 @pytest.mark.slow
 def test_worker_processes_change_no_score(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(baselines_linear, "_CHUNK", 2)
+    monkeypatch.setattr(baselines_linear, "_SMALL", 0)
     alone, together = linear(corpus, tmp_path / "a"), linear(corpus, tmp_path / "b", threads=2)
     np.testing.assert_array_equal(alone[1].dense, together[1].dense)
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from plant.finetuning.candidates import Shortlist
-from plant.finetuning.finetune import batch_loss, document_losses, finetune, parameter_groups
+from plant.finetuning.finetune import batch_loss, finetune, parameter_groups
+from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import predict_logits
 from plant.ground.settings import Finetuning
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
@@ -38,7 +39,7 @@ def grouped(model, toy, batch, listed, m, settings):
         order = [label for label in logits[row].argsort(descending=True).tolist()
                  if label in allowed and not truth[row, label]]  # fmt: skip
         kept[row, order[:m]] = True
-    return document_losses(logits, truth, kept, settings, n_labels=6 if listed is None else listed.size)
+    return find_loss(settings)(logits, truth, n_labels=6 if listed is None else listed.size, selected=kept)
 
 
 @pytest.mark.parametrize("loss", ["focal", "asymmetric", "approx_ndcg"])
@@ -64,9 +65,7 @@ def test_label_smoothing_has_no_part_in_the_other_losses():
     torch.manual_seed(0)
     logits, truth = torch.randn(3, 6), torch.rand(3, 6) < 0.3
     for loss, same in (("focal", False), ("asymmetric", True), ("approx_ndcg", True)):
-        one, two = (
-            document_losses(logits, truth, None, Finetuning(loss=loss, epsilon=e), n_labels=6) for e in (0, 0.2)
-        )
+        one, two = (find_loss(Finetuning(loss=loss, epsilon=e))(logits, truth, n_labels=6) for e in (0, 0.2))
         assert torch.equal(one, two) == same
 
 
@@ -76,7 +75,7 @@ def test_approx_ndcg_of_stage_2_ranks_the_selected_labels_only():
     truth, selected = torch.rand(4, 9) < 0.3, torch.rand(4, 9) < 0.6
     selected |= truth
     settings = Finetuning(loss="approx_ndcg", temperature=0.3)
-    found = document_losses(logits, truth, selected, settings, n_labels=6)
+    found = find_loss(settings)(logits, truth, n_labels=6, selected=selected)
     for row in range(4):
         kept = selected[row]
         expected = approx_ndcg_loss_dense(

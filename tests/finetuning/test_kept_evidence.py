@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from plant.finetuning.candidates import Shortlist
-from plant.finetuning.finetune import batch_loss, document_losses, finetune
+from plant.finetuning.finetune import batch_loss, finetune
 from plant.finetuning.kept_evidence import by_token, keep_evidence
+from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays
@@ -104,7 +105,7 @@ def test_prediction_and_loss_are_those_of_the_literal_form(
 
     value, _ = batch_loss(model, data.corpus, documents, settings.model_copy(update={"hard_negatives": None}))
     truth = multi_hot(data.corpus, documents, 6, CPU)
-    losses = document_losses(expected, truth, None, settings, n_labels=6)
+    losses = find_loss(settings)(expected, truth, n_labels=6)
     assert value.item() == pytest.approx(losses.sum().item(), rel=1e-4)
 
 

@@ -2,14 +2,19 @@
 
 import math
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-from plant.finetuning.asymmetric_loss import asymmetric_loss
-from plant.finetuning.focal_loss import focal_loss
+from plant.finetuning import losses
 from plant.finetuning.hard_negatives import hard_labels
+from plant.finetuning.losses import check_losses, find_loss, loss_names
+from plant.finetuning.losses.asymmetric import asymmetric_loss
+from plant.finetuning.losses.focal import focal_loss
+from plant.ground.errors import InputError
+from plant.ground.settings import Finetuning
 
 
 def focal_term(p, y, *, gamma, epsilon):
@@ -112,3 +117,38 @@ def test_mining_all_labels_gives_the_loss_over_all_labels():
     mined = focal_loss(logits.gather(1, labels), truth.gather(1, labels), gamma=2, epsilon=0.1, n_labels=8,
                        selected=inside)  # fmt: skip
     torch.testing.assert_close(mined, focal_loss(logits, truth, gamma=2, epsilon=0.1, n_labels=8))
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A loss that is one more module of the folder: the squared error, times a weight of its own."""
+    code = "def toy_loss(logits, truth, *, weight, gamma, n_labels, selected=None):\n"
+    code += "    return weight * gamma * (logits - truth.to(logits)).square().sum(-1) / n_labels\n"
+    (tmp_path / "toy.py").write_text(code, encoding="utf-8")
+    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+
+
+def test_a_new_loss_is_one_module_with_its_own_parameters(toy):
+    recipe = Finetuning(loss="toy", loss_options={"weight": 0.5}, gamma=4)
+    assert {"toy", "focal", "asymmetric", "approx_ndcg"} <= set(loss_names())
+    check_losses(SimpleNamespace(finetunings={"new": recipe}))
+    logits, truth = torch.tensor([[3.0, 1.0]]), torch.tensor([[True, False]])
+    assert find_loss(recipe)(logits, truth, n_labels=2).tolist() == [0.5 * 4 * (4 + 1) / 2]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ({"loss": "toy"}, "got none. Name weight too"),
+        ({"loss": "toy", "loss_options": {"weight": 1, "wait": 1}}, "expected some of weight, gamma, got weight, wait"),
+        ({"loss": "focal", "loss_options": {"margin": 1}}, "expected some of gamma, epsilon, got margin"),
+    ],
+)
+def test_parameters_that_a_loss_lacks_or_does_not_have_are_named(toy, recipe, said):
+    with pytest.raises(InputError, match=said):
+        find_loss(Finetuning(**recipe))
+
+
+def test_an_unknown_loss_names_the_nearest():
+    with pytest.raises(InputError, match=r"finetunings.a.loss: expected one of .* Did you mean 'focal'"):
+        check_losses(SimpleNamespace(finetunings={"a": Finetuning(loss="focall")}))

@@ -140,7 +140,7 @@ JOBS = {
     "pretraining/small/tiny/plant/seed0": 100_000,
     "evaluation/small/tiny/plant+focal/seed0.predict": 12_000,
     "evaluation/small/words/tfidf_linear": 8_000,
-    "statistics/small/bootstrap": 0,
+    "statistics/small/intervals_and_tests": 0,
     "paper/small/figures": 20_000,
     "paper/small/report": 20_000,
 }

@@ -76,7 +76,7 @@ def test_an_ablation_target_plans_the_variant_the_reference_and_their_comparison
 ):
     jobs = planned(snakemake(tmp_path, config, "--dry-run", target))
     assert (jobs["finetune"], jobs["predict"], jobs["metrics"], jobs["compare"], jobs[target]) == (2, 2, 1, 1, 1)
-    assert not {"write_tables", "tfidf_linear", "bootstrap", "evidence"} & set(jobs)
+    assert not {"write_tables", "tfidf_linear", "intervals_and_tests", "evidence"} & set(jobs)
 
 
 def test_an_ablation_ends_with_its_difference_to_the_reference(again, snakemake, config):

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import sys
 from functools import cache, partial
 from pathlib import Path
@@ -23,9 +22,9 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from plant.baselines.registry import baselines, check
 from plant.baselines.registry import channels as known_channels
+from plant.finetuning.losses import check_losses, loss_module
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
-from plant.ground.job import describe
 from plant.ground.provenance import digest
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks
@@ -41,6 +40,7 @@ try:
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
         find(metric, SETTINGS.evaluation)
     check_measures(SETTINGS)
+    check_losses(SETTINGS)
     check(SETTINGS)
     check_networks(SETTINGS)
 except InputError as error:
@@ -53,12 +53,6 @@ WEIGHTS = ["label_attention.safetensors", "backbone.safetensors"]
 # relative, so that a repository that has moved reruns nothing
 HERE = Path(os.path.relpath(workflow.basedir))
 SCRIPTS = HERE / "workflow" / "scripts"
-# Every option is given, so that a user's own default config of accelerate plays no part. The processes have a quarter of
-# an hour to write their state when the launcher is asked to end.
-ACCELERATE = (
-    "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=900 accelerate launch --multi_gpu --num_machines 1 --mixed_precision no"
-    f" --dynamo_backend no --num_cpu_threads_per_process {SETTINGS.compute.threads} --main_process_port 0"
-)
 
 
 def one_of(names):
@@ -126,52 +120,6 @@ def code_of_network(name):
     return lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone]))
 
 
-def launch(name):
-    """The command of a training script: one process, or one a device of the backbone (choice of `parallel`).
-
-    It takes the shell's place: a shell that is told to end would do so at once, and the cluster would not wait until
-    its training has written a state."""
-
-    def command(wildcards):
-        file = shlex.quote(f"{SCRIPTS / name}.py")
-        if devices(wildcards) == 1 or is_layered(wildcards):
-            return f"exec python {file}"
-        return f"exec env {ACCELERATE} --num_processes {devices(wildcards)} {file}"
-
-    return command
-
-
-def is_layered(wildcards):
-    """Whether the backbone's layers are spread over the devices of one process."""
-    return SETTINGS.backbones[wildcards.backbone].parallel == "layers"
-
-
-def devices(wildcards):
-    """GPUs of a training job."""
-    return SETTINGS.backbones[wildcards.backbone].devices
-
-
-def devices_of_one_process(wildcards):
-    """GPUs of a job that only runs the backbone: more than one where its layers are spread."""
-    return devices(wildcards) if is_layered(wildcards) else 1
-
-
-def training_threads(wildcards):
-    return SETTINGS.compute.threads * (1 if is_layered(wildcards) else devices(wildcards))
-
-
 def attempts(megabytes):
     """Memory that grows with each attempt."""
     return lambda wildcards, attempt: megabytes * attempt
-
-
-def handed_over(rule, settings, planted=None):
-    """What a training gets on its command line, as `script:` hands it to the other jobs (plant.ground.job)."""
-
-    def job(wildcards, input, output):
-        named = dict(input.items()) | ({} if planted is None else {"planted": planted(wildcards)})
-        params = {"settings": settings(wildcards), "backbone": backbone_source(wildcards)}
-        made = {str(i): path for i, path in enumerate(output)} | dict(output.items())
-        return json.dumps(describe(named, made, rule=rule, wildcards=dict(wildcards.items()), params=params))
-
-    return job

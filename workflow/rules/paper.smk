@@ -11,6 +11,56 @@ OUTPUTS
 """
 
 
+def ablations():
+    """Target -> (variant, experiments that hold it)."""
+    found = {}
+    for name, settings in SETTINGS.experiments.items():
+        for variant in settings.variants:
+            found.setdefault(f"ablation_{variant}", (variant, []))[1].append(name)
+            found[f"ablation_{variant}_in_{name}"] = (variant, [name])
+    return found
+
+
+def item_sources(item, wildcards):
+    """What one of the paper's items reads, and nothing else: for `reproduce_table_6`, which runs it."""
+    from plant.paper.grid.items import needs  # loads matplotlib
+
+    experiments, datasets = needs(item, SETTINGS)
+    return [
+        *(f"{R}/corpus/{dataset}/statistics.json" for dataset in datasets),
+        *(f"{R}/statistics/{name}/intervals.parquet" for name in experiments if SETTINGS.experiments[name].report),
+        *(file for name in experiments for file in PATHS.score_files(name, *METRICS)),
+    ]
+
+
+def experiment_settings(wildcards):
+    """The config cut down to one experiment, and the paths of its results."""
+    name = wildcards.experiment
+    cut = cut_settings(SETTINGS, name)
+    return section(SETTINGS.experiments[name].dataset, config=cut, paths=PATHS.inputs(name), experiment=name)
+
+
+def grid_settings(**more):
+    """The whole config, and the paths of all results."""
+    datasets = [experiment.dataset for experiment in SETTINGS.experiments.values()]
+    paths = {name: PATHS.inputs(name) for name in SETTINGS.experiments}
+    return section(*datasets, config=CONFIG, paths=paths, **more)
+
+
+def grid_files(wildcards):
+    """What the paper's items wait for: a table of every experiment that `all` runs, which stands for all that it is
+    made from, and the metrics of those without tables. (All files of all experiments would be thousands an item.)"""
+    tables = [PATHS.tables(name)[0] for name in REPORTED]
+    metrics = [file for name in ASKED if name not in REPORTED for file in PATHS.score_files(name, "metrics.json")]
+    return list(dict.fromkeys(tables + metrics))
+
+
+def graph_digest():
+    """A digest of the rules: the plan counts their jobs."""
+    files = [Path(workflow.basedir) / "Snakefile", *sorted((SCRIPTS.parent / "rules").glob("*.smk"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
 rule write_tables:
     """The ablation table in the paper's form, and beside it intervals, seeds, corpus and cost."""
     input:
@@ -32,7 +82,10 @@ rule write_tables:
         "../scripts/paper.py"
 
 
+# Figures and report read what the tables read: a table stands for it here, so that the graph has thousands of edges less.
 use rule write_tables as write_figures with:
+    input:
+        PATHS.tables("{experiment}")[0],
     output:
         PATHS.figures("{experiment}"),
         provenance="<results>/paper/{experiment}/figures.provenance.json",
@@ -45,7 +98,7 @@ use rule write_tables as write_figures with:
 rule write_report:
     """One HTML file that needs nothing else."""
     input:
-        lambda wildcards: PATHS.input_files(wildcards.experiment),
+        PATHS.tables("{experiment}")[0],
         figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
     output:
         report="<results>/paper/{experiment}/report.html",
@@ -178,36 +231,6 @@ rule write_plan:
         code=code("plan"),
     script:
         "../scripts/plan.py"
-
-
-rule write_study:
-    """A designed experiment: every difference with its interval, what the factors change, one figure, a page."""
-    input:
-        contrasts=lambda wildcards: study_contrasts(wildcards.study).values(),
-    output:
-        PATHS.study("{study}"),
-        provenance="<results>/paper/studies/{study}/provenance.json",
-    log:
-        "logs/paper/studies/{study}.log",
-    benchmark:
-        "benchmarks/paper/studies/{study}.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    params:
-        settings=study_settings,
-        code=code_of_baselines("study", baselines().values()),
-    script:
-        "../scripts/study.py"
-
-
-for study in SETTINGS.studies:
-
-    rule:
-        name:
-            f"study_{study}"
-        input:
-            PATHS.study(study),
-        localrule: True
 
 
 # `table_6` writes the table from whatever has run, at once, and says what is missing; `reproduce_table_6` runs first what

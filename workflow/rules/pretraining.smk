@@ -12,6 +12,13 @@ OUTPUTS
 """
 
 
+def stage1_of(wildcards):
+    return SETTINGS.pretrainings[wildcards.pretraining]
+
+
+stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)
+
+
 rule pretrain:
     """Stage 1 of one seed; continues from its last epoch where it was interrupted."""
     input:

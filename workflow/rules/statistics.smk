@@ -8,18 +8,46 @@ OUTPUTS
 """
 
 
-rule bootstrap:
-    """Paired bootstrap over documents: the paper's interval, and one that is right for label-macro metrics."""
+def experiment_labels(wildcards):
+    return f"{R}/corpus/{SETTINGS.experiments[wildcards.experiment].dataset}/labels.parquet"
+
+
+def compared(systems, **more):
+    """The settings of a job that compares systems of an experiment."""
+
+    def settings(wildcards):
+        return section(
+            SETTINGS.experiments[wildcards.experiment].dataset,
+            evaluation=SETTINGS.evaluation,
+            statistics=SETTINGS.statistics,
+            systems=systems(wildcards),
+            **{name: part(wildcards) for name, part in more.items()},
+        )
+
+    return settings
+
+
+def contrasted(wildcards):
+    """System -> its score folders: a variant, and the reference of the experiment."""
+    names = (wildcards.variant, SETTINGS.experiments[wildcards.experiment].reference)
+    return {name: PATHS.scores(wildcards.experiment, name) for name in names}
+
+
+rule intervals_and_tests:
+    """Paired bootstrap over documents (the paper's interval, and one that is right for label-macro metrics), signed-rank
+    tests as appendix F has them, and approximate randomisation."""
     input:
         scores=lambda wildcards: PATHS.score_files(wildcards.experiment, *SCORES),
         labels=experiment_labels,
     output:
-        out="<results>/statistics/{experiment}/intervals.parquet",
-        provenance="<results>/statistics/{experiment}/intervals.provenance.json",
+        intervals="<results>/statistics/{experiment}/intervals.parquet",
+        wilcoxon="<results>/statistics/{experiment}/wilcoxon.parquet",
+        randomization="<results>/statistics/{experiment}/randomization.parquet",
+        provenance="<results>/statistics/{experiment}/provenance.json",
     log:
-        "logs/statistics/{experiment}/bootstrap.log",
+        "logs/statistics/{experiment}/intervals_and_tests.log",
     benchmark:
-        "benchmarks/statistics/{experiment}/bootstrap.tsv"
+        "benchmarks/statistics/{experiment}/intervals_and_tests.tsv"
     conda:
         "../../envs/plant.yaml"
     resources:
@@ -29,54 +57,9 @@ rule bootstrap:
             lambda wildcards: PATHS.systems(wildcards.experiment),
             reference=lambda wildcards: SETTINGS.experiments[wildcards.experiment].reference,
         ),
-        code=code("compare"),
+        code=code("intervals_and_tests"),
     script:
-        "../scripts/compare.py"
-
-
-# Signed-rank tests as appendix F has them.
-use rule bootstrap as wilcoxon with:
-    output:
-        out="<results>/statistics/{experiment}/wilcoxon.parquet",
-        provenance="<results>/statistics/{experiment}/wilcoxon.provenance.json",
-    log:
-        "logs/statistics/{experiment}/wilcoxon.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/wilcoxon.tsv"
-
-
-# Approximate randomisation: the outputs of two systems swapped document by document.
-use rule bootstrap as randomization with:
-    output:
-        out="<results>/statistics/{experiment}/randomization.parquet",
-        provenance="<results>/statistics/{experiment}/randomization.provenance.json",
-    log:
-        "logs/statistics/{experiment}/randomization.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/randomization.tsv"
-
-
-rule contrasts:
-    """Differences of the pairs that the studies ask for, over seeds and documents."""
-    input:
-        scores=lambda wildcards: in_folders(study_systems(wildcards).values(), SCORES),
-        labels=experiment_labels,
-    output:
-        out="<results>/statistics/{experiment}/contrasts.parquet",
-        provenance="<results>/statistics/{experiment}/contrasts.provenance.json",
-    log:
-        "logs/statistics/{experiment}/contrasts.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/contrasts.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    resources:
-        mem_mb=attempts(8000),
-    params:
-        settings=compared(study_systems, pairs=study_pairs),
-        code=code("contrasts"),
-    script:
-        "../scripts/contrasts.py"
+        "../scripts/intervals_and_tests.py"
 
 
 rule compare:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TOLERANCE = 0.1
 """Tolerance of the solver, liblinear's default. scikit-learn's 1e-4 takes twice the time and gives the same metrics."""
 _CHUNK = 16  # labels per task of a worker process
+_SMALL = 10**8  # numbers to read (features of all documents, times labels): below, starting workers costs more
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ def fit_labels(problem: _Problem, labels: np.ndarray, c: float, *, threads: int)
 
     # Processes, not threads: liblinear has one state of random numbers per process.
     work = (joblib.delayed(_fit_label)(problem, label, c) for label in labels.tolist())
-    fitted: Iterable[_Fitted] = joblib.Parallel(n_jobs=threads, batch_size=_CHUNK)(work)
+    workers = threads if problem.train.nnz * len(labels) > _SMALL else 1
+    fitted: Iterable[_Fitted] = joblib.Parallel(n_jobs=workers, batch_size=_CHUNK)(work)
     return dict(zip(labels.tolist(), fitted, strict=True))
 
 

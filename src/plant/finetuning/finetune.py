@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plant.finetuning.asymmetric_loss import asymmetric_loss
 from plant.finetuning.candidates import Shortlist
-from plant.finetuning.focal_loss import focal_loss
 from plant.finetuning.hard_negatives import hard_labels
+from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import validation_f1
 from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning
@@ -18,7 +17,6 @@ from plant.model.batches import Corpus, multi_hot, pad_documents, shuffled_batch
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import Group, Task, fit
 from plant.model.parallel import processes
-from plant.pretraining.approx_ndcg import approx_ndcg_loss
 
 ONE_PASS = 4  # two passes are faster where mining keeps less than a quarter of the labels
 
@@ -61,38 +59,8 @@ def batch_loss(
             columns, inside = hard_labels(logits.detach(), truth, m, selected)
             selected = torch.zeros_like(truth).scatter_(1, columns, inside)
     n_labels = classifier.n_labels if shortlist is None else shortlist.size  # choice C13
-    losses = document_losses(logits, truth, selected, settings, n_labels=n_labels)
+    losses = find_loss(settings)(logits, truth, n_labels=n_labels, selected=selected)
     return losses.sum(), float(len(batch))
-
-
-def document_losses(
-    logits: Tensor, truth: Tensor, selected: Tensor | None, settings: Finetuning, *, n_labels: int
-) -> Tensor:
-    """The loss of each document, over S_i, as the recipe names it.
-
-    Args:
-        logits: (B, c).
-        truth: bool (B, c).
-        selected: bool (B, c), which columns are in S_i; None: all.
-        settings: `loss` and its parameters.
-        n_labels: divisor of losses that are sums over labels (choice C13); approx_ndcg has no divisor.
-
-    Returns:
-        (B).
-    """
-    if settings.loss == "approx_ndcg":  # a ranking of S_i, relevance 1 for true labels (choice C23)
-        relevance = truth.to(torch.promote_types(logits.dtype, torch.float32))
-        relevance = relevance if selected is None else relevance.masked_fill(~selected, -1)
-        k = truth.shape[1]
-        return approx_ndcg_loss(logits, relevance, k=k, temperature=settings.temperature, gain="linear")
-    if settings.loss == "asymmetric":
-        return asymmetric_loss(
-            logits, truth, gamma_positive=settings.gamma_positive, gamma_negative=settings.gamma_negative,
-            margin=settings.margin, n_labels=n_labels, selected=selected,
-        )  # fmt: skip
-    return focal_loss(
-        logits, truth, gamma=settings.gamma, epsilon=settings.epsilon, n_labels=n_labels, selected=selected
-    )
 
 
 def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[Group]:

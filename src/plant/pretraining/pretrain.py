@@ -1,6 +1,8 @@
 """Stage 1: the label attention is trained to rank a document's tokens by relevance (section 2, Eq. 2)."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -203,52 +205,57 @@ def pretrain(
     Raises:
         InputError: the training or the validation split has nothing to rank.
     """
-    attention = classifier.attention
-    ranked = {id(weight) for weight in attention.planted}
-    rest = [*attention.parameters(), *classifier.head.parameters()]
-    without_gradient = [weight for weight in rest if id(weight) not in ranked]
-    for weight in without_gradient:
-        weight.requires_grad_(False)
     ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=seed)
+    _require_lists(ranking, {split: corpus.documents(split) for split in ("train", "val")})
+    with _ranked_weights_alone(classifier):
+        return fit(
+            classifier, _task(ranking, checkpoint / EPOCHS), settings, seed=seed, checkpoint=checkpoint, digest=digest,
+            fp16_scaler=classifier.needs_loss_scaling,
+        )  # fmt: skip
+
+
+@contextmanager
+def _ranked_weights_alone(classifier: LabelClassifier) -> Iterator[None]:
+    """Take the gradient from the weights of attention and head that the ranking does not reach, and give it back."""
+    ranked = {id(weight) for weight in classifier.attention.planted}
+    rest = [*classifier.attention.parameters(), *classifier.head.parameters()]
+    others = [weight for weight in rest if id(weight) not in ranked]
+    for weight in others:
+        weight.requires_grad_(False)
+    yield
+    for weight in others:
+        weight.requires_grad_(True)
+
+
+def _task(ranking: TokenRanking, epochs: Path) -> Task:
+    """What is trained, on which batches, and how it is validated; `epochs` is the folder of the epochs' weights."""
+    classifier, corpus, settings = ranking.classifier, ranking.corpus, ranking.settings
     train, val = corpus.documents("train"), corpus.documents("val")
-    running = 0  # the epoch whose batches were asked for last
-    _require_lists(ranking, {"train": train, "val": val})
     sample = train[:: max(1, len(train) // len(val))]  # training nDCG on as many documents as validation
     sample = sample if ranking.ranks(sample) else train
+    running = 0  # the epoch whose batches were asked for last
 
     def batches(epoch: int) -> list[np.ndarray]:
         nonlocal running
         running = epoch
-        return shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch)
+        return shuffled_batches(corpus, train, settings.batch_size, seed=ranking.seed, epoch=epoch)
 
     def validate() -> dict[str, float]:
         if settings.keep_epochs and processes().first:
-            save_weights(classifier, checkpoint / EPOCHS / str(running), head=False)
+            save_weights(classifier, epochs / str(running), head=False)
         on_val = ranking.measure(val)
         return {
             "ndcg_val": on_val["ndcg"], "ndcg_train": ranking.measure(sample)["ndcg"],
             "attention_mass": on_val["mass"], "attention_entropy": on_val["entropy"],
         }  # fmt: skip
 
-    groups = [Group("planted", attention.planted, settings.head_learning_rate)]
+    groups = [Group("planted", classifier.attention.planted, settings.head_learning_rate)]
     if classifier.backbone is not None:
         adapter = [p for p in classifier.backbone.parameters() if p.requires_grad]
         groups += [Group("backbone", adapter, settings.learning_rate)] if adapter else []
-    task = Task(
+    return Task(
         name="Stage 1", groups=groups, loss=ranking.loss, validate=validate, monitor="ndcg_val", batches=batches
     )
-    history = fit(
-        classifier,
-        task,
-        settings,
-        seed=seed,
-        checkpoint=checkpoint,
-        digest=digest,
-        fp16_scaler=classifier.needs_loss_scaling,
-    )
-    for weight in without_gradient:
-        weight.requires_grad_(True)
-    return history
 
 
 def _require_lists(ranking: TokenRanking, splits: dict[str, np.ndarray]) -> None:

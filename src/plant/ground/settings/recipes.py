@@ -104,9 +104,11 @@ class Pretraining(Optimisation):
 class Finetuning(Optimisation):
     """A Stage 2 recipe: the classifier is trained (Eq. 3)."""
 
-    loss: Literal["focal", "asymmetric", "approx_ndcg"] = "focal"
-    """Loss of Stage 2. focal: Eq. 3. asymmetric: the loss named in a summary of the paper. approx_ndcg: over labels,
-    the loss in the authors' code (choice C23)."""
+    loss: Name = "focal"
+    """Loss of Stage 2, a module of src/plant/finetuning/losses/. focal: Eq. 3. asymmetric: the loss named in a summary
+    of the paper. approx_ndcg: over labels, the loss in the authors' code (choice C23)."""
+    loss_options: dict[Name, float] = Field(default_factory=dict)
+    """Parameters of a loss that have no key of their own here, by name."""
     gamma: Annotated[float, Field(ge=0)] = 2.0
     """Focusing parameter of the focal loss (Eq. 3). With gamma 0, epsilon 0 and hard_negatives none it is the BCE
     loss."""

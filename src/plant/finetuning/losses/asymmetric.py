@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from plant.finetuning.focal_loss import focus
+from plant.finetuning.losses.focal import focus
 
 
 def asymmetric_loss(
