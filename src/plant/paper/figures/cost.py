@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
 
 from plant.paper.costs import largest, mean_joules
 from plant.paper.figures.style import PAGE, new_figure, sentence
@@ -97,10 +97,8 @@ def _times(axes: Axes, rows: Sequence[pl.DataFrame]) -> None:
     low, high = axes.get_xlim()
     inside = [[tick for tick in ticks if low <= tick <= high] for ticks in _TICKS]
     apart = 0.14 * math.log(high / low)  # a label's width
-    axes.set_xticks(next((t for t in inside if all(math.log(b / a) > apart for a, b in pairwise(t))), inside[-1]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value).replace(".0 ", " ")))
-    axes.set_title("time of a run (small: each run)")
+    ticks = next((t for t in inside if all(math.log(b / a) > apart for a, b in pairwise(t))), inside[-1])
+    _label(axes, "time of a run (small: each run)", FixedLocator(ticks), lambda x: seconds(x).replace(".0 ", " "))
 
 
 def _memory(axes: Axes, rows: Sequence[pl.DataFrame]) -> None:
@@ -111,12 +109,9 @@ def _memory(axes: Axes, rows: Sequence[pl.DataFrame]) -> None:
             megabytes = largest(trained, column)
             if megabytes is not None:
                 axes.plot(megabytes / 1000, row, "o", color="#333333", markerfacecolor=face, markersize=5)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _label(axes, "peak memory, GB", LogLocator(subs=(1, 2, 5), numticks=6), lambda x: f"{x:g}")
     low, high = axes.get_xlim()
     axes.set_xlim(low / 1.25, high * 1.25)
-    axes.set_title("peak memory, GB")
 
 
 def _planting(axes: Axes, shares: Sequence[float | None], *, widest: float) -> None:
@@ -137,9 +132,12 @@ def _energy(axes: Axes, joules: Sequence[Mapping[str, float | None]]) -> None:
         for stage, (marker, colour) in _STAGES.items():
             if drawn := by_stage[stage]:
                 axes.plot(drawn / 3600, row + _OFFSETS[stage], marker, color=colour, **_MEAN)
-    axes.xaxis.set_major_locator(LogLocator(numticks=4))
+    _label(axes, "energy of a run, Wh", LogLocator(numticks=4), lambda x: f"{x / 1000:g}k" if x >= 1000 else f"{x:g}")
+
+
+def _label(axes: Axes, title: str, ticks: Locator, text: Callable[[float], str]) -> None:
+    """Title and ticks of a logarithmic panel."""
+    axes.set_title(title)
+    axes.xaxis.set_major_locator(ticks)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
-    )
-    axes.set_title("energy of a run, Wh")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
