@@ -122,22 +122,28 @@ def test_stage_3_is_a_stage_of_its_own_beside_the_prediction_of_the_network_that
     ]  # fmt: skip
 
 
-def test_a_run_that_several_experiments_share_is_counted_once(grid):
+def test_shared_runs_count_once_and_planting_energy_and_weights_are_those_by_hand(grid):
+    expected = {
+        ("tiny", "Stage 1", "Runs"): "2",  # two seeds of one recipe, under four variants
+        ("tiny", "Stage 2", "Runs"): "6",  # plant+focal (twice named), none+focal, plant+bce
+        ("tiny", "Stage 2", "Time in all"): "4.1 min",  # 3 systems x (40 + 42) s = 246 s
+        ("–", "corpus", "Runs"): "1",
+        ("words", "baselines", "Runs"): "1",
+        ("tiny", PLANTING, "Time a run"): "26.0 s",  # 5 + 21 seconds against 41
+        ("tiny", PLANTING, "of Stage 2"): "63%",
+        ("tiny", "MIG", "of Stage 2"): "12%",
+        ("tiny", "Stage 1", "of Stage 2"): "51%",
+        ("tiny", "Stage 2", "Energy a run"): "1 Wh",  # of devices; the host tells nothing
+        ("tiny", "MIG", "Energy a run"): "–",
+        ("tiny", "Stage 2", "Weights trained"): "2.5 M",
+        ("tiny", "prediction", "Weights trained"): "–",
+    }
     rows = rows_of(grid)
-    assert rows["tiny", "Stage 1"]["Runs"] == "2"  # two seeds of one recipe, under four variants
-    assert rows["tiny", "Stage 2"]["Runs"] == "6"  # plant+focal (twice named), none+focal, plant+bce
-    assert rows["tiny", "Stage 2"]["Time in all"] == "4.1 min"  # 3 systems x (40 + 42) s = 246 s
-    assert rows["–", "corpus"]["Runs"] == "1"
-    assert rows["words", "baselines"]["Runs"] == "1"
-
-
-def test_planting_is_mig_and_stage_1_against_stage_2(grid):
-    rows = rows_of(grid)
-    row = rows["tiny", PLANTING]  # 5 + 21 seconds against 41
-    assert row["Time a run"] == "26.0 s"
-    assert row["of Stage 2"] == "63%"
-    assert rows["tiny", "MIG"]["of Stage 2"] == "12%"
-    assert rows["tiny", "Stage 1"]["of Stage 2"] == "51%"
+    assert {key: rows[key[:2]][key[2]] for key in expected} == expected
+    settings, paths, root = grid
+    for folder in paths["main"].pretrainings["plant"]:
+        write_sidecar(folder / "provenance.json", 20.0, energy={"device": 3600.0, "host": 7200.0})
+    assert rows_of((settings, paths, root))["tiny", "Stage 1"]["Energy a run"] == "3 Wh"
 
 
 def test_tokens_a_second_are_training_tokens_times_epochs_over_the_time(grid):
@@ -157,19 +163,6 @@ def test_tokens_a_second_are_training_tokens_times_epochs_over_the_time(grid):
     stage1 = frame.filter(stage="Stage 1").get_column("tokens_per_second").sort().to_list()
     assert stage1 == pytest.approx([3 * 1500 / 22, 3 * 1500 / 20])
     assert set(frame.filter(stage="prediction").get_column("tokens")) == {4000}
-
-
-def test_energy_and_weights_are_a_dash_where_a_run_tells_nothing(grid):
-    settings, paths, root = grid
-    rows = rows_of(grid)
-    assert rows["tiny", "Stage 2"]["Energy a run"] == "1 Wh"
-    assert rows["tiny", "MIG"]["Energy a run"] == "–"
-    assert rows["tiny", "Stage 2"]["Weights trained"] == "2.5 M"
-    assert rows["tiny", "prediction"]["Weights trained"] == "–"
-    both = {"device": 3600.0, "host": 7200.0}
-    for folder in paths["main"].pretrainings["plant"]:
-        write_sidecar(folder / "provenance.json", 20.0, energy=both)
-    assert rows_of((settings, paths, root))["tiny", "Stage 1"]["Energy a run"] == "3 Wh"
 
 
 def test_what_has_not_run_is_said_and_half_a_set_of_runs_is_marked(grid):
@@ -202,16 +195,23 @@ def test_everything_is_written_before_anything_has_run(tmp_path):
     assert "Has not run" in (tmp_path / "paper" / "tables" / "cost.md").read_text(encoding="utf-8")
 
 
-def test_the_figure_leaves_out_sweeps_and_the_table_has_them_and_marks_stand_ins(grid):
+def test_the_figure_prints_what_planting_adds_and_leaves_out_sweeps_that_the_table_has(grid):
     settings, paths, root = grid
     run_everything(root, paths, "real")
     quiet = settings.experiments["real"].model_copy(update={"report": False})
     swept = settings.model_copy(update={"experiments": {**settings.experiments, "real": quiet}})
     costs = read_grid_costs(swept, paths)
-    assert set(drawn(swept, paths, costs.frame).get_column("dataset")) == {"toy"}
     table = grid_cost_table(swept, costs, {})
     assert {row[0].main for row in table.rows} == {"toy†", "notes"}
     assert any(note.startswith("† Synthetic") for note in table.notes)
+    shown = drawn(swept, paths, costs.frame)
+    assert set(shown.get_column("dataset")) == {"toy"}
+    shares = {place: planting.share for place, planting in find_plantings(swept, paths, costs.frame).items()}
+    with look():
+        figure = cost_figure(shown, shares=shares)
+    text = "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))
+    assert " 63%" in text
+    assert "toy†\ntiny" in text
 
 
 def frame_of(pairs: int, *, longest: float, energy: bool) -> pl.DataFrame:
@@ -242,17 +242,6 @@ def test_no_two_tick_labels_of_the_figure_touch(pairs, energy, longest):
         heights = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
         assert all(upper.y0 > lower.y1 for upper, lower in pairwise(heights))
     assert len(figure.axes) == (4 if energy else 3)
-
-
-def test_the_figure_prints_what_planting_adds(grid):
-    settings, paths, _ = grid
-    costs = read_grid_costs(settings, paths)
-    shares = {place: planting.share for place, planting in find_plantings(settings, paths, costs.frame).items()}
-    with look():
-        figure = cost_figure(costs.frame, shares=shares)
-    text = "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))
-    assert " 63%" in text
-    assert "toy†\ntiny" in text
 
 
 def test_cost_table_of_one_experiment_has_weights_and_energy(toy):

@@ -20,7 +20,7 @@ from plant.ground.settings import Settings, load
 from plant.paper.plan.jobs import NOT_COUNTED, Job, find_jobs
 from plant.paper.plan.page import ASSUMPTIONS, write_plan
 from plant.paper.plan.rows import build_plan, part_of
-from plant.paper.plan.sizes import find_sizes
+from plant.paper.plan.sizes import Sizes, find_sizes
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"train": 47_719, "val": 1_631, "test": 3_372, "labels": 8_929, "tokens": 2_100}
@@ -154,23 +154,30 @@ def test_a_plan_needs_no_data_and_credentialed_text_has_no_attention_jobs(everyt
     assert set(everything[2].filter(rule="attention")["dataset"]) == {"notes", "part", "other"}
 
 
-def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine():
-    def hours(**changes: Any) -> float:
-        return plan_of(make_settings(**changes), "finetune")["gpu_hours"].sum()
-
-    once = hours()
-    twice = {**SIZES, "train": 2 * SIZES["train"], "val": 2 * SIZES["val"]}
-    datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": twice}}
-    assert hours(datasets=datasets) == pytest.approx(2 * once)
-    assert hours(finetunings={"focal": {"epochs": 5}}) == pytest.approx(once / 2)
-    assert hours(hardware={"tflops": 2 * 989}) == pytest.approx(once / 2)
-    assert hours(hardware={"utilisation": 0.6}) == pytest.approx(once / 2)
+def changed(**sizes: Any) -> dict[str, Any]:
+    return {"mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES | sizes}}
 
 
-def test_tokens_are_cut_at_max_tokens():
-    datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "tokens": 9_000}}}
-    settings = make_settings(datasets=datasets, backbones={"mistral_7b": {**MISTRAL, "max_tokens": 4096}})
-    assert plan_of(settings, "pretrain")["tokens"].to_list() == [4096]
+@pytest.mark.parametrize(("changes", "factor"), [
+    ({"datasets": changed(train=2 * SIZES["train"], val=2 * SIZES["val"])}, 2),
+    ({"finetunings": {"focal": {"epochs": 5}}}, 1 / 2),
+    ({"hardware": {"tflops": 2 * 989}}, 1 / 2),
+    ({"hardware": {"utilisation": 0.6}}, 1 / 2),
+])  # fmt: skip
+def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine(changes, factor):
+    before, after = (plan_of(make_settings(**each), "finetune")["gpu_hours"].sum() for each in ({}, changes))
+    assert after == pytest.approx(factor * before)
+
+
+def test_the_backbone_cuts_the_tokens_and_may_say_how_many_weights_it_has():
+    def row(**backbone: Any) -> dict[str, Any]:
+        backbones = {"mistral_7b": {**MISTRAL, **backbone}}
+        return plan_of(make_settings(datasets=changed(tokens=9_000), backbones=backbones), "pretrain").to_dicts()[0]
+
+    assert row(max_tokens=4096)["tokens"] == 4096
+    plain, double = (each["flops_a_job"] - each["label_attention_flops_a_job"]
+                     for each in (row(), row(parameters=2 * 6.979321856)))  # fmt: skip
+    assert 1.8 < double / plain < 2
 
 
 @cache
@@ -194,15 +201,6 @@ def test_the_grid_ablates_the_labels_of_stage_1_and_goes_beyond_its_ten_epochs()
     }
     after = {(variant.pretraining, variant.pretraining_epoch) for variant in variants if variant.pretraining_epoch}
     assert after == {("plant", epoch) for epoch in range(1, 11)} | {("plant_20_epochs", 15), ("plant_20_epochs", 20)}
-
-
-def test_parameters_of_the_config_take_the_place_of_the_derived_ones():
-    def products(**backbone: float) -> float:
-        settings = make_settings(backbones={"mistral_7b": {**MISTRAL, **backbone}})
-        row = plan_of(settings, "pretrain").row(0, named=True)
-        return row["flops_a_job"] - row["label_attention_flops_a_job"]
-
-    assert 1.8 < products(parameters=2 * 6.979321856) / products() < 2
 
 
 def test_a_model_that_does_not_fit_is_said_not_to_fit(tmp_path):
@@ -233,30 +231,18 @@ def test_sizes_come_from_the_corpus_where_the_config_gives_none(tmp_path):
     splits = {name: {"documents": count} for name, count in (("train", 70), ("val", 10), ("test", 20))}
     write_json(folder / "statistics.json", {"labels": 150, "splits": splits})
     write_json(folder / "mistral_7b" / "statistics.json", {"tokens_per_document": {"mean": 61.5}})
-    sizes = find_sizes(settings, "mimic3_full", "mistral_7b")
-    assert sizes is not None
-    assert (sizes.train, sizes.val, sizes.test, sizes.labels, sizes.tokens) == (70, 10, 20, 150, 61.5)
-    assert sizes.sources == ("corpus",)
+    assert find_sizes(settings, "mimic3_full", "mistral_7b") == Sizes(70, 10, 20, 150, 61.5, ("corpus",))
 
 
-def test_a_subset_is_bounded_by_what_it_is_a_part_of():
-    datasets = {
-        "mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES},
-        "part": {"source": "subset", "of": "mimic3_full", "labels": {"top": 50}, "train_size": 136},
-    }
+def test_a_subset_is_bounded_by_its_dataset_and_a_held_out_split_has_its_share_of_train():
+    datasets = changed(val=None)  # of 0.7 / 0.1 / 0.2
+    datasets["part"] = {"source": "subset", "of": "mimic3_full", "labels": {"top": 50}, "train_size": 136}
     experiment = {"dataset": "part", "backbone": "mistral_7b", "variants": ["plant"], "reference": "plant"}
-    sizes = find_sizes(make_settings(datasets=datasets, experiments={"part": experiment}), "part", "mistral_7b")
-    assert sizes is not None
-    assert (sizes.train, sizes.test, sizes.labels, sizes.tokens) == (136, 3_372, 50, 2_100)
-    assert sizes.sources == ("upper bound",)
-
-
-def test_a_split_that_is_held_out_has_its_share_of_train():
-    expected = {name: SIZES[name] for name in ("train", "test", "labels", "tokens")}
-    datasets = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": expected}}  # 0.7 / 0.1 / 0.2
-    sizes = find_sizes(make_settings(datasets=datasets), "mimic3_full", "mistral_7b")
-    assert sizes is not None
-    assert sizes.val == SIZES["train"] // 8
+    settings = make_settings(datasets=datasets, experiments={"part": experiment})
+    whole, part = (find_sizes(settings, name, "mistral_7b") for name in ("mimic3_full", "part"))
+    val = SIZES["train"] // 8
+    assert whole == Sizes(SIZES["train"], val, 3_372, 8_929, 2_100, ("published",))
+    assert part == Sizes(136, val, 3_372, 50, 2_100, ("upper bound",))
 
 
 def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path, everything):

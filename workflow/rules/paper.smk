@@ -149,67 +149,49 @@ rule write_paper_table:
     input:
         grid_files,
     output:
-        PATHS.item("table_{number}"),
-        provenance="<results>/paper/tables/table_{number}.provenance.json",
+        "<results>/paper/tables/{item}.csv",
+        "<results>/paper/tables/{item}.md",
+        "<results>/paper/tables/{item}.tex",
+        provenance="<results>/paper/tables/{item}.provenance.json",
     log:
-        "logs/paper/tables/table_{number}.log",
+        "logs/paper/tables/{item}.log",
     benchmark:
-        "benchmarks/paper/tables/table_{number}.tsv"
+        "benchmarks/paper/tables/{item}.tsv"
     wildcard_constraints:
-        number=r"\d+",
+        item=r"(table|figure)_\d+",
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: grid_settings(item=f"table_{wildcards.number}"),
+        settings=lambda wildcards: grid_settings(**dict(wildcards.items())),
         out=subpath(output[0], ancestor=2),
         code=code_of_baselines("paper", baselines().values()),
     script:
         "../scripts/paper.py"
 
 
-rule write_paper_figure:
-    """A figure of the paper from our runs, the paper's points marked."""
-    input:
-        grid_files,
+use rule write_paper_table as write_paper_figure with:
     output:
-        PATHS.item("figure_{number}"),
-        provenance="<results>/paper/figures/figure_{number}.provenance.json",
+        "<results>/paper/figures/{item}.pdf",
+        "<results>/paper/figures/{item}.png",
+        provenance="<results>/paper/figures/{item}.provenance.json",
     log:
-        "logs/paper/figures/figure_{number}.log",
+        "logs/paper/figures/{item}.log",
     benchmark:
-        "benchmarks/paper/figures/figure_{number}.tsv"
-    wildcard_constraints:
-        number=r"\d+",
-    conda:
-        "../../envs/plant.yaml"
-    params:
-        settings=lambda wildcards: grid_settings(item=f"figure_{wildcards.number}"),
-        out=subpath(output[0], ancestor=2),
-        code=code_of_baselines("paper", baselines().values()),
-    script:
-        "../scripts/paper.py"
+        "benchmarks/paper/figures/{item}.tsv"
 
 
-rule write_cost:
-    """What every stage cost, for all datasets and backbones."""
-    input:
-        grid_files,
+use rule write_paper_table as write_cost with:
     output:
-        *PATHS.item("table_cost"),
-        *PATHS.item("figure_cost"),
+        "<results>/paper/tables/cost.csv",
+        "<results>/paper/tables/cost.md",
+        "<results>/paper/tables/cost.tex",
+        "<results>/paper/figures/cost.pdf",
+        "<results>/paper/figures/cost.png",
         provenance="<results>/paper/cost.provenance.json",
     log:
         "logs/paper/cost.log",
     benchmark:
         "benchmarks/paper/cost.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    params:
-        settings=lambda wildcards: grid_settings(),
-        out=subpath(output[0], ancestor=2),
-        code=code_of_baselines("paper", baselines().values()),
-    script:
-        "../scripts/paper.py"
 
 
 rule write_plan:

@@ -1,4 +1,4 @@
-"""What runs cost, from their provenance sidecars: how a sidecar is read, and the means that both cost tables print."""
+"""What runs cost: how a provenance sidecar is read, and the means that both cost tables print."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def cost_of(sidecar: Mapping[str, Any], *, trains: bool) -> dict[str, Any]:
 
 
 def mean(runs: pl.DataFrame, column: str) -> float | None:
-    """The mean of a column over the runs that tell it; None where none does."""
+    """The mean of a column over the runs that have a value; None where no run has one."""
     value = runs.get_column(column).mean()
     return float(value) if isinstance(value, int | float) else None
 
 
 def largest(runs: pl.DataFrame, column: str) -> float | None:
-    """The largest value of a column; None where no run tells it."""
+    """The largest value of a column; None where no run has one."""
     value = runs.get_column(column).max()
     return float(value) if isinstance(value, int | float) else None
 
 
 def mean_joules(runs: pl.DataFrame) -> float | None:
-    """What devices and host drew together, as a mean over the runs that tell either; None where none does."""
+    """Energy of devices and host together, as a mean over the runs that measured one; None where no run did."""
     parts = ("energy_device_joules", "energy_host_joules")
-    told = runs.filter(pl.any_horizontal(pl.col(*parts).is_not_null()))
-    return mean(told.select(pl.sum_horizontal(*parts, ignore_nulls=True).alias("sum")), "sum")
+    measured = runs.filter(pl.any_horizontal(pl.col(*parts).is_not_null()))
+    return mean(measured.select(pl.sum_horizontal(*parts, ignore_nulls=True).alias("sum")), "sum")

@@ -1,4 +1,4 @@
-"""Everything that tables, figures and the report read: paths in one object, and one reader a file kind."""
+"""All that tables, figures and the report read: the paths in one object, and one reader for each kind of file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from plant.paper.costs import cost_of
 from plant.statistics.significance import arrow
 
 NOT_COUNTED = "attention.provenance.json"
-"""The views of a few documents are no part of what a system costs."""
+"""The attention over a few documents is shown, and is no part of what a system costs."""
 COMBINED = "combined"
-"""Baseline whose weight, chosen on validation, can make it equal to one of its parts."""
+"""Baseline with a weight that is chosen on validation and can make it equal to one of its parts."""
 STAGE1 = "Stage 1"
-"""Stage whose runs are named by recipe, not by system."""
+"""A run of Stage 1 is named by its recipe, not by a system."""
 STAGE2 = "Stage 2"
 TRAINING = (STAGE1, STAGE2)
 FIT = ("calibration_error", "log_loss")
-"""What `metrics.json` says of scores as log-odds under `calibration`, which is null for scores without a scale."""
+"""Numbers of `calibration` in metrics.json, for scores that are log-odds. It is null for other scores."""
 INTERVAL_COLUMNS = (
     "system", "metric", "value", "seed_sd", "n_seeds", "low", "high", "reference", "difference",
     "paper_gain", "paper_low", "paper_high", "diff_low", "diff_high",
@@ -38,7 +38,7 @@ ATTENTION_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """Paths of one experiment. A mapping goes from a name to its folders, one a seed, each called `seed{n}`."""
+    """Paths of one experiment. A mapping goes from a name to its folders, one for each seed, called `seed{n}`."""
 
     statistics: Path
     """Folder with intervals.parquet, wilcoxon.parquet and randomization.parquet."""
@@ -58,16 +58,16 @@ class Inputs:
 
 def files_read(inputs: Inputs) -> list[Path]:
     """The files behind the paths that are there, for the provenance of what is made from them."""
-    folders = {
-        Path(inputs.statistics): ("intervals.parquet", "wilcoxon.parquet", "randomization.parquet"),
-        Path(inputs.corpus): ("statistics.json",),
-    }
-    names = ("metrics.json", "per_label.parquet", "history.parquet")
-    weights = [Path(folder) / "choices.json" for folder in inputs.evaluations.get(COMBINED, ())]
-    for runs in (inputs.evaluations, inputs.pretrainings, inputs.finetunings):
-        folders |= {Path(folder): names for folders_of in runs.values() for folder in folders_of}
-    paths = [folder / name for folder, wanted in folders.items() for name in wanted]
-    return [path for path in [*paths, *weights, *map(Path, inputs.attention.values())] if path.is_file()]
+    tests = ("intervals.parquet", "wilcoxon.parquet", "randomization.parquet")
+    files = [*(Path(inputs.statistics) / name for name in tests), Path(inputs.corpus) / "statistics.json"]
+    folders = dict.fromkeys(
+        folder
+        for runs in (inputs.evaluations, inputs.pretrainings, inputs.finetunings)
+        for _, _, folder in _folders(runs)
+    )
+    files += [folder / name for folder in folders for name in ("metrics.json", "per_label.parquet", "history.parquet")]
+    files += [Path(folder) / "choices.json" for folder in inputs.evaluations.get(COMBINED, ())]
+    return [path for path in [*files, *map(Path, inputs.attention.values())] if path.is_file()]
 
 
 def seed_of(folder: Path) -> int:
@@ -108,7 +108,7 @@ def read_table(path: Path, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def read_results(inputs: Inputs, *, alpha: float) -> pl.DataFrame:
-    """Intervals with both tests beside them, one row a system and metric.
+    """Intervals with both tests beside them, one row for each system and metric.
 
     Args:
         inputs: paths.
@@ -119,34 +119,28 @@ def read_results(inputs: Inputs, *, alpha: float) -> pl.DataFrame:
         `resamples`, null where a test was not made (the reference has none); `paper_arrow` (Wilcoxon test and
         percentile interval) and `our_arrow` (randomisation test and our interval): "up", "down" or "".
     """
-    folder = Path(inputs.statistics)
-    wilcoxon = read_table(folder / "wilcoxon.parquet", WILCOXON_COLUMNS).select(WILCOXON_COLUMNS)
-    randomization = read_table(folder / "randomization.parquet", RANDOMIZATION_COLUMNS)
-    keys = ["system", "metric"]
-    results = (
-        read_table(folder / "intervals.parquet", INTERVAL_COLUMNS)
-        .select(INTERVAL_COLUMNS)
-        .join(
-            wilcoxon.rename({name: f"wilcoxon_{name}" for name in ("statistic", "n", "p")}),
-            on=keys, how="left", validate="1:1", maintain_order="left",
-        )
-        .join(
-            randomization.select(*keys, pl.col("p").alias("randomization_p"), "resamples"),
-            on=keys, how="left", validate="1:1", maintain_order="left",
-        )
-    )  # fmt: skip
-    bounds = {
+    folder, keys = Path(inputs.statistics), ["system", "metric"]
+    results = read_table(folder / "intervals.parquet", INTERVAL_COLUMNS).select(INTERVAL_COLUMNS)
+    wilcoxon = read_table(folder / "wilcoxon.parquet", WILCOXON_COLUMNS).select(
+        *keys, pl.col("statistic", "n", "p").name.prefix("wilcoxon_"), "level", "anti_conservative"
+    )
+    randomization = read_table(folder / "randomization.parquet", RANDOMIZATION_COLUMNS).select(
+        *keys, pl.col("p").alias("randomization_p"), "resamples"
+    )
+    for test in (wilcoxon, randomization):
+        results = results.join(test, on=keys, how="left", validate="1:1", maintain_order="left")
+    behind = {
         "paper_arrow": ("wilcoxon_p", "paper_low", "paper_high"),
         "our_arrow": ("randomization_p", "diff_low", "diff_high"),
     }
     return results.with_columns(
         pl.Series(name, [arrow(*row, alpha=alpha) for row in results.select(columns).iter_rows()], dtype=pl.String)
-        for name, columns in bounds.items()
+        for name, columns in behind.items()
     )
 
 
 def read_metrics(inputs: Inputs) -> pl.DataFrame:
-    """Every number of every metrics.json; `threshold` is the tuned one, `log_loss` and `calibration_error` the fit.
+    """Every number of every metrics.json, with the tuned threshold and the numbers of FIT.
 
     Returns:
         system, seed, metric, value; null where a metric is not defined.
@@ -176,9 +170,9 @@ def read_combined_weight(inputs: Inputs) -> float | None:
 
 
 def read_labels(inputs: Inputs) -> pl.DataFrame:
-    """per_label.parquet of every system, averaged over its seeds: one row a system and label.
+    """per_label.parquet of every system, averaged over its seeds: one row for each system and label.
 
-    F1 of a label that is absent from the test split is undefined; such labels are left out.
+    A label that is absent from the test split has no F1 and is left out.
     """
     tables = [
         read_table(folder / "per_label.parquet", LABEL_COLUMNS).select(pl.lit(system).alias("system"), *LABEL_COLUMNS)
@@ -214,11 +208,9 @@ def read_histories(
 
 def read_attention(inputs: Inputs) -> pl.DataFrame:
     """All attention files as one table with a column `system`; empty where there are none."""
-    kinds: dict[str, pl.DataType] = {
-        "truth": pl.Boolean(), "probability": pl.Float64(), "position": pl.Int64(), "weight": pl.Float64(),
-        "relevance": pl.Float64(),
-    }  # fmt: skip
-    schema = pl.Schema({name: kinds.get(name, pl.String()) for name in (*ATTENTION_COLUMNS, "system")})
+    schema = pl.Schema(dict.fromkeys((*ATTENTION_COLUMNS, "system"), pl.String()))
+    schema |= {"truth": pl.Boolean(), "position": pl.Int64()}
+    schema |= dict.fromkeys(("probability", "weight", "relevance"), pl.Float64())
     tables = [
         read_table(path, ATTENTION_COLUMNS).select(*ATTENTION_COLUMNS, pl.lit(system).alias("system")).cast(schema)
         for system, path in inputs.attention.items()
@@ -227,16 +219,15 @@ def read_attention(inputs: Inputs) -> pl.DataFrame:
 
 
 def read_costs(inputs: Inputs) -> list[dict[str, Any]]:
-    """One flat record a provenance sidecar.
+    """One flat record for each provenance sidecar.
 
     Returns:
-        `stage`, `name`, `epochs` that ran (of a training, else None), the cost as `cost_of` has it, `commit`,
+        `stage`, `name`, `epochs` that ran (None if it is no training), the cost as `cost_of` has it, `commit`,
         `modified`, `platform`, `versions`.
     """
-    groups: list[tuple[str, str, Sequence[Path]]] = [(stage, "", paths) for stage, paths in inputs.stages.items()]
-    groups += [(STAGE1, name, paths) for name, paths in inputs.pretrainings.items()]
-    groups += [(STAGE2, name, paths) for name, paths in inputs.finetunings.items()]
-    groups += [("evaluation", name, paths) for name, paths in inputs.evaluations.items()]
+    runs = {STAGE1: inputs.pretrainings, STAGE2: inputs.finetunings, "evaluation": inputs.evaluations}
+    groups = [(stage, "", paths) for stage, paths in inputs.stages.items()]
+    groups += [(stage, name, paths) for stage, own in runs.items() for name, paths in own.items()]
     return [
         {"stage": stage, "name": name, "epochs": epochs}
         | cost_of(sidecar, trains=stage in TRAINING)

@@ -1,6 +1,6 @@
-"""Where results lie: paths are made of names, never of hashes.
+"""Where results are. Paths are made of names, never of hashes.
 
-results/<room>/<dataset>/<backbone>/<recipe>/seed<seed>/<file>: the rules and this room derive them from the config.
+results/<room>/<dataset>/<backbone>/<recipe>/seed<seed>/<file>. The rules and this room derive them from the config.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Paths:
     # --- what jobs read -----------------------------------------------------------------------
 
     def scores(self, experiment: str, system: str, seeds: Sequence[int] | None = None) -> list[str]:
-        """Score folders of a system: one a seed (of the experiment, or of `seeds`), one alone for a baseline."""
+        """Score folders of a system: one for each seed of the experiment or of `seeds`; a single one for a baseline."""
         chosen = self.experiment(experiment)
         if system in baselines():
             return [f"{self.settings.results}/evaluation/{chosen.dataset}/words/{system}/seed0"]
@@ -53,9 +53,9 @@ class Paths:
         return in_folders(self.systems(experiment).values(), files)
 
     def runs(self, experiment: str, stage: str) -> dict[str, list[str]]:
-        """Training folders of an experiment: recipe (Stage 1) or variant (Stage 2) -> one a seed.
+        """Training folders of an experiment: recipe (Stage 1) or variant (Stage 2) -> one folder for each seed.
 
-        Variants that differ in Stage 3 alone share a network: it stands under the name of the first of them.
+        Variants that differ in Stage 3 alone share a network. It has the name of the first of them.
         """
         variants = {name: self.settings.variants[name] for name in self.experiment(experiment).variants
                     if self.settings.reads_network(name)}  # fmt: skip
@@ -63,13 +63,15 @@ class Paths:
             recipes = sorted({variant.pretraining for variant in variants.values()} - {NO_PRETRAINING})
             folders = {recipe: recipe for recipe in recipes}
         else:
-            first = {variant.network: name for name, variant in reversed(variants.items())}
-            folders = {name: variant.network for name, variant in variants.items() if first[variant.network] == name}
+            folders = {}
+            for name, variant in variants.items():
+                if variant.network not in folders.values():
+                    folders[name] = variant.network
         base, seeds = self.of(stage, experiment), self.experiment(experiment).seeds
         return {name: [f"{base}/{folder}/seed{seed}" for seed in seeds] for name, folder in folders.items()}
 
     def attention(self, experiment: str) -> dict[str, str]:
-        """System -> attention of the planted system and its control (first seed); none of a text that is not shown."""
+        """System -> attention of the planted system and of its control (first seed); empty if no text may be shown."""
         chosen = self.experiment(experiment)
         if not self.settings.documents_shown(chosen.dataset):
             return {}
@@ -79,7 +81,7 @@ class Paths:
         return {name: f"{base}/{self.settings.variants[name].network}/seed{seed}/attention.parquet" for name in names}
 
     def inputs(self, experiment: str) -> dict[str, Any]:
-        """All that tables, figures and report of an experiment read: the fields of `plant.paper.inputs.Inputs`."""
+        """All that the tables, figures and report of an experiment read: the fields of `plant.paper.inputs.Inputs`."""
         corpus = f"{self.settings.results}/corpus/{self.experiment(experiment).dataset}"
         return {
             "statistics": f"{self.settings.results}/statistics/{experiment}",

@@ -102,7 +102,6 @@ class World:
     settings: Settings
     folder: Path
     paths: dict[str, Inputs] = field(init=False)
-    half: float = HALF
     sizes: tuple[int, ...] = (*SIZES, WHOLE)
     epochs: tuple[int, ...] = EPOCHS
     statistics: Callable[..., dict[str, Any]] = lambda *size: corpus_statistics(*size)

@@ -15,6 +15,7 @@ from plant.paper.figures.grid import BANNER, grid_figure
 from plant.paper.figures.grid_curves import draw_epochs
 from plant.paper.figures.labels import frequency_groups
 from plant.paper.figures.style import look, save
+from plant.paper.grid.items import needs
 from plant.paper.grid.points import EPOCH_SCHEMA, Points, epoch_points, label_points, size_points
 from plant.paper.values.transcription import load_values
 
@@ -112,11 +113,14 @@ def test_every_figure_has_ink_and_says_that_stand_ins_are_none_of_the_paper(comp
     assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_with_nothing_run_a_figure_names_the_experiments_that_it_waits_for(world, name):
+@pytest.mark.parametrize(("name", "whole"), list(zip(FIGURES, ("mimic3", "mimic4", "mimic", "mimic"), strict=True)))
+def test_with_nothing_run_a_figure_names_the_experiments_of_its_datasets(world, name, whole):
     text = texts(draw(name, world))
     assert "Not attempted" in text
     assert "target experiment_mimic" in text
+    experiments, datasets = needs(name, world.settings)
+    assert experiments and datasets == []
+    assert all(world.settings.experiments[name].dataset.startswith(whole) for name in experiments)
 
 
 def test_a_figure_of_which_half_has_run_shows_that_half_and_names_the_other(world):

@@ -1,18 +1,18 @@
-"""Cost at a glance: time of every stage, memory, what planting adds to Stage 2, and energy, a row a corpus."""
+"""Cost at a glance, one row for each corpus: time of every stage, memory, what planting adds to Stage 2, energy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, MaxNLocator, NullLocator
 
-from plant.paper.costs import largest, mean, mean_joules
+from plant.paper.costs import largest, mean_joules
 from plant.paper.figures.style import PAGE, new_figure, sentence
 from plant.paper.inputs import STAGE1, STAGE2, TRAINING
 from plant.paper.wording import seconds
@@ -21,23 +21,23 @@ _STAGES = {"MIG": ("o", "#009E73"), STAGE1: ("^", "#0072B2"), STAGE2: ("s", "#D5
            "prediction": ("D", "#666666")}  # fmt: skip
 """Stage -> marker and colour (Okabe and Ito)."""
 _OFFSETS = dict(zip(_STAGES, (-0.24, -0.08, 0.08, 0.24), strict=True))
-"""Stages stand a little above one another in their row: two of one length would hide one another."""
+"""Stages of one row are drawn a little above one another, so that equal times do not hide one another."""
 _MEAN: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.5, "markersize": 5.5}
 _TICKS = (
     (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000),
     (0.1, 1, 10, 60, 600, 3600, 36_000, 360_000),
     (0.01, 1, 60, 3600, 360_000),
 )
-"""Seconds at which an axis may have ticks: the first list that leaves room for their labels is taken."""
+"""Seconds where an axis may have ticks: the first list whose labels have room is taken."""
 _HEADER, _LINE, _AXIS, _NOTE = 0.42, 0.36, 0.5, 0.2
 """Inches: titles and legend, a row, tick labels, the note on synthetic text."""
 
 
 def cost_figure(runs: pl.DataFrame, *, shares: Mapping[tuple[str, str], float]) -> Figure:
-    """Time a run by stage; largest memory of Stage 1 and 2; planting as a share of Stage 2; energy where it is told.
+    """Time of a run by stage, largest memory of training, planting as a share of Stage 2, energy if it was measured.
 
     Args:
-        runs: as `Costs.frame`: a row a run.
+        runs: one row for each run (`Costs.frame`).
         shares: (dataset, backbone) -> time of MIG and Stage 1 against that of Stage 2.
     """
     shown = runs.filter(pl.col("stage").is_in(list(_STAGES)))
@@ -50,15 +50,15 @@ def cost_figure(runs: pl.DataFrame, *, shares: Mapping[tuple[str, str], float]) 
         return sentence("No training run has left a record of its cost yet.")
     rows = list(corpora.values())
     joules = [{stage: mean_joules(own.filter(stage=stage)) for stage in _STAGES} for own in rows]
-    told = any(value for row in joules for value in row.values())
+    measured = any(value for row in joules for value in row.values())
     marks = ["†" if own.get_column("stand_in").any() else "" for own in rows]
-    widths = [1.6, 1.0, 0.8, *([1.0] if told else [])]
+    widths = [1.6, 1.0, 0.8, *([1.0] if measured else [])]
     figure = new_figure(PAGE, _HEADER + _AXIS + _LINE * len(rows) + (_NOTE if any(marks) else 0))
     panels = figure.subplots(1, len(widths), squeeze=False, sharey=True, width_ratios=widths)[0]
     _times(panels[0], rows)
     _memory(panels[1], rows)
     _planting(panels[2], [shares.get(corpus) for corpus in corpora], widest=max(shares.values(), default=1.0))
-    if told:
+    if measured:
         _energy(panels[3], joules)
     names = [f"{dataset}{mark}\n{backbone}" for (dataset, backbone), mark in zip(corpora, marks, strict=True)]
     panels[0].set_yticks(range(len(rows)), names)
@@ -89,20 +89,16 @@ def _times(axes: Axes, rows: Sequence[pl.DataFrame]) -> None:
     axes.set_xscale("log")
     for row, runs in enumerate(rows):
         for stage, (marker, colour) in _STAGES.items():
-            own = runs.filter(stage=stage).drop_nulls("wall_seconds")
-            average, y = mean(own, "wall_seconds"), row + _OFFSETS[stage]
-            if average is not None:
-                axes.plot(
-                    own.get_column("wall_seconds"), [y] * own.height, marker, color=colour, markersize=2.5, alpha=0.35
-                )
-                axes.plot(average, y, marker, color=colour, **_MEAN)
+            times = runs.filter(stage=stage)["wall_seconds"].drop_nulls()
+            y = row + _OFFSETS[stage]
+            if len(times):
+                axes.plot(times, [y] * len(times), marker, color=colour, markersize=2.5, alpha=0.35)
+                axes.plot(times.mean(), y, marker, color=colour, **_MEAN)
     low, high = axes.get_xlim()
     inside = [[tick for tick in ticks if low <= tick <= high] for ticks in _TICKS]
     apart = 0.14 * math.log(high / low)  # a label's width
-    axes.set_xticks(next((t for t in inside if all(math.log(b / a) > apart for a, b in pairwise(t))), inside[-1]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value).replace(".0 ", " ")))
-    axes.set_title("time of a run (small: each run)")
+    ticks = next((t for t in inside if all(math.log(b / a) > apart for a, b in pairwise(t))), inside[-1])
+    _label(axes, "time of a run (small: each run)", FixedLocator(ticks), lambda x: seconds(x).replace(".0 ", " "))
 
 
 def _memory(axes: Axes, rows: Sequence[pl.DataFrame]) -> None:
@@ -113,12 +109,9 @@ def _memory(axes: Axes, rows: Sequence[pl.DataFrame]) -> None:
             megabytes = largest(trained, column)
             if megabytes is not None:
                 axes.plot(megabytes / 1000, row, "o", color="#333333", markerfacecolor=face, markersize=5)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _label(axes, "peak memory, GB", LogLocator(subs=(1, 2, 5), numticks=6), lambda x: f"{x:g}")
     low, high = axes.get_xlim()
     axes.set_xlim(low / 1.25, high * 1.25)
-    axes.set_title("peak memory, GB")
 
 
 def _planting(axes: Axes, shares: Sequence[float | None], *, widest: float) -> None:
@@ -139,9 +132,12 @@ def _energy(axes: Axes, joules: Sequence[Mapping[str, float | None]]) -> None:
         for stage, (marker, colour) in _STAGES.items():
             if drawn := by_stage[stage]:
                 axes.plot(drawn / 3600, row + _OFFSETS[stage], marker, color=colour, **_MEAN)
-    axes.xaxis.set_major_locator(LogLocator(numticks=4))
+    _label(axes, "energy of a run, Wh", LogLocator(numticks=4), lambda x: f"{x / 1000:g}k" if x >= 1000 else f"{x:g}")
+
+
+def _label(axes: Axes, title: str, ticks: Locator, text: Callable[[float], str]) -> None:
+    """Title and ticks of a logarithmic panel."""
+    axes.set_title(title)
+    axes.xaxis.set_major_locator(ticks)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
-    )
-    axes.set_title("energy of a run, Wh")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))

@@ -24,7 +24,7 @@ _FULL_SETUP = "PLANT (full setup)"
 
 
 def draw_epochs(axes: Axes, points: Points, values: Values, place: tuple[str, str], metric: str) -> None:
-    """Stage 1 nDCG@k against a metric after Stage 2: points are seeds, a line joins the means of one recipe.
+    """nDCG@k after Stage 1 against a metric after Stage 2. Points are seeds; a line joins the means of one recipe.
 
     Args:
         axes: to draw on.
@@ -52,7 +52,7 @@ def draw_epochs(axes: Axes, points: Points, values: Values, place: tuple[str, st
 
 
 def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, place: tuple[str, str]) -> None:
-    """P@5 and P@15 by number of training documents: PLANT solid, single stage dashed, seeds as small points.
+    """P@5 and P@15 by number of training documents: PLANT solid, single stage dashed, small points for seeds.
 
     Args:
         axes: to draw on.
@@ -90,7 +90,7 @@ def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, place: 
 
 
 def _paper_epochs(axes: Axes, values: Values, place: tuple[str, str], metric: str) -> None:
-    """Dotted lines at the nDCG@k that the paper reports and at its full setup; a mark where both are known."""
+    """Dotted lines at the paper's nDCG@k and at its full setup, and a mark where both are known."""
     dots: dict[str, Any] = {"color": PAPER, "linewidth": 0.7, "linestyle": (0, (1, 2))}
     reported = [
         float(cell.value)

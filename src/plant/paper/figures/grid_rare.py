@@ -1,4 +1,4 @@
-"""Figure 2: F1 of single rare labels as violins (2b), and by label frequency (our systems' counterpart of 2a)."""
+"""Figure 2: mean F1 by label frequency (our counterpart of 2a), and F1 of single rare labels as violins (2b)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOOK = {
     "plant": Mark(KIND_COLOURS["planted"], "o", "solid", KIND_COLOURS["planted"]),
 }
 _MEAN, _SHARE = 123, 170
-"""Where the two columns of numbers stand, in units of the x axis."""
+"""Places of the two columns of numbers, in units of the x axis."""
 
 
 def draw_frequency(axes: Axes, points: Points, starts: Sequence[int], *, title: str) -> None:
@@ -41,7 +41,7 @@ def draw_frequency(axes: Axes, points: Points, starts: Sequence[int], *, title: 
 
 
 def draw_violins(axes: Axes, points: Points, values: Values, *, title: str) -> None:
-    """Violins of per-label F1 with quartiles and our mean, the paper's mean and share as hollow marks and in brackets.
+    """Violins of the F1 of labels, with quartiles and our mean. The paper's mean is a hollow mark and in brackets.
 
     Args:
         axes: to draw on.
@@ -69,7 +69,7 @@ def draw_violins(axes: Axes, points: Points, values: Values, *, title: str) -> N
 
 
 def _papers(axes: Axes, row: int, own: np.ndarray, mean: Decimal, share: Decimal) -> None:
-    """The paper's mean as a hollow mark above ours, and its numbers in brackets behind ours."""
+    """The paper's mean as a hollow mark above ours, and its numbers in brackets after ours."""
     above = row - 0.36 * bool(len(own))
     axes.plot(100 * float(mean), above, "D", color="none", markeredgecolor="black", markersize=4.5)
     ours = (f"{own.mean():.1f} ", f"{share_above(own):.1f}% ") if len(own) else ("", "")

@@ -22,14 +22,14 @@ _MARGIN, _FOOT = 0.08, 0.2
 def attention_figure(
     readings: Sequence[Reading], *, reason: str = "No attention was recorded.", mark: str = ""
 ) -> Figure:
-    """One row a document, one panel a system; shade is attention weight, underlined tokens are in T_l.
+    """One row for each document, one panel for each system. Shade is attention weight; tokens of T_l are underlined.
 
-    The shade has one linear scale a document, from 0 to the largest weight of either panel.
+    The shade of a row is linear, from 0 to the largest weight of its panels.
 
     Args:
         readings: as `plant.paper.experiment.attention.readings` returns them.
-        reason: printed where there are none.
-        mark: printed in red below them, where not everybody may see the text.
+        reason: printed if there are no readings.
+        mark: printed in red below, if not everybody may see the text.
     """
     if not readings:
         return sentence(reason)
@@ -92,7 +92,7 @@ def _panel(
 
 
 def _lines(reading: Reading, characters: int) -> list[tuple[int, int]]:
-    """(line, column) of every piece of the excerpt, broken between words."""
+    """(line, column) of every piece of the excerpt; lines break between words."""
     pieces = reading.pieces[reading.excerpt()]
     line = column = 0
     places = []

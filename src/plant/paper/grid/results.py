@@ -169,12 +169,12 @@ class Grid:
 
 
 def target(*experiments: str) -> str:
-    """The command that runs experiments.
+    """The targets that run experiments. The reader adds the command (cores, profile, config).
 
     >>> target("a", "b")
-    'snakemake experiment_a experiment_b'
+    'experiment_a experiment_b'
     """
-    return " ".join(["snakemake", *(f"experiment_{name}" for name in experiments)])
+    return " ".join(f"experiment_{name}" for name in experiments)
 
 
 def measured_seeds(inputs: Inputs, system: str, file: str) -> dict[int, Path]:
