@@ -114,10 +114,7 @@ def test_relevance_that_is_kept_in_the_attention_shows_in_the_reasons(saved):
     model = PlantForDocuments.from_pretrained(saved("static"))
     label = model.config.label_names.index("L1")
     kept = explain(model, "word3 Sign1 word9", [label])[0]
-    model.config.network["static_attention"] = 40.0
-    from plant.serving import scoring
-
-    scoring._static.cache_clear()
+    model.config.network["finetuning"]["static_attention"] = 40.0
     strong = explain(model, "word3 Sign1 word9", [label])[0]
     assert strong[0].weight > kept[0].weight
 

@@ -173,9 +173,12 @@ def _attended(model: PlantForDocuments, text: str, labels: Sequence[int]) -> lis
         return [[] for _ in labels]
     device = classifier.attention.embeddings.device
     padded, asked = pad_documents(corpus, np.array([0]), device), torch.tensor([list(labels)], device=device)
-    hidden, bias = classifier.hidden_states(padded), padded.known.bias
+    hidden, bias, weights = classifier.hidden_states(padded), padded.known.bias, padded.known.weights
     added = None if bias is None else classifier.dense_bias(hidden, asked, bias)
-    shares = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)[0].cpu().numpy()
+    attention = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)
+    if weights is not None:
+        attention = attention + classifier.dense_bias(hidden, asked, weights)
+    shares = attention[0].cpu().numpy()
     spans = tokens_of(model, [text])[0][1]
     places: dict[str, list[Span]] = {}
     attended: list[Counter[str]] = [Counter() for _ in labels]
