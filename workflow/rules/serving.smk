@@ -94,6 +94,13 @@ def serving_settings(wildcards):
     )
 
 
+def served_code(wildcards):
+    """An experiment names its dataset and backbone, as the wildcards of other rules do."""
+    chosen = SETTINGS.experiments[wildcards.experiment]
+    is_network = SETTINGS.backbones[chosen.backbone].kind != "words"
+    return code_of_network("save_model")(chosen) if is_network else code("save_model")
+
+
 rule save_model:
     """One folder in Hugging Face form: network, words, thresholds, labels, model card."""
     input:
@@ -118,9 +125,8 @@ rule save_model:
         mem_mb=attempts(16000),
     params:
         settings=serving_settings,
-        # an experiment names its dataset and backbone, as the wildcards of other rules do
         backbone=lambda wildcards: backbone_source(SETTINGS.experiments[wildcards.experiment]),
-        code=code("save_model", *known_channels().values()),
+        code=served_code,
     script:
         "../scripts/save_model.py"
 
