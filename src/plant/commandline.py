@@ -23,6 +23,45 @@ Model = Annotated[str, typer.Argument(help="Folder of a saved model, such as res
 
 
 @app.command()
+def init(
+    table: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines or parquet with texts and labels.")],
+    out: Annotated[Path, typer.Option(help="Config to write.")] = Path("config/mine.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a config that is there.")] = False,
+) -> None:
+    """Write a commented config from a look at a table."""
+    from plant.serving.start import write_config
+
+    _print(write_config(table, out, overwrite=force))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine can run, and what is missing."""
+    from plant.serving.doctor import examine
+
+    _print(examine())
+
+
+@app.command()
+def train(
+    source: Annotated[Path, typer.Argument(help="A table, as for init, or a config (.yaml).")],
+    out: Annotated[Path, typer.Option(help="Config to write for a table.")] = Path("config/mine.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a config that is there.")] = False,
+    cores: Annotated[int, typer.Option(min=1, help="Processors to use.")] = 2,
+    report: Annotated[bool, typer.Option(help="Make tables, figures and the report too.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the jobs.")] = False,
+) -> None:
+    """Train on a table or a config, and save the best system as a model folder."""
+    from plant.serving.start import train as run
+    from plant.serving.start import write_config
+
+    is_config = source.suffix in (".yaml", ".yml")
+    if not is_config:
+        _print(write_config(source, out, overwrite=force))
+    _print(run(source if is_config else out, cores=cores, report=report, dry_run=dry_run))
+
+
+@app.command()
 def predict(
     model: Model,
     file: Annotated[str, typer.Argument(help="Text, CSV, JSON lines or parquet; - is standard input.")],
@@ -86,6 +125,7 @@ def _print(lines: Sequence[str] | Iterator[str]) -> None:
 
     for line in lines:
         sys.stdout.write(printable(line) + "\n")
+    sys.stdout.flush()  # before a process of its own writes
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
