@@ -26,7 +26,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from plant.ground import files
 from plant.ground.checkpoints import load_tensors, save_tensors
-from plant.ground.errors import InputError
+from plant.ground.errors import InputError, nearest
 from plant.ground.settings import Finetuning, Pretrained, Random, WordNetwork
 from plant.metrics.scores import Scores
 from plant.model.assemble import parse_network
@@ -39,6 +39,9 @@ from plant.serving.folder import as_json, check_folder, write_folder
 from plant.serving.words import WordScorer
 
 WORDS, WORD_ARRAYS, STATIC = "words.json", "words.safetensors", "static_attention.safetensors"
+
+NEAREST = 10_000
+"""Label sets up to this size are searched for the name that was meant."""
 
 
 class PlantConfig(PretrainedConfig):
@@ -147,6 +150,21 @@ class PlantForDocuments(PreTrainedModel):
         from plant.serving.scoring import score
 
         return score(self, texts)
+
+    def label_ids(self, names: Sequence[str]) -> list[int]:
+        """The numbers of labels.
+
+        Raises:
+            InputError: a label that the model does not know.
+        """
+        places = {name: place for place, name in enumerate(self.config.label_names)}
+        for name in names:
+            if name not in places:
+                raise InputError(
+                    f"label {name!r}", expected=f"one of the {len(places):,} labels of the model", got="another one",
+                    fix=f"{nearest(name, places) if len(places) <= NEAREST else ''} labels.json lists them.".strip(),
+                )  # fmt: skip
+        return [places[name] for name in names]
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, *_: Any, **options: Any) -> Self:
