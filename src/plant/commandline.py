@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,12 +24,52 @@ Model = Annotated[str, typer.Argument(help="Folder of a saved model, such as res
 
 
 @app.command()
+def init(
+    table: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines or parquet with texts and labels.")],
+    out: Annotated[Path, typer.Option(help="Config to write.")] = Path("config/mine.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a config that is there.")] = False,
+) -> None:
+    """Write a commented config from a look at a table."""
+    from plant.serving.start import write_config
+
+    _print(write_config(table, out, overwrite=force))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine can run, and what is missing."""
+    from plant.serving.doctor import examine
+
+    _print(examine())
+
+
+@app.command()
+def train(
+    source: Annotated[Path, typer.Argument(help="A table, as for init, or a config (.yaml).")],
+    out: Annotated[Path, typer.Option(help="Config to write for a table.")] = Path("config/mine.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Replace a config that is there.")] = False,
+    cores: Annotated[int, typer.Option(min=1, help="Processors to use.")] = 2,
+    report: Annotated[bool, typer.Option(help="Make tables, figures and the report too.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the jobs.")] = False,
+) -> None:
+    """Train on a table or a config, and save the best system as a model folder."""
+    from plant.serving.start import train as run
+    from plant.serving.start import write_config
+
+    is_config = source.suffix in (".yaml", ".yml")
+    if not is_config:
+        _print(write_config(source, out, overwrite=force))
+    _print(run(source if is_config else out, cores=cores, report=report, dry_run=dry_run))
+
+
+@app.command()
 def predict(
     model: Model,
     file: Annotated[str, typer.Argument(help="Text, CSV, JSON lines or parquet; - is standard input.")],
     top: Annotated[int | None, typer.Option(min=1, help="This number of labels, above the threshold or not.")] = None,
     output: Annotated[str, typer.Option("--format", help="table, jsonl or html.")] = "table",
     reasons: Annotated[int, typer.Option(min=0, help="Words that explain a label.")] = 5,
+    label: Annotated[list[str] | None, typer.Option(help="These labels alone, whatever their scores.")] = None,
     text_column: Annotated[str, typer.Option(help="Column with the text.")] = "text",
     id_column: Annotated[str, typer.Option(help="Column with the name of the document.")] = "id",
     kind: Annotated[str | None, typer.Option("--input", help="text, csv, tsv, jsonl or parquet.")] = None,
@@ -42,8 +83,8 @@ def predict(
     if output not in FORMATS:
         raise InputError("--format", expected=", ".join(FORMATS), got=repr(output), fix=nearest(output, FORMATS))
     source = open_documents(file, kind=kind, text_column=text_column, id_column=id_column)
-    found = predictions(PlantForDocuments.from_pretrained(model), _with_progress(source), top=top, reasons=reasons)
-    for piece in FORMATS[output](found):
+    loaded, documents = PlantForDocuments.from_pretrained(model), _with_progress(source)
+    for piece in FORMATS[output](predictions(loaded, documents, top=top, reasons=reasons, labels=label or [])):
         sys.stdout.write(piece)
 
 
@@ -55,6 +96,29 @@ def _with_progress(source: Source) -> Iterator[Document]:
         for document in source.documents:
             bar.update(source.done() - bar.n)
             yield document
+
+
+@app.command()
+def serve(
+    model: Model,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is every network.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    documents: Annotated[int, typer.Option(min=1, help="Documents of a request, at most.")] = 64,
+    megabytes: Annotated[float, typer.Option(min=0.01, help="Size of a request, at most.")] = 8.0,
+    waiting: Annotated[int, typer.Option(min=1, help="Requests at once; more get the status 503.")] = 100,
+) -> None:
+    """Answer with JSON over HTTP, and show a page to paste a text into."""
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise InputError(
+            "plant serve", expected="starlette and uvicorn", got="none", fix="pip install 'plant-xmtc[serve]'"
+        )
+    from plant.serving.modeling import PlantForDocuments
+    from plant.serving.server import Limits
+    from plant.serving.server import serve as answer
+
+    limits = Limits(documents, megabytes, waiting)
+    for line in answer(PlantForDocuments.from_pretrained(model), host=host, port=port, limits=limits):
+        _print([line])
 
 
 @app.command()
@@ -81,11 +145,12 @@ def verify(folder: Annotated[Path, typer.Argument(help="Folder of all results.")
         raise typer.Exit(1)
 
 
-def _print(lines: Sequence[str] | Iterator[str]) -> None:
+def _print(lines: Iterable[str]) -> None:
     from plant.ground.errors import printable
 
     for line in lines:
         sys.stdout.write(printable(line) + "\n")
+    sys.stdout.flush()  # before a process of its own writes
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -114,10 +114,7 @@ def test_relevance_that_is_kept_in_the_attention_shows_in_the_reasons(saved):
     model = PlantForDocuments.from_pretrained(saved("static"))
     label = model.config.label_names.index("L1")
     kept = explain(model, "word3 Sign1 word9", [label])[0]
-    model.config.network["static_attention"] = 40.0
-    from plant.serving import scoring
-
-    scoring._static.cache_clear()
+    model.config.network["finetuning"]["static_attention"] = 40.0
     strong = explain(model, "word3 Sign1 word9", [label])[0]
     assert strong[0].weight > kept[0].weight
 
@@ -249,5 +246,5 @@ def test_help_is_one_screen_with_every_command(capsys):
     main(["--help"])
     said = capsys.readouterr().out
     assert len(said.splitlines()) <= 24
-    assert all(f" {name} " in said for name in ("predict", "trace", "verify"))
+    assert all(f" {name} " in said for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify"))
     assert max(map(len, said.splitlines())) <= int(os.environ.get("COLUMNS", "120"))

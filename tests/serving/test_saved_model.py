@@ -11,17 +11,20 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from plant.finetuning.kept_evidence import keep_evidence
 from plant.finetuning.scoring import predict_logits
 from plant.ground.errors import InputError
-from plant.ground.settings import parse_backbone
+from plant.ground.settings import Finetuning, parse_backbone
 from plant.metrics.scores import read_scores
 from plant.model.assemble import load_training_data, prepare, save_weights
 from plant.model.encoders.transformer import make_random_backbone
 from plant.model.features import write_features
 from plant.serving.export import Candidate, Materials, best_candidate, export
 from plant.serving.modeling import PlantConfig, PlantForDocuments
+from plant.serving.predict import explain
 
 TINY = {"kind": "random", "hidden_size": 32, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 400}
+STAGE2 = {"epochs": 1, "batch_size": 8, "accumulation": 1, "hard_negatives": 5}
 SYSTEMS = ("network", "static", "evidence", "slopes", "tfidf_linear", "mig_log_odds", "combined")
 
 
@@ -111,28 +114,45 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("what", NETWORKS)
-def test_every_kind_of_transformer_comes_back_with_its_logits(small_run, tmp_path, what):
-    run, out, backbone = small_run("all"), tmp_path / "model", tmp_path / "backbone"
-    section = parse_backbone({**TINY, **NETWORKS[what]})
-    make_random_backbone(section, run.root / "tokenizer", backbone)
+WORD_NETWORK = {"kind": "word_network", "embedding_size": 8, "hidden_size": 16, "attention_heads": 2}
+WORD_NETWORKS = {
+    "convolution": ({"encoder": "cnn", "kernel_sizes": [3]}, {}),
+    "another attention": ({"encoder": "bigru", "attention": "laat"}, {}),
+    "segments": ({"encoder": "bilstm", "attention": "per_label"}, {"segment": 8}),
+    "relevance in the weights": ({"encoder": "cnn"}, {"static_attention": 2.0, "static_place": "weights"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", [*NETWORKS, *WORD_NETWORKS])
+def test_every_kind_of_network_comes_back_with_its_logits(small_run, tmp_path, what):
+    run, out, backbone, recipe = small_run("all"), tmp_path / "model", tmp_path / "backbone", STAGE2
+    if what in NETWORKS:
+        section, tokens = parse_backbone({**TINY, **NETWORKS[what]}), run.tokens("tiny")
+        make_random_backbone(section, run.root / "tokenizer", backbone)
+    else:
+        section, tokens, backbone = parse_backbone({**WORD_NETWORK, **WORD_NETWORKS[what][0]}), run.tokens("words"), ""
+        recipe = {**STAGE2, **WORD_NETWORKS[what][1]}
     settings = {**run.settings, "backbone": section.model_dump(mode="json")}
-    data, classifier, _ = prepare(settings, seed=0, corpus=run.corpus, tokens=run.tokens("tiny"), backbone=backbone)
+    data, classifier, _ = prepare(settings, seed=0, corpus=run.corpus, tokens=tokens, backbone=backbone)
     with torch.no_grad():
         for parameter in classifier.parameters():
             if parameter.requires_grad:
                 parameter.add_(torch.rand_like(parameter) / 50)  # what was not loaded would show
     save_weights(classifier, tmp_path / "weights", head=True)
-    candidate = run.candidate("network", network=tmp_path / "weights")
-    materials = Materials(run.corpus, settings, run.tokens("tiny"), backbone)
+    asked, static = Finetuning.model_validate(recipe), run.relevance("words", "safetensors")
+    more = {"static": static} if asked.static_attention else {}
+    plain = {"finetuning": asked.model_dump(mode="json"), "network": tmp_path / "weights", **more}
+    candidate, materials = run.candidate("network", **plain), Materials(run.corpus, settings, tokens, backbone)
     export(candidate, materials, out, private=False, words_of_private=False)
     if section.cache_features:
         write_features(classifier.backbone, data.corpus, tmp_path / "features", device=torch.device("cpu"))
-        data = load_training_data(run.corpus, run.tokens("tiny").parent, tmp_path / "features")
+        data = load_training_data(run.corpus, tokens.parent, tmp_path / "features")
+    data = keep_evidence(data, classifier, asked, static=static, residual=None, whole=True)
     expected = predict_logits(classifier, data.corpus, data.corpus.documents("test"), batch_size=8)
     made = PlantForDocuments.from_pretrained(out).score(run.texts()).dense
     tolerance = 2e-3 if section.cache_features else 0  # cached in batches of other documents
     np.testing.assert_allclose(made, expected.astype(np.float16).astype(np.float32), rtol=tolerance, atol=tolerance)
+    assert explain(PlantForDocuments.from_pretrained(out), run.texts()[0], [0])[0]
 
 
 def damage(folder, what):

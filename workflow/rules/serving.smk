@@ -61,13 +61,12 @@ def run_files(wildcards):
 
 
 def network_files(wildcards):
-    """Tokens and backbone, where a run has a network."""
+    """Tokens, and what this pipeline makes for the backbone, where a run has a network."""
     chosen = SETTINGS.experiments[wildcards.experiment]
     if not any("network" in run for run in candidates(wildcards.experiment, wildcards.system)):
         return []
-    tokens = f"{R}/corpus/{chosen.dataset}/{chosen.backbone}/tokens.safetensors"
-    made = f"{R}/model/{chosen.dataset}/{chosen.backbone}/backbone"
-    return [tokens, *([made] if SETTINGS.backbones[chosen.backbone].kind == "random" else [])]
+    made = made_backbone(chosen)
+    return [f"{R}/corpus/{chosen.dataset}/{chosen.backbone}/tokens.safetensors", *([made] if made else [])]
 
 
 def serving_settings(wildcards):
@@ -95,12 +94,11 @@ def serving_settings(wildcards):
     )
 
 
-def served_backbone(wildcards):
-    """Where the backbone is loaded from."""
+def served_code(wildcards):
+    """An experiment names its dataset and backbone, as the wildcards of other rules do."""
     chosen = SETTINGS.experiments[wildcards.experiment]
-    settings = SETTINGS.backbones[chosen.backbone]
-    made = f"{R}/model/{chosen.dataset}/{chosen.backbone}/backbone"
-    return settings.path if settings.kind == "pretrained" else made
+    is_network = SETTINGS.backbones[chosen.backbone].kind != "words"
+    return code_of_network("save_model")(chosen) if is_network else code("save_model")
 
 
 rule save_model:
@@ -127,8 +125,13 @@ rule save_model:
         mem_mb=attempts(16000),
     params:
         settings=serving_settings,
+<<<<<<< HEAD
         backbone=served_backbone,
         code=code_of_baselines("save_model", known_channels().values()),
+=======
+        backbone=lambda wildcards: backbone_source(SETTINGS.experiments[wildcards.experiment]),
+        code=served_code,
+>>>>>>> b_serve
     script:
         "../scripts/save_model.py"
 

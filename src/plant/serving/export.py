@@ -17,14 +17,16 @@ from plant.baselines.words import read_weights
 from plant.corpus.reader import Labels, load_labels, load_tokens
 from plant.evidence.design import LabelSide
 from plant.ground.errors import InputError
-from plant.ground.files import read_arrays, read_json
+from plant.ground.files import read_json
 from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Finetuning
 from plant.metrics.aligned import align
 from plant.metrics.scores import read_scores
 from plant.model.assemble import load_weights, prepare
 from plant.model.classifier import LabelClassifier
 from plant.serving.card import card
-from plant.serving.modeling import Parts, PlantConfig, PlantForDocuments, network_record
+from plant.serving.folder import as_json
+from plant.serving.modeling import Parts, PlantConfig, PlantForDocuments, backbone_record
+from plant.serving.scoring import VOCABULARY
 from plant.serving.words import WordScorer
 
 SCORERS = {"log_odds": "mig_log_odds", "linear": "tfidf_linear"}
@@ -167,7 +169,7 @@ def _refuse(candidate: Candidate, materials: Materials, *, private: bool, n_labe
             where, expected="a network that scores all labels from the text alone", got=f"a recipe with {what}",
             fix="Save a variant without it.",
         )  # fmt: skip
-    trained_here = candidate.network is not None and materials.settings["backbone"]["kind"] == "random"
+    trained_here = candidate.network is not None and materials.settings["backbone"]["kind"] != "pretrained"
     if private and (words or trained_here):
         what = "the words of word scores" if words else "a vocabulary that was trained on the notes"
         raise InputError(
@@ -195,16 +197,7 @@ def _parts(candidate: Candidate, labels: Labels, trained: np.ndarray) -> Parts:
          "training_documents": int(labels.counts[0, label])}
         for label in trained.tolist()
     ]  # fmt: skip
-    arrays: dict[str, np.ndarray] = {}
-    if candidate.static is not None:
-        table = read_arrays(candidate.static)
-        rows = [np.arange(table["indptr"][one], table["indptr"][one + 1]) for one in trained]
-        entries = np.concatenate(rows)
-        arrays = {
-            "indptr": np.concatenate([[0], np.cumsum([len(row) for row in rows])]),
-            "token_id": table["token_id"][entries], "relevance": table["relevance"][entries],
-        }  # fmt: skip
-    return Parts(arrays=arrays, thresholds=thresholds, labels=records)
+    return Parts(thresholds=thresholds, labels=records, static=candidate.static)
 
 
 def _scorer(
@@ -247,18 +240,20 @@ def _scalars(choices: Mapping[str, Any], side: LabelSide) -> list[float]:
 def _network(candidate: Candidate, materials: Materials, parts: Parts) -> tuple[LabelClassifier, dict[str, Any]]:
     """The trained network with its config; its tokenizer goes to the files of the folder."""
     assert candidate.network is not None and materials.tokens is not None
-    recipe = Finetuning.model_validate(candidate.finetuning)
-    _, classifier, _ = prepare(
+    data, classifier, _ = prepare(
         materials.settings, seed=candidate.seed, corpus=materials.corpus, tokens=materials.tokens,
         backbone=materials.backbone,
     )  # fmt: skip
     load_weights(classifier, candidate.network, head=True)
     tokens = load_tokens(materials.tokens.parent)
-    parts.files |= _tokenizer_files(materials)
-    record = network_record(classifier, materials.settings["backbone"])
-    return classifier, record | {
-        "batch_size": recipe.batch_size, "static_attention": recipe.static_attention,
-        "skipped": np.flatnonzero(tokens.special).tolist(),
+    if materials.settings["backbone"]["kind"] == "word_network":
+        parts.files[VOCABULARY] = as_json(list(tokens.vocabulary))
+    else:
+        parts.files |= _tokenizer_files(materials)
+    return classifier, backbone_record(classifier, materials.settings["backbone"]) | {
+        "finetuning": dict(candidate.finetuning or {}), "skipped": np.flatnonzero(tokens.special).tolist(),
+        "vocabulary": 1 + int(data.corpus.input_ids.max(initial=-1)), "labels": len(data.names),
+        "trained": data.trained.tolist(),
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ Everything that a system needs is in its folder (`plant.serving.folder`): the ne
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,25 +26,32 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from plant.ground import files
 from plant.ground.checkpoints import load_tensors, save_tensors
-from plant.ground.errors import InputError
+from plant.ground.errors import InputError, nearest
+from plant.ground.settings import Finetuning, Pretrained, Random, WordNetwork
 from plant.metrics.scores import Scores
 from plant.model.assemble import parse_network
 from plant.model.classifier import Documents, LabelClassifier
 from plant.model.encoders.transformer import Backbone
+from plant.model.l2r import l2r_from
+from plant.model.registry import build_backbone
 from plant.serving import folder as places
 from plant.serving.folder import as_json, check_folder, write_folder
 from plant.serving.words import WordScorer
 
-WORDS, WORD_ARRAYS = "words.json", "words.safetensors"
+WORDS, WORD_ARRAYS, STATIC = "words.json", "words.safetensors", "static_attention.safetensors"
+
+NEAREST = 10_000
+"""Label sets up to this size are searched for the name that was meant."""
 
 
 class PlantConfig(PretrainedConfig):
     """config.json of a saved model.
 
     Attributes:
-        network: settings of the backbone (`backbone`), its own config (`architecture`), LoRA (`lora`), special tokens
-            around a text (`prefix`, `suffix`), ids that are never read (`skipped`) and the recipe's `batch_size`,
-            `static_attention`. Empty: the system has no network.
+        network: settings of the backbone (`backbone`), the recipe of Stage 2 (`finetuning`), ids that are never read
+            (`skipped`), the size of the vocabulary and of the whole label list (`vocabulary`, `labels`), the numbers
+            of the trained labels in it (`trained`); of a transformer its own config (`architecture`), LoRA (`lora`)
+            and the special tokens around a text (`prefix`, `suffix`). Empty: the system has no network.
         system: `name`, `kind` (network, log_odds, linear, combined or evidence), `channels` in order, what weighs them
             (`scalars`, or `weight` and `scales`), `natural_threshold`, and how many scores are kept (`top`,
             `dense_limit`).
@@ -74,7 +82,8 @@ class Parts:
 
     Attributes:
         scorers: channel -> word scores.
-        arrays: of Stage 3: `prior` (L,), `ends` (E, L); of static attention: `indptr`, `token_id`, `relevance`.
+        arrays: of Stage 3: `prior` (L,), `ends` (E, L).
+        static: file of the relevance that is added to the attention, or None.
         thresholds: thresholds.json.
         labels: labels.json, a record a label.
         files: tokenizer and model card, by name.
@@ -85,6 +94,7 @@ class Parts:
     thresholds: dict[str, Any] = field(default_factory=dict)
     labels: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    static: Path | None = None
 
 
 class PlantForDocuments(PreTrainedModel):
@@ -122,7 +132,7 @@ class PlantForDocuments(PreTrainedModel):
         Raises:
             InputError: the system has no network, or keeps evidence in its attention (use `score`).
         """
-        if self.classifier is None or self.config.network["static_attention"]:
+        if self.classifier is None or _reads_more(self.config):
             raise InputError(
                 "forward", expected="a system whose network reads nothing but input ids",
                 got=f"the system {self.config.system['name']}", fix="Use `score`, which takes texts.",
@@ -140,6 +150,21 @@ class PlantForDocuments(PreTrainedModel):
         from plant.serving.scoring import score
 
         return score(self, texts)
+
+    def label_ids(self, names: Sequence[str]) -> list[int]:
+        """The numbers of labels.
+
+        Raises:
+            InputError: a label that the model does not know.
+        """
+        places = {name: place for place, name in enumerate(self.config.label_names)}
+        for name in names:
+            if name not in places:
+                raise InputError(
+                    f"label {name!r}", expected=f"one of the {len(places):,} labels of the model", got="another one",
+                    fix=f"{nearest(name, places) if len(places) <= NEAREST else ''} labels.json lists them.".strip(),
+                )  # fmt: skip
+        return [places[name] for name in names]
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, *_: Any, **options: Any) -> Self:
@@ -181,13 +206,34 @@ class PlantForDocuments(PreTrainedModel):
             if self.classifier is not None:
                 content[places.WEIGHTS] = Path(scratch) / places.WEIGHTS
                 save_tensors(Path(scratch) / places.WEIGHTS, self.classifier.state_dict())
+            if self.parts.static is not None:
+                content[STATIC] = Path(shutil.copyfile(self.parts.static, Path(scratch) / STATIC))
             write_folder(target, content)
+
+
+def _reads_more(config: PlantConfig) -> bool:
+    """Whether the network reads more of a document than its tokens, or reads it in segments."""
+    recipe = Finetuning.model_validate(config.network["finetuning"])
+    return bool(recipe.static_attention or recipe.differentiable_attention or recipe.segment)
 
 
 def build_network(config: PlantConfig) -> LabelClassifier:
     """The network of a config, its weights not yet loaded."""
-    network = config.network
-    settings = parse_network(network["backbone"])
+    settings = parse_network(config.network["backbone"])
+    if isinstance(settings, WordNetwork):
+        bare = settings.model_copy(update={"word_vectors": None, "language_model": None})
+        vocabulary = config.network["vocabulary"]
+        backbone: Any = build_backbone(bare, "", vocabulary=vocabulary, device=torch.device("cpu"))
+    else:
+        backbone = _transformer(settings, config.network)
+    return LabelClassifier(
+        backbone, n_labels=config.num_labels, hidden_size=backbone.hidden_size, attention=settings.attention,
+        heads=settings.attention_heads, pool_size=settings.pool_size, projection=settings.attention_size,
+        mask_padding=settings.mask_padding,
+    )  # fmt: skip
+
+
+def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> Backbone:
     own = dict(network["architecture"])
     model = AutoModel.from_config(AutoConfig.for_model(own.pop("model_type"), **own))
     model.config.use_cache = False
@@ -200,18 +246,14 @@ def build_network(config: PlantConfig) -> LabelClassifier:
         from peft import LoraConfig, get_peft_model
 
         model = get_peft_model(model, LoraConfig(**network["lora"]))
-    backbone = Backbone(
+    return Backbone(
         model, chunk_tokens=settings.chunk_tokens, prefix=tuple(network["prefix"]), suffix=tuple(network["suffix"]),
         precision=settings.precision,
     )  # fmt: skip
-    return LabelClassifier(
-        backbone, n_labels=config.num_labels, heads=settings.attention_heads, pool_size=settings.pool_size,
-        hidden_size=backbone.hidden_size, mask_padding=settings.mask_padding,
-    )  # fmt: skip
 
 
-def network_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json says of a network that the pipeline has built.
+def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json says of a backbone that the pipeline has built.
 
     Args:
         classifier: with its backbone.
@@ -221,10 +263,11 @@ def network_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> 
         InputError: the backbone cannot be rebuilt from a config and a file of weights.
     """
     settings, inner = parse_network(backbone), classifier.backbone
-    if settings.quantization != "none" or not isinstance(inner, Backbone):
-        kind = settings.quantization if isinstance(inner, Backbone) else type(inner).__name__
+    if isinstance(settings, WordNetwork) or not isinstance(inner, Backbone):
+        return {"backbone": dict(backbone)}
+    if settings.quantization != "none":
         raise InputError(
-            "saved model", expected="a transformer in 16 or 32 bits", got=f"a backbone of kind {kind}",
+            "saved model", expected="a backbone in 16 or 32 bits", got=f"quantization: {settings.quantization}",
             fix="Train with `quantization: none` to save the model, or save a system of words alone.",
         )  # fmt: skip
     lora = None
@@ -241,8 +284,14 @@ def network_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> 
 
 def _fill(classifier: LabelClassifier, source: Path) -> None:
     """Load the weights; they keep the type of the file."""
+    tensors = load_tensors(source)
+    of_attention = {
+        name.removeprefix("attention."): one for name, one in tensors.items() if name.startswith("attention.")
+    }
+    if (ranking := l2r_from(of_attention)) is not None:
+        classifier.attention.l2r = ranking
     try:
-        classifier.load_state_dict(load_tensors(source), assign=True)
+        classifier.load_state_dict(tensors, assign=True)
     except RuntimeError as error:
         raise InputError(
             str(source), expected="the weights of the network in config.json",
@@ -258,10 +307,11 @@ def _read_parts(path: Path) -> Parts:
             own = {name.partition(".")[2]: arrays.pop(name) for name in [*arrays] if name.startswith(f"{channel}.")}
             scorers[channel] = WordScorer.from_arrays(record, own)
     listed = files.read_json(path / places.MANIFEST)["files"]
-    structured = {places.CONFIG, places.THRESHOLDS, places.LABELS, places.WEIGHTS, WORDS, WORD_ARRAYS}
+    structured = {places.CONFIG, places.THRESHOLDS, places.LABELS, places.WEIGHTS, WORDS, WORD_ARRAYS, STATIC}
     return Parts(
         scorers, arrays, files.read_json(path / places.THRESHOLDS), files.read_json(path / places.LABELS),
         {name: (path / name).read_bytes() for name in listed if name not in structured},
+        path / STATIC if STATIC in listed else None,
     )  # fmt: skip
 
 

@@ -74,7 +74,12 @@ class Prediction:
 
 
 def predictions(
-    model: PlantForDocuments, documents: Iterable[Document], *, top: int | None = None, reasons: int = 0
+    model: PlantForDocuments,
+    documents: Iterable[Document],
+    *,
+    top: int | None = None,
+    reasons: int = 0,
+    labels: Sequence[str] = (),
 ) -> Iterator[Prediction]:
     """Label documents in parts of `part_size`.
 
@@ -83,19 +88,21 @@ def predictions(
         documents: in order.
         top: labels of highest score a document, predicted or not. None: the labels above the threshold.
         reasons: words that explain each of these labels; 0: none.
+        labels: exactly these, whatever their scores; none: as `top` says.
 
     Raises:
-        InputError: a text is empty or too long.
+        InputError: a text is empty or too long, or a label is not one of the model.
     """
+    asked = model.label_ids(labels)
     waiting = iter(documents)
     while part := list(islice(waiting, part_size(model))):
         texts = clean_texts(model, [document.text for document in part])
         scores = score_cleaned(model, texts)
         for row, document in enumerate(part):
-            chosen = _chosen(model, scores, row, top)
+            chosen = _chosen(model, scores, row, top, asked)
             why = explain(model, texts[row], [label for label, _ in chosen]) if reasons else [[] for _ in chosen]
-            labels = (_label(model, *one, said[:reasons]) for one, said in zip(chosen, why, strict=True))
-            yield Prediction(document.id, tuple(labels), texts[row])
+            found = (_label(model, *one, said[:reasons]) for one, said in zip(chosen, why, strict=True))
+            yield Prediction(document.id, tuple(found), texts[row])
 
 
 def threshold_of(model: PlantForDocuments) -> float:
@@ -103,7 +110,9 @@ def threshold_of(model: PlantForDocuments) -> float:
     return float(model.parts.thresholds["value"])
 
 
-def _chosen(model: PlantForDocuments, scores: Scores, row: int, top: int | None) -> list[tuple[int, float]]:
+def _chosen(
+    model: PlantForDocuments, scores: Scores, row: int, top: int | None, asked: Sequence[int]
+) -> list[tuple[int, float]]:
     """Labels of a document and their scores, by falling score."""
     if scores.dense is not None:
         values = scores.dense[row]
@@ -111,9 +120,12 @@ def _chosen(model: PlantForDocuments, scores: Scores, row: int, top: int | None)
         values = np.full(model.config.num_labels, -np.inf, np.float32)
         kept = scores.retrieved[[row]]
         values[kept.indices] = kept.data
-    best = top_labels(values[None], len(values) if top is None else min(top, len(values)))[0]
+    most = min(len(values), top) if top is not None and not asked else len(values)
+    best = top_labels(values[None], most)[0]
     best = best[(best >= 0) & np.isfinite(values[best])]
-    if top is None:
+    if asked:
+        best = best[np.isin(best, asked)]
+    elif top is None:
         best = best[values[best] > np.float32(threshold_of(model))]
     return [(int(label), float(values[label])) for label in best]
 
@@ -173,9 +185,12 @@ def _attended(model: PlantForDocuments, text: str, labels: Sequence[int]) -> lis
         return [[] for _ in labels]
     device = classifier.attention.embeddings.device
     padded, asked = pad_documents(corpus, np.array([0]), device), torch.tensor([list(labels)], device=device)
-    hidden, bias = classifier.hidden_states(padded), padded.known.bias
+    hidden, bias, weights = classifier.hidden_states(padded), padded.known.bias, padded.known.weights
     added = None if bias is None else classifier.dense_bias(hidden, asked, bias)
-    shares = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)[0].cpu().numpy()
+    attention = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)
+    if weights is not None:
+        attention = attention + classifier.dense_bias(hidden, asked, weights)
+    shares = attention[0].cpu().numpy()
     spans = tokens_of(model, [text])[0][1]
     places: dict[str, list[Span]] = {}
     attended: list[Counter[str]] = [Counter() for _ in labels]

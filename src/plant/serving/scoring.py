@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,23 +15,25 @@ import torch
 
 from plant.baselines.combined import Moments, weighted
 from plant.corpus.cleaning import clean
-from plant.corpus.encoders import SubwordEncoder
+from plant.corpus.encoders import WORD, Pieces, SubwordEncoder
 from plant.evidence.design import Design, LabelSide
-from plant.finetuning.kept_evidence import Static, by_token
+from plant.finetuning.kept_evidence import keep_evidence
 from plant.finetuning.predict import PART, SCORES
 from plant.finetuning.scoring import predict_logits
 from plant.ground.errors import InputError
-from plant.ground.settings import Cleaning
+from plant.ground.settings import Cleaning, Finetuning
 from plant.metrics.aligned import align
 from plant.metrics.scores import LARGEST_FP16, Scores, kept_scores
-from plant.model.assemble import parse_network
+from plant.model.assemble import TrainingData, parse_network
 from plant.model.batches import Corpus, pad_documents
-from plant.model.classifier import Known, LabelClassifier
-from plant.pretraining.lists import TopTokens
+from plant.model.classifier import LabelClassifier
 from plant.serving.inputs import check_text
 
 if TYPE_CHECKING:
     from plant.serving.modeling import PlantForDocuments
+
+VOCABULARY = "vocabulary.json"
+"""The words of a word network, in the order of their ids."""
 
 
 def clean_texts(model: PlantForDocuments, texts: Sequence[str]) -> list[str]:
@@ -99,7 +103,7 @@ def network_logits(model: PlantForDocuments, texts: Sequence[str]) -> np.ndarray
     documents = corpus.documents("test")
     logits = np.full((len(texts), model.config.num_labels), -np.inf, np.float32)
     if len(documents):
-        size = model.config.network["batch_size"]
+        size = model.config.network["finetuning"]["batch_size"]
         logits[documents] = predict_logits(classifier, corpus, documents, batch_size=size)
     return logits
 
@@ -111,15 +115,31 @@ def require_network(model: PlantForDocuments) -> LabelClassifier:
     return model.classifier
 
 
+class Words(NamedTuple):
+    """The tokens of a word network: the lower-cased words of its training documents."""
+
+    ids: dict[str, int]
+
+    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:  # noqa: ARG002 (as of `SubwordEncoder`)
+        """Words of all texts; an unknown one has the id -1."""
+        found = [list(WORD.finditer(text)) for text in texts]
+        flat = [(self.ids.get(match[0].lower(), -1), *match.span()) for matches in found for match in matches]
+        columns = np.array(flat, np.int32).reshape(-1, 3)
+        return Pieces(*columns.T, np.array([len(matches) for matches in found], np.int64))
+
+
 @lru_cache(maxsize=4)
-def _encoder(model: PlantForDocuments) -> SubwordEncoder:
+def _encoder(model: PlantForDocuments) -> SubwordEncoder | Words:
     from tokenizers import Tokenizer
 
-    return SubwordEncoder(Tokenizer.from_str(model.parts.files["tokenizer.json"].decode("utf-8")))
+    files = model.parts.files
+    if VOCABULARY in files:
+        return Words({word: place for place, word in enumerate(json.loads(files[VOCABULARY]))})
+    return SubwordEncoder(Tokenizer.from_str(files["tokenizer.json"].decode("utf-8")))
 
 
 def tokens_of(model: PlantForDocuments, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Input ids (n) and character spans (n, 2) of each cleaned text; cut as in the corpus, no special tokens."""
+    """Input ids (n) and character spans (n, 2) of each cleaned text, cut as in the corpus, no special tokens."""
     network = model.config.network
     most = parse_network(network["backbone"]).max_tokens
     pieces = _encoder(model).encode(texts, training=False)
@@ -127,58 +147,33 @@ def tokens_of(model: PlantForDocuments, texts: Sequence[str]) -> list[tuple[np.n
     found = []
     for first, last in zip(ends - pieces.lengths, ends, strict=True):
         part = slice(first, min(last, first + most))
-        kept = ~np.isin(pieces.ids[part], network["skipped"])
+        kept = (pieces.ids[part] >= 0) & ~np.isin(pieces.ids[part], network["skipped"])
         spans = np.stack([pieces.starts[part], pieces.ends[part]], axis=1)
         found.append((pieces.ids[part][kept], spans[kept]))
     return found
 
 
 def corpus_of(model: PlantForDocuments, texts: Sequence[str]) -> Corpus:
-    """The tokens of some cleaned texts, as the pipeline's functions read documents."""
+    """The tokens of some cleaned texts, with the evidence that the recipe keeps, as the pipeline reads documents."""
+    network = model.config.network
     ids = [tokens for tokens, _ in tokens_of(model, texts)]
     offsets = np.concatenate([[0], np.cumsum([len(tokens) for tokens in ids])]).astype(np.int64)
-    joined = np.concatenate([np.zeros(0, np.int32), *ids])
     none = np.zeros(len(texts) + 1, np.int64)
-    corpus = Corpus(joined, offsets, none, np.zeros(0, np.int64), {"test": (0, len(texts))}, known=_known(model, ids))
-    if not model.config.network["backbone"].get("cache_features"):
-        return corpus
-    return Corpus(joined, offsets, none, corpus.indices, corpus.splits, _features(model, corpus), corpus.known)
+    joined, splits = np.concatenate([np.zeros(0, np.int32), *ids]), {"test": (0, len(texts))}
+    corpus = Corpus(joined, offsets, none, np.zeros(0, np.int64), splits)
+    if network["backbone"].get("cache_features"):
+        corpus = replace(corpus, features=_features(model, corpus))
+    data = TrainingData(corpus, np.array(network["trained"]), range(network["labels"]))  # type: ignore[arg-type]
+    recipe = Finetuning.model_validate(network["finetuning"])
+    static = model.parts.static
+    return keep_evidence(data, require_network(model), recipe, static=static, residual=None, whole=True).corpus
 
 
 def _features(model: PlantForDocuments, corpus: Corpus) -> np.ndarray:
     """Hidden states in fp16, as the pipeline caches those of a frozen backbone."""
-    backbone = require_network(model).backbone
-    assert backbone is not None
-    rows = []
+    classifier, rows = require_network(model), [np.zeros((0, 1), np.float16)]
     for document in corpus.documents("test"):
-        padded = pad_documents(corpus, np.array([document]), next(backbone.parameters()).device)
+        padded = pad_documents(corpus, np.array([document]), classifier.attention.embeddings.device)
         with torch.inference_mode():
-            rows.append(backbone(padded.input_ids, padded.mask).half().cpu().numpy()[0])
-    return np.concatenate(rows) if rows else np.zeros((0, 1), np.float16)
-
-
-def _known(model: PlantForDocuments, ids: Sequence[np.ndarray]) -> Callable[[np.ndarray, torch.device], Known] | None:
-    """Relevance that is added to the attention (choice C26), for a recipe that keeps some."""
-    static = _static(model)
-    if static is None:
-        return None
-
-    def known(batch: np.ndarray, device: torch.device) -> Known:
-        def bias(row: int, labels: torch.Tensor | None) -> torch.Tensor:
-            asked = None if labels is None else labels.cpu().numpy()
-            return torch.from_numpy(static(asked, ids[batch[row]])).to(device)
-
-        return Known(bias)
-
-    return known
-
-
-@lru_cache(maxsize=4)
-def _static(model: PlantForDocuments) -> Static | None:
-    """The relevance of all labels, ready to be looked up."""
-    strength, arrays = model.config.network["static_attention"], model.parts.arrays
-    if not strength:
-        return None
-    sizes = np.diff(arrays["indptr"])
-    top = TopTokens(arrays["indptr"][:-1], sizes, arrays["token_id"], arrays["relevance"], _encoder(model).size)
-    return by_token(top, strength)
+            rows.append(classifier.hidden_states(padded).half().cpu().numpy()[0])
+    return np.concatenate(rows[1:] or rows)

@@ -1,0 +1,218 @@
+"""`plant serve`: a model's labels as JSON over HTTP, and one page to paste a text into.
+
+    GET  /          the page
+    GET  /health    {"status": "ok", "model": ..., "labels": ..., "limits": ...}
+    POST /predict   {"text": ...} or {"documents": [{"id": ..., "text": ...}, ...]}, and if wanted "top", "labels",
+                    "reasons", "with_text" -> {"documents": [{"id", "labels": [{"label", "score", "threshold", ...}]}]}
+
+Wrong requests get {"error": {"where", "expected", "got", "fix"}} and a status of 400 to 422. No text enters a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from plant.ground.errors import InputError
+from plant.serving.inputs import LONGEST, Document, check_text
+from plant.serving.modeling import PlantForDocuments
+from plant.serving.predict import REASONS, predictions
+
+log = logging.getLogger("plant")
+PAGE = Path(__file__).with_name("page.html")
+POLICY = (
+    "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+MOST = 100_000
+"""Labels of a document, or reasons of a label, that a request may ask for."""
+STOP_SECONDS = 10
+"""Time that requests have to end after the server was asked to stop."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one server takes.
+
+    Attributes:
+        documents: of a request.
+        megabytes: of a request's body.
+        waiting: requests at once, the one that is answered too; more get 503.
+    """
+
+    documents: int = 64
+    megabytes: float = 8.0
+    waiting: int = 100
+
+
+class Refused(Exception):
+    """A request that gets an error: its status, and what was wrong."""
+
+    def __init__(self, status: int, error: InputError) -> None:
+        super().__init__(str(error))
+        self.status, self.error = status, error
+
+
+def build_app(model: PlantForDocuments, limits: Limits | None = None) -> Starlette:
+    """The application.
+
+    Args:
+        model: of a saved folder.
+        limits: see `Limits`.
+    """
+    bounds = limits or Limits()
+    turn = asyncio.Semaphore(1)  # a network takes all processors: one request after the other is the fastest
+
+    async def predict(request: Request) -> Response:
+        try:
+            asked = _parsed(await _body(request, bounds), bounds, model)
+            async with turn:
+                found = await run_in_threadpool(_answers, model, asked)
+        except Refused as refused:
+            error = refused.error
+            said = {"where": error.where, "expected": error.expected, "got": error.got, "fix": error.fix}
+            return JSONResponse({"error": said}, status_code=refused.status)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as error:  # noqa: BLE001 - the server stays up, and the message may quote the text
+            log.error("predict failed: %s", type(error).__name__)
+            said = {"where": "server", "expected": "an answer", "got": type(error).__name__, "fix": "Tell its owner."}
+            return JSONResponse({"error": said}, status_code=500)
+        return JSONResponse({"documents": found})
+
+    async def health(_: Request) -> Response:
+        system = model.config.system["name"]
+        facts = {"status": "ok", "model": system, "labels": model.config.num_labels, "limits": asdict(bounds)}
+        return JSONResponse(facts)
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(PAGE.read_text(encoding="utf-8"), headers={"Content-Security-Policy": POLICY})
+
+    routes = [Route("/", page), Route("/health", health), Route("/predict", predict, methods=["POST"])]
+    return Starlette(routes=routes)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, checked."""
+
+    documents: Sequence[Document]
+    top: int | None
+    reasons: int
+    labels: tuple[str, ...]
+    with_text: bool
+
+
+def _answers(model: PlantForDocuments, asked: Asked) -> list[dict[str, Any]]:
+    found = predictions(model, asked.documents, top=asked.top, reasons=asked.reasons, labels=asked.labels)
+    return [one.as_dict(text=asked.with_text) for one in found]
+
+
+async def _body(request: Request, limits: Limits) -> Any:
+    """The JSON of a request, read only as far as the limit."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise Refused(415, InputError(
+            "Content-Type", expected="application/json", got="another type", fix="Send JSON, and say so."
+        ))  # fmt: skip
+    parts, size, most = [], 0, int(limits.megabytes * 1e6)
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > most:
+            raise Refused(413, InputError(
+                "body", expected=f"at most {limits.megabytes:g} MB", got="more", fix="Send fewer documents at once."
+            ))  # fmt: skip
+        parts.append(chunk)
+    try:
+        return json.loads(b"".join(parts))
+    except (ValueError, RecursionError):
+        raise Refused(400, InputError(
+            "body", expected="JSON in UTF-8", got="something else", fix='Send {"text": "..."}.'
+        )) from None  # fmt: skip
+
+
+def _parsed(body: Any, limits: Limits, model: PlantForDocuments) -> Asked:
+    """The request behind a body."""
+    try:
+        if not isinstance(body, Mapping):
+            raise InputError("body", expected="an object", got=type(body).__name__, fix='Send {"text": "..."}.')
+        known = {"text", "documents", "top", "labels", "reasons", "with_text"}
+        if unknown := sorted(set(body) - known):
+            raise InputError(
+                "body", expected=f"the keys {', '.join(sorted(known))}", got=f"{len(unknown)} others",
+                fix="Leave them out.",
+            )  # fmt: skip
+        given = body.get("documents", [{"text": body.get("text")}])
+        if not isinstance(given, list) or not given:
+            raise InputError("documents", expected="a list of documents", got=type(given).__name__, fix="Send some.")
+        if len(given) > limits.documents:
+            fix = "Send them in several requests, or use `plant predict` for a file."
+            raise Refused(413, InputError(
+                "documents", expected=f"at most {limits.documents}", got=f"{len(given):,}", fix=fix
+            ))  # fmt: skip
+        labels = body.get("labels") or []
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            raise InputError("labels", expected="a list of strings", got="something else", fix="Name labels.")
+        documents = [_document(one, number) for number, one in enumerate(given, 1)]
+        top, reasons = _number(body, "top", None), _number(body, "reasons", REASONS)
+        model.label_ids(labels)
+        return Asked(documents, top, reasons or 0, tuple(labels), bool(body.get("with_text")))
+    except InputError as error:
+        raise Refused(422, error) from None
+
+
+def _document(given: Any, number: int) -> Document:
+    if not isinstance(given, Mapping):
+        raise InputError(f"document {number}", expected="an object", got=type(given).__name__, fix="Give it a `text`.")
+    return Document(str(given.get("id", number)), check_text(given.get("text"), f"document {number}"))
+
+
+def _number(body: Mapping[str, Any], key: str, default: int | None) -> int | None:
+    value = body.get(key, default)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST):
+        got = str(value) if isinstance(value, int) else type(value).__name__
+        raise InputError(key, expected=f"a whole number from 0 to {MOST:,}", got=got, fix="Correct it.")
+    return value
+
+
+def serve(model: PlantForDocuments, *, host: str, port: int, limits: Limits) -> Iterator[str]:
+    """Answer until the process is asked to end; requests that are being answered are finished first.
+
+    Args:
+        model: of a saved folder.
+        host: name or address to listen on.
+        port: 0 takes a free one.
+        limits: see `Limits`.
+
+    Yields:
+        A line with the address, when the server listens.
+
+    Raises:
+        InputError: the address is taken, or is not one of this machine.
+    """
+    try:
+        listening = socket.create_server((host, port))
+    except OSError as error:
+        raise InputError(
+            f"{host}:{port}", expected="a free address of this machine", got=str(error.strerror),
+            fix="Name another with --host or --port.",
+        ) from None  # fmt: skip
+    next(predictions(model, [Document("first", "warm up")]), None)  # the first answer is not the slow one
+    yield f"http://{host}:{listening.getsockname()[1]}  (a text has at most {LONGEST:,} characters; Ctrl-C ends)"
+    config = uvicorn.Config(
+        build_app(model, limits), limit_concurrency=limits.waiting, timeout_graceful_shutdown=STOP_SECONDS,
+        log_level="warning", access_log=False, server_header=False,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,212 @@
+"""`plant serve`: JSON over HTTP and the page, on a real socket; what it refuses, and that it stays up."""
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import uvicorn
+
+from plant.commandline import main
+from plant.serving import server
+from plant.serving.inputs import Document
+from plant.serving.modeling import PlantForDocuments
+from plant.serving.predict import predictions
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+TEXT = "Sign1 word3 😀 <b>Sign2</b> & word4"
+
+
+@contextlib.contextmanager
+def running(model: PlantForDocuments, **limits: float) -> Iterator[str]:
+    """The address of a server in a thread of this process."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(server.build_app(model, server.Limits(**limits)), log_level="warning", access_log=False)
+    answering = uvicorn.Server(config)
+    thread = threading.Thread(target=answering.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        answering.should_exit = True
+        thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def model(saved) -> PlantForDocuments:
+    return PlantForDocuments.from_pretrained(saved("evidence"))
+
+
+@pytest.fixture(scope="module")
+def address(model) -> Iterator[str]:
+    with running(model, documents=5, megabytes=2) as url:
+        yield url
+
+
+def post(url: str, body: object, kind: str = "application/json") -> tuple[int, dict]:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(f"{url}/predict", data, {"Content-Type": kind})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_one_text_and_a_batch_get_what_predict_gives(model, address):
+    documents = [Document("a", TEXT), Document("b", "word7 Sign5")]
+    expected = [one.as_dict() for one in predictions(model, documents, reasons=5)]
+    status, found = post(address, {"documents": [one._asdict() for one in documents]})
+    assert (status, found["documents"]) == (200, json.loads(json.dumps(expected)))
+    status, found = post(address, {"text": "word7 Sign5", "top": 2, "reasons": 0, "with_text": True})
+    (one,) = found["documents"]
+    assert (status, one["id"], one["text"], len(one["labels"])) == (200, "1", "word7 Sign5", 2)
+    assert one["labels"][0]["reasons"] == []
+    status, found = post(address, {"text": "word7", "labels": ["L3", "L1"]})
+    assert (status, {label["label"] for label in found["documents"][0]["labels"]}) == (200, {"L1", "L3"})
+
+
+BAD = {
+    "no JSON": (b"{", 400, "JSON in UTF-8"),
+    "bytes": (b"\xff\xfe", 400, "JSON in UTF-8"),
+    "a list": ([], 422, "an object"),
+    "no text": ({}, 422, "a text"),
+    "an empty text": ({"text": " "}, 422, "1 to 1,000,000 characters"),
+    "a text that is too long": ({"text": "x" * 1_000_001}, 422, "1 to 1,000,000 characters"),
+    "more than fits": ({"text": "x" * 2_000_001}, 413, "at most 2 MB"),
+    "100,000 documents": ({"documents": [{}] * 100_000}, 413, "at most 5"),
+    "no documents": ({"documents": []}, 422, "a list of documents"),
+    "a document that is none": ({"documents": ["secret"]}, 422, "an object"),
+    "a number as text": ({"text": 5}, 422, "a text"),
+    "an unknown key": ({"text": "a", "secret": 1}, 422, "the keys"),
+    "an unknown label": ({"text": "a", "labels": ["L99"]}, 422, "one of the 9 labels"),
+    "labels that are none": ({"text": "a", "labels": "L1"}, 422, "a list of strings"),
+    "a wrong top": ({"text": "a", "top": -1}, 422, "a whole number from 0 to 100,000"),
+    "true as a number": ({"text": "a", "reasons": True}, 422, "a whole number"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_wrong_request_gets_one_error_and_the_server_stays_up(address, what):
+    body, status, expected = BAD[what]
+    found, answer = post(address, body)
+    assert found == status
+    assert expected in answer["error"]["expected"]
+    assert set(answer["error"]) == {"where", "expected", "got", "fix"}
+    assert "secret" not in json.dumps(answer)
+    assert post(address, {"text": "Sign1"})[0] == 200
+
+
+def test_a_form_of_another_page_is_refused(address):
+    assert post(address, {"text": "a"}, kind="text/plain")[0] == 415
+
+
+def test_an_error_of_the_model_is_answered_and_its_message_is_not_logged(model, address, monkeypatch, caplog):
+    def broken(*_, **__):
+        raise RuntimeError("secret words of the text")
+
+    monkeypatch.setattr(server, "predictions", broken)
+    status, answer = post(address, {"text": "a"})
+    assert (status, answer["error"]["got"]) == (500, "RuntimeError")
+    assert "predict failed: RuntimeError" in caplog.text
+    assert "secret" not in caplog.text + json.dumps(answer)
+
+
+def test_fifty_requests_at_once_get_the_same_answer(address):
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(lambda _: post(address, {"text": TEXT}), range(200)))
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0][0] == 200
+
+
+def test_health_names_the_model_and_its_limits(address):
+    with urllib.request.urlopen(f"{address}/health") as answer:
+        facts = json.loads(answer.read())
+    assert (facts["status"], facts["model"], facts["labels"]) == ("ok", "evidence", 9)
+    assert facts["limits"] == {"documents": 5, "megabytes": 2, "waiting": 100}
+
+
+def test_the_page_may_load_nothing_from_elsewhere(address):
+    with urllib.request.urlopen(address) as answer:
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        page = answer.read().decode()
+    assert not re.findall(r"(?:src|href)=\"(?!data:)", page)
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    (["--port", "{taken}"], "expected a free address of this machine"),
+    (["--host", "203.0.113.1", "--port", "0"], "expected a free address of this machine"),
+])  # fmt: skip
+def test_an_address_that_is_taken_is_one_line(saved, address, options, expected):
+    taken = address.rpartition(":")[2]
+    with pytest.raises(SystemExit, match=f"^plant: .*{expected}"):
+        main(["serve", str(saved("mig_log_odds")), *(option.format(taken=taken) for option in options)])
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("plant.commandline.find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match=r"pip install 'plant-xmtc\[serve\]'"):
+        main(["serve", "model"])
+
+
+def test_the_command_listens_on_this_machine_alone_ends_in_order_and_logs_no_text(saved, tmp_path):
+    command = [sys.executable, "-m", "plant.commandline", "serve", saved("mig_log_odds"), "--port", "0"]
+    process = subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    line = process.stdout.readline()
+    url = line.split()[0]
+    assert url.startswith("http://127.0.0.1:")
+    status, found = post(url, {"text": "Sign1 qzvxsecret"})
+    assert (status, found["documents"][0]["labels"][0]["label"]) == (200, "L1")
+    assert post(url, {"text": "qzvxsecret" * 200_000})[0] == 422
+    process.send_signal(signal.SIGTERM)
+    out, errors = process.communicate(timeout=30)
+    assert "qzvxsecret" not in line + out + errors
+    assert "Traceback" not in errors
+
+
+CHECK = """<script>
+addEventListener("load", async () => {
+  document.getElementById("text").value = TEXT;
+  document.getElementById("more").checked = true;
+  document.getElementById("send").click();
+  for (let waited = 0; waited < 100 && document.getElementById("result").hidden; waited++)
+    await new Promise((done) => setTimeout(done, 50));
+  document.title = `wide ${document.documentElement.scrollWidth} of ${innerWidth}`;
+});
+</script></body>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [500, 800, 1400])  # a headless window is at least 500 wide
+def test_the_page_shows_labels_and_reasons_in_a_browser_without_an_error(model, tmp_path, monkeypatch, width):
+    page = server.PAGE.read_text(encoding="utf-8").replace("</body>", CHECK.replace("TEXT", json.dumps(TEXT)))
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    monkeypatch.setattr(server, "PAGE", tmp_path / "page.html")
+    with running(model) as url:
+        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
+                   f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900",
+                   "--virtual-time-budget=8000", "--dump-dom", url]  # fmt: skip
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert not re.findall(r"CONSOLE.*", shown.stderr)
+    dom = shown.stdout
+    found, window = map(int, re.search(r"<title>wide (\d+) of (\d+)", dom).groups())
+    assert found <= window
+    status = re.search(r'<p id="status"[^>]*>([^<]*)', dom)[1]
+    assert re.fullmatch(r"\d labels? (is|are) above the threshold\.", status), status
+    rows = re.findall(r"<tr[ >]", dom.split('<tbody id="labels">')[1].split("</tbody>")[0])
+    assert len(rows) == 9
+    read = dom.split('<div id="text-read">')[1].split("</div>")[0]
+    assert re.search(r"<mark[^>]*>Sign1</mark>", read)
+    assert re.search(r"😀 &lt;b&gt;<mark[^>]*>Sign2</mark>&lt;/b&gt; &amp; ", read)
