@@ -125,13 +125,8 @@ rule save_model:
         mem_mb=attempts(16000),
     params:
         settings=serving_settings,
-<<<<<<< HEAD
-        backbone=served_backbone,
-        code=code_of_baselines("save_model", known_channels().values()),
-=======
         backbone=lambda wildcards: backbone_source(SETTINGS.experiments[wildcards.experiment]),
         code=served_code,
->>>>>>> b_serve
     script:
         "../scripts/save_model.py"
 

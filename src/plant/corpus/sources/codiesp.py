@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import polars as pl
 
@@ -98,5 +99,10 @@ def _read_split(files: dict[str, bytes], folder: str, language: str, kinds: list
         for document, code, *_ in rows:
             labels[document].append(code.strip().upper())
     ids, split = list(texts), [FOLDERS[folder]] * len(texts)
-    columns = {"document_id": ids, "group_id": ids, "text": list(texts.values()), "labels": list(labels.values())}
+    columns: dict[str, list[Any]] = {
+        "document_id": ids,
+        "group_id": ids,
+        "text": list(texts.values()),
+        "labels": list(labels.values()),
+    }
     return canonical({**columns, "split": split})

@@ -90,7 +90,8 @@ def _pecos(folder: Path) -> Parsed:
     """X.{trn,tst}.txt, Y.{trn,tst}.npz (scipy CSR) and, optionally, output-items.txt with one label per line."""
     items = folder / "output-items.txt"
     titles = _lines(items) if items.is_file() else []
-    splits, descriptions = {}, {}
+    splits: dict[str, Rows] = {}
+    descriptions: dict[str, str] = {}
     for split, short in SHORT.items():
         texts, path = _find(folder, f"X.{short}.txt"), _find(folder, f"Y.{short}.npz")
         matrix = _matrix(path)

@@ -28,7 +28,7 @@ class CrossAttention(SingleHeadAttention):
     @property
     def planted(self) -> list[nn.Parameter]:
         """The representations of the labels, and W_K."""
-        return [self.embeddings, self.key.weight]
+        return [self.embeddings, *self.key.parameters()]
 
     def keys(self, tokens: Tensor) -> Tensor:
         """W_K h_j: (..., h) -> (..., h)."""

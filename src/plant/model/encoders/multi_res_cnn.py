@@ -57,7 +57,7 @@ class MultiResidual(nn.Module):
         filters = hidden_size // len(kernel_sizes)
         self.filters = nn.ModuleList(nn.Conv1d(size, size, k) for k in kernel_sizes)
         for convolution in self.filters:
-            nn.init.xavier_uniform_(convolution.weight)  # as in the public code
+            nn.init.xavier_uniform_(convolution.weight)  # type: ignore[arg-type] # as in the public code
         self.blocks = nn.ModuleList(
             nn.ModuleList(ResidualBlock(filters if block else size, filters, k) for block in range(blocks))
             for k in kernel_sizes
@@ -68,8 +68,8 @@ class MultiResidual(nn.Module):
         states, inside = states.transpose(1, 2), mask[:, None, :]  # (B, e, n), (B, 1, n)
         channels = []
         for convolution, blocks in zip(self.filters, self.blocks, strict=True):
-            channel = convolution(widened(states, convolution)).tanh() * inside  # (B, e, n)
-            for block in blocks:
+            channel = convolution(widened(states, convolution)).tanh() * inside  # type: ignore[arg-type] # (B, e, n)
+            for block in blocks:  # type: ignore[attr-defined]
                 channel = block(channel, inside)  # (B, h / widths, n)
             channels.append(channel)
         return torch.cat(channels, 1).transpose(1, 2)
