@@ -93,7 +93,7 @@ def _times(axes: Axes, rows: Sequence[pl.DataFrame]) -> None:
             y = row + _OFFSETS[stage]
             if len(times):
                 axes.plot(times, [y] * len(times), marker, color=colour, markersize=2.5, alpha=0.35)
-                axes.plot(times.mean(), y, marker, color=colour, **_MEAN)
+                axes.plot(float(times.to_numpy().mean()), y, marker, color=colour, **_MEAN)
     low, high = axes.get_xlim()
     inside = [[tick for tick in ticks if low <= tick <= high] for ticks in _TICKS]
     apart = 0.14 * math.log(high / low)  # a label's width

@@ -97,9 +97,10 @@ def find_plantings(settings: Settings, paths: Mapping[str, Inputs], runs: pl.Dat
         stage1 = own.filter(stage=STAGE1, name=variant.pretraining)
         stage2 = own.filter(stage=STAGE2, name=variant.network)
         if mig.height and stage1.height and stage2.height and variant.pretraining != NO_PRETRAINING:
-            times = (mean(part, "wall_seconds") or 0.0 for part in (mig, stage1, stage2))
+            seconds = [mean(part, "wall_seconds") or 0.0 for part in (mig, stage1, stage2)]
             first, second = mean_joules(mig), mean_joules(stage1)
-            plantings[place] = Planting(*times, None if first is None or second is None else first + second)
+            joules = None if first is None or second is None else first + second
+            plantings[place] = Planting(seconds[0], seconds[1], seconds[2], joules)
     return plantings
 
 

@@ -90,7 +90,7 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> str:
     if too_large.height:
         names = ", ".join(too_large["backbone"].unique().sort())
         unfit = (
-            f" {_hours(too_large['gpu_hours'].sum())} of them are of jobs that do not fit the memory of their devices "
+            f" {_hours(_total(too_large))} of them are of jobs that do not fit the memory of their devices "
             f"({names}): they say what the work would take, not that this hardware can do it."
         )
     if asked["patience"].is_not_null().any():
@@ -99,7 +99,7 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> str:
         grid = f" Beside them: {items} tables and figures of the paper, the cost table and this plan."
     return (
         f"The target `all` has **{asked['jobs'].sum():,} jobs**, {on_gpu['jobs'].sum():,} of them with a network. They "
-        f"take at most **{_hours(asked['gpu_hours'].sum())} GPU hours** on {hardware.name} ({hardware.tflops:g} "
+        f"take at most **{_hours(_total(asked))} GPU hours** on {hardware.name} ({hardware.tflops:g} "
         f"TFLOP/s of dense bf16, of which {hardware.utilisation:.0%} is reached).{unfit}{early} Runs that several "
         f"experiments share are counted once.{grid} No energy is claimed: it is measured, not planned (tables/cost).\n"
     )
@@ -107,12 +107,14 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> str:
 
 def _answers(settings: Settings, asked: pl.DataFrame, alone: Mapping[str, pl.DataFrame]) -> str:
     """Which training cannot move the head, the cheapest comparison, and what a time limit does to the longest job."""
-    hours, able, training = {}, {}, asked.filter(pl.col("rule").is_in(TRAINING))
+    hours: dict[str, float] = {}
+    able: dict[str, float] = {}
+    training = asked.filter(pl.col("rule").is_in(TRAINING))
     for name, rows in alone.items():
         roles = find_roles(settings, settings.experiments[name])
         known = rows.filter(pl.col("rule").is_in(TRAINING))["gpu_hours"].is_not_null().all()
         if roles.planted and roles.control and known and not settings.experiments[name].on_request:
-            hours[name] = rows["gpu_hours"].sum()
+            hours[name] = _total(rows)
             if not rows["head_is_stuck"].any():
                 able[name] = hours[name]
     stuck = training.filter("head_is_stuck").select(pl.format("{} with {}", "dataset", "backbone").unique().sort())
@@ -193,16 +195,21 @@ def _pairs(rows: pl.DataFrame, limit: float) -> str:
     )  # fmt: skip
 
 
+def _total(rows: pl.DataFrame) -> float:
+    """GPU hours of some rows."""
+    return float(rows["gpu_hours"].sum())
+
+
 def _sums(rows: pl.DataFrame) -> tuple[str, str]:
     """Jobs and GPU hours of some rows."""
-    return f"{rows['jobs'].sum():,}", _hours(rows["gpu_hours"].sum())
+    return f"{rows['jobs'].sum():,}", _hours(_total(rows))
 
 
 def _unknown(settings: Settings, plan: pl.DataFrame) -> list[str]:
     """What has no number, and what to do about it."""
     sized = plan.filter(pl.col("labels").is_not_null())
     without = plan.filter(pl.col("rule").is_in(TRAINING) & pl.col("flops_a_job").is_null())
-    said = {
+    said: dict[str, Iterable[str]] = {
         "Size not known, not counted (give `datasets.<name>.expected`, or make the corpus first)": (
             without.filter(pl.col("labels").is_null())["dataset"]
         ),
@@ -217,7 +224,8 @@ def _unknown(settings: Settings, plan: pl.DataFrame) -> list[str]:
             if (sizes := find_sizes(settings, dataset, backbone)) and sizes.tokens is None
         ],
     }
-    lines = [f"- {what}: {', '.join(sorted(set(names)))}." for what, names in said.items() if len(names)]
+    named = {what: sorted(set(names)) for what, names in said.items()}
+    lines = [f"- {what}: {', '.join(names)}." for what, names in named.items() if names]
     return ["## What is not known\n", "\n".join(lines) + "\n"] if lines else []
 
 
