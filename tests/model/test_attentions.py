@@ -5,7 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from plant.model.classifier import LabelClassifier
+from plant.model.assemble import TrainingData, build_classifier
+from plant.model.batches import pad_documents
+from plant.model.classifier import Known, LabelClassifier
 from plant.model.registry import ATTENTIONS
 
 LABELS, HIDDEN, LENGTHS = 7, 12, (9, 4, 1)
@@ -93,8 +95,6 @@ def test_probabilities_and_logits_are_those_of_the_equations(monkeypatch, name, 
 
 
 def known_of(bias):
-    from plant.model.classifier import Known
-
     def of(row, labels):
         part = bias[row, :, : LENGTHS[row]]
         return part if labels is None else part[labels]
@@ -146,3 +146,13 @@ def test_scores_depend_on_the_planted_weights_and_on_no_others(name):
     moved = {id(w) for w, g in zip(every, torch.autograd.grad(scores, every, allow_unused=True), strict=True)
              if g is not None}  # fmt: skip
     assert moved == {id(weight) for weight in model.attention.planted}
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+def test_a_transformer_takes_every_attention(backbone_folder, tiny, toy, name):
+    settings = tiny(attention=name, attention_size=5)
+    data, device = TrainingData(toy, np.arange(6), list("abcdef")), torch.device("cpu")
+    model = build_classifier(settings, backbone_folder(settings), data, seed=0, device=device).eval()
+    assert model.attention.embeddings.shape == (6, 5 if name == "laat" else 16)
+    together = model.predict(pad_documents(toy, [0, 3], device))
+    torch.testing.assert_close(model.predict(pad_documents(toy, [3], device))[0], together[1], rtol=1e-4, atol=1e-5)

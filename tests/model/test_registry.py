@@ -113,7 +113,7 @@ def test_a_file_and_an_entry_are_a_backbone_that_is_planted_trained_and_measured
         "datasets": {"small": {"source": "table", "path": "own.csv"}},
         "backbones": {
             "cnn": {**NETWORK, "min_documents": 2, "word_vectors": "vectors.txt"},
-            "toy": {**NETWORK, "encoder": "toy", "options": {"rate": 0.1}},
+            "toy": {**NETWORK, "encoder": "toy", "options": {"rate": 0.1}, "word_vectors": "trained"},
         },
         "relevance": {"k": 50},
         "pretrainings": {"plant": {**stage, "k": 50}},

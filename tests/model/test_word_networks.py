@@ -1,12 +1,14 @@
 """Networks over words: states that do not depend on the batch, initial word vectors, and what is refused."""
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays
 from plant.ground.settings import WordNetwork
+from plant.model.assemble import load_training_data
 from plant.model.registry import ENCODERS, build_backbone
 
 CPU, WORDS, LENGTHS = torch.device("cpu"), 30, (11, 6, 1)
@@ -97,16 +99,15 @@ def convolved(x, weight):
     return np.array([sum(weight[:, :, part] @ wide[j + part] for part in range(k)) for j in range(len(x))])
 
 
-def test_recurrent_networks_run_over_each_document_from_both_ends():
-    ids, mask = batch()
-    for encoder in ("bilstm", "bigru"):
-        backbone = network(settings(encoder)).double().eval()
-        whole, changed = ids.clone(), ids.clone()
-        changed[0, 10] = (ids[0, 10] + 1) % WORDS
-        one, two = backbone(whole, mask)[0], backbone(changed, mask)[0]
-        forward, backward = (one != two).any(0).split(4)
-        assert (one[:10, :4] == two[:10, :4]).all() and forward.any()  # the last word changes no earlier forward state
-        assert (one[:10, 4:] != two[:10, 4:]).any(1).all() and backward.all()
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("encoder", ["bilstm", "bigru"])
+def test_recurrent_networks_are_those_of_pytorch_over_each_document_alone(encoder, layers):
+    backbone, (ids, mask) = network(settings(encoder, layers=layers)).double().eval(), batch()
+    states = backbone(ids, mask)
+    x = backbone.embedding.weight[ids] * mask[..., None]
+    torch.testing.assert_close(backbone.network.packed(x, mask), states)
+    for row, n in enumerate(LENGTHS):
+        torch.testing.assert_close(backbone.network.recurrent(x[row, :n])[0], states[row, :n])
 
 
 def test_given_vectors_are_taken_and_words_without_one_start_at_random(tmp_path):
@@ -137,3 +138,23 @@ def test_vectors_of_another_vocabulary_or_size_are_refused(tmp_path):
 def test_sizes_that_do_not_fit_an_encoder_are_refused(encoder, options, said):
     with pytest.raises(InputError, match=said):
         network(settings(encoder, **options))
+
+
+@pytest.mark.parametrize(("lengths", "split"), [((0, 0, 2, 1), "train"), ((2, 1, 0, 1), "val")])
+def test_a_split_whose_documents_have_no_words_is_refused_and_one_such_document_is_left_out(tmp_path, lengths, split):
+    labels = {"indptr": np.arange(5), "indices": np.zeros(4, np.int32), "split_sizes": np.array([2, 1, 1]),
+              "counts": np.array([[2], [1], [1]])}  # fmt: skip
+    write_arrays(tmp_path / "labels.safetensors", labels)
+    table = {"label": ["a"], "description": [None]}
+    pl.DataFrame(table, schema_overrides={"description": pl.String}).write_parquet(tmp_path / "labels.parquet")
+
+    def write_tokens(sizes):
+        ids = np.zeros(sum(sizes), np.int32)
+        arrays = {"input_ids": ids, "offsets": np.cumsum([0, *sizes]), "starts": ids, "ends": ids}
+        write_arrays(tmp_path / "tokens.safetensors", arrays)
+
+    write_tokens(lengths)
+    with pytest.raises(InputError, match=f"{split} split: expected a document with a token, got none"):
+        load_training_data(tmp_path, tmp_path)
+    write_tokens((0, 3, 1, 0))
+    assert load_training_data(tmp_path, tmp_path).corpus.documents("train").tolist() == [1]

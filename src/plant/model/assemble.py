@@ -51,7 +51,8 @@ def load_training_data(corpus: Path, tokens: Path, features: Path | None = None)
         features: file of cached hidden states, or None.
 
     Raises:
-        InputError: no training document has a label, or the features belong to other tokens.
+        InputError: no training document has a label, the training or the validation split has no token, or the features
+            belong to other tokens.
     """
     labels, texts = load_labels(corpus), load_tokens(tokens)
     ends = np.concatenate([[0], np.cumsum(labels.split_sizes)])
@@ -64,6 +65,13 @@ def load_training_data(corpus: Path, tokens: Path, features: Path | None = None)
     new_id = np.cumsum(present) - 1
     kept = present[labels.indices]
     indptr = np.concatenate([[0], np.cumsum(kept)])[labels.indptr]
+    for name in ("train", "val"):
+        first, last = splits[name]
+        if texts.offsets[first] == texts.offsets[last]:
+            raise InputError(
+                f"{tokens}, {name} split", expected="a document with a token", got="none",
+                fix="Check its texts, or lower min_documents of the backbone.",
+            )  # fmt: skip
     states = None if features is None else read_features(features)
     if states is not None and len(states) != texts.offsets[-1]:
         raise InputError(

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from plant.ground.settings import WordNetwork
-from plant.model.encoders.words import WordBackbone, word_vectors
+from plant.model.encoders.words import WordBackbone, reordered, reversed_order, word_vectors
 
 SEGMENT = 72
 """Tokens of a segment (A.6: BPTT of 72 for the classifier)."""
@@ -83,13 +83,13 @@ class AwdLstm(nn.Module):
         """X (B, n, e), mask (B, n) -> H (B, n, e); what stands at padding has no meaning."""
         order = reversed_order(mask) if self.backward_reading else None
         if order is not None:
-            states = _reordered(states, order)
+            states = reordered(states, order)
         states = _dropped(states, self.dropouts["input"], self.training)
         for depth, layer in enumerate(self.layers):
             states = self._layer(layer, states)  # type: ignore[arg-type]
             if depth + 1 < len(self.layers):
                 states = _dropped(states, self.dropouts["hidden"], self.training)
-        return states if order is None else _reordered(states, order)  # the order is its own inverse
+        return states if order is None else reordered(states, order)  # the order is its own inverse
 
     def _layer(self, layer: LSTMLayer, states: Tensor) -> Tensor:
         zeros = states.new_zeros(1, len(states), layer.hidden)
@@ -121,17 +121,6 @@ class AwdLstmBackbone(WordBackbone):
         """Parameters by layer, the last layer first, the embedding last: the order of gradual unfreezing."""
         network = [list(layer.parameters()) for layer in reversed(self.network.layers)]  # type: ignore[arg-type]
         return [*network, list(self.embedding.parameters())]
-
-
-def reversed_order(mask: Tensor) -> Tensor:
-    """(B, n): for each position the one that it changes places with when a document's tokens are reversed."""
-    lengths = mask.sum(1, keepdim=True)
-    position = torch.arange(mask.shape[1], device=mask.device)[None]
-    return torch.where(position < lengths, lengths - 1 - position, position)
-
-
-def _reordered(states: Tensor, order: Tensor) -> Tensor:
-    return states.gather(1, order[..., None].expand_as(states))
 
 
 def _dropped(states: Tensor, rate: float, training: bool) -> Tensor:

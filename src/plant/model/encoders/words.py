@@ -59,6 +59,18 @@ class WordBackbone(nn.Module):
         return self.network(states, mask) * mask[..., None]
 
 
+def reversed_order(mask: Tensor) -> Tensor:
+    """(B, n): for each position the one that it changes places with when a document's words are reversed."""
+    lengths = mask.sum(1, keepdim=True)
+    position = torch.arange(mask.shape[1], device=mask.device)[None]
+    return torch.where(position < lengths, lengths - 1 - position, position)
+
+
+def reordered(states: Tensor, order: Tensor) -> Tensor:
+    """States (B, n, h) at the positions of an order (B, n)."""
+    return states.gather(1, order[..., None].expand_as(states))
+
+
 def word_vectors(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> Tensor:
     """Initial word vectors (V, e): random, or from a file of `plant.model.word_vectors`.
 
