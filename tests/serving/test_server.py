@@ -87,6 +87,7 @@ BAD = {
     "100,000 documents": ({"documents": [{}] * 100_000}, 413, "at most 5"),
     "no documents": ({"documents": []}, 422, "a list of documents"),
     "a document that is none": ({"documents": ["secret"]}, 422, "an object"),
+    "half a character": (b'{"text": "\\ud83d"}', 422, "whole characters"),
     "a number as text": ({"text": 5}, 422, "a text"),
     "an unknown key": ({"text": "a", "secret": 1}, 422, "the keys"),
     "an unknown label": ({"text": "a", "labels": ["L99"]}, 422, "one of the 9 labels"),

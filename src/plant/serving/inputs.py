@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
-from plant.corpus.tables import json_objects
 from plant.ground.errors import InputError, nearest
 from plant.ground.files import require_file
 
@@ -24,6 +25,7 @@ ENDINGS: dict[str, Kind] = {
 }  # fmt: skip
 ROWS = 256
 """Rows of a parquet file that are in memory at once."""
+SURROGATE = re.compile("[\ud800-\udfff]")
 LONGEST = 1_000_000
 """Characters of a text. A longer one is refused: it is a mistake more often than a document."""
 
@@ -63,6 +65,10 @@ def check_text(text: object, where: str) -> str:
             where, expected=f"1 to {LONGEST:,} characters", got=f"{len(text) if text.strip() else 0:,}",
             fix="Leave empty texts out, and cut longer ones into documents.",
         )  # fmt: skip
+    if SURROGATE.search(text):
+        raise InputError(
+            where, expected="whole characters", got="half of one (a lone surrogate)", fix="Write the text as UTF-8."
+        )
     return text
 
 
@@ -93,7 +99,7 @@ def open_documents(file: str, *, kind: str | None, text_column: str, id_column: 
     if chosen == "text":
         rows: Iterator[Mapping[str, Any]] = iter([{text_column: _whole(lines, file), id_column: Path(file).stem}])
     elif chosen == "jsonl":
-        rows = (row for _, row in json_objects(_utf8(lines, file), Path(file)))
+        rows = _json_lines(lines, file)
     else:
         rows = _delimited(lines, file, separator="\t" if chosen == "tsv" else ",")
     total = None if file == "-" else Path(file).stat().st_size
@@ -148,6 +154,22 @@ def _whole(lines: io.TextIOWrapper, file: str) -> str:
         if size > LONGEST:
             break
     return "".join(parts)
+
+
+def _json_lines(lines: Iterator[str], file: str) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(_utf8(lines, file), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{file}, line {number}", expected="one JSON object a line", got="none, or a piece of one",
+                fix="Write each object on one line, without a list around them.",
+            )  # fmt: skip
+        yield row
 
 
 def _delimited(lines: Iterator[str], file: str, *, separator: str) -> Iterator[Mapping[str, Any]]:

@@ -1,0 +1,106 @@
+"""The library by itself: docs/how-to/library.md as it is printed, and Stage 1 as a function."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from plant.ground.errors import InputError
+from plant.ground.settings import Pretraining
+from plant.serving.library import label_attention, plant_attention
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "library.md"
+RECIPE = Pretraining(
+    epochs=6, patience=None, batch_size=4, accumulation=1, learning_rate=2e-3, head_learning_rate=2e-2, k=40
+)
+
+
+@pytest.fixture
+def own(small_run) -> dict:
+    """What the page calls yours."""
+    run = small_run("all")
+    texts = run.texts("train") + run.texts("val")
+    labels = [sorted({int(number) for number in re.findall(r"Sign(\d)", text)}) for text in texts]
+    return {"texts": texts, "labels": labels, "folder": str(run.backbone)}
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_page_runs_as_it_is_printed(own):
+    space = dict(own)
+    for block in blocks():
+        exec(compile(block, str(PAGE), "exec"), space)
+    assert len(blocks()) == 3
+    assert [row["epoch"] for row in space["history"]] == list(range(1, len(space["history"]) + 1))
+    assert len(space["history"]) >= 3  # patience is 2
+    assert space["history"][-1].keys() >= {"epoch", "loss", "ndcg_val"}
+    assert 0 < float(space["loss"]) < 10
+    assert space["ndcg"] == pytest.approx(1.0)
+    assert space["chosen"].objective == 1.0
+
+
+def test_the_classifier_on_the_page_takes_fewer_than_twenty_lines():
+    assert len([line for line in blocks()[0].splitlines() if line.strip()]) < 20
+
+
+@pytest.fixture
+def parts(own):
+    """Token ids, labels, an encoder and a label attention."""
+    torch.manual_seed(0)
+    tokenizer, encoder = AutoTokenizer.from_pretrained(own["folder"]), AutoModel.from_pretrained(own["folder"])
+    return tokenizer(own["texts"])["input_ids"], own["labels"], encoder, label_attention(9, 32, heads=2)
+
+
+def test_planting_teaches_the_attention_which_token_tells_of_a_label(parts):
+    """The mean attention of a label on the token that best parts its documents from the others, in documents of it."""
+    tokens, labels, encoder, model = parts
+    has = np.array([np.isin(np.arange(400), ids) for ids in tokens])
+    own = np.array([np.isin(np.arange(9), some) for some in labels])
+    sign = [int(np.argmax(has[own[:, label]].mean(0) - has[~own[:, label]].mean(0))) for label in range(9)]
+
+    def share() -> float:
+        found = []
+        with torch.no_grad():
+            for ids, some in zip(tokens, labels, strict=True):
+                hidden = encoder(torch.tensor([ids])).last_hidden_state
+                s = model.attention.token_probabilities(hidden, torch.tensor([some]), None)[0]
+                found += [float(s[row, np.array(ids) == sign[label]].sum()) for row, label in enumerate(some)]
+        return float(np.mean(found))
+
+    before = share()
+    history = plant_attention(model, tokens, labels, encoder=encoder, recipe=RECIPE)
+    assert history[-1]["ndcg_val"] > history[0]["ndcg_val"] > 0
+    assert share() > 1.5 * before
+
+
+def test_only_what_ranks_is_trained_and_the_random_state_stays(parts):
+    tokens, labels, encoder, model = parts
+    encoder.requires_grad_(False)
+    frozen = {name: one.clone() for name, one in encoder.state_dict().items()}
+    head = {name: one.clone() for name, one in model.head.state_dict().items()}
+    embeddings, state = model.attention.embeddings.detach().clone(), torch.get_rng_state()
+    plant_attention(model, tokens, labels, encoder=encoder, recipe=RECIPE.model_copy(update={"epochs": 1}))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(one, frozen[name]) for name, one in encoder.state_dict().items())
+    assert all(torch.equal(one, head[name]) for name, one in model.head.state_dict().items())
+    assert not torch.equal(model.attention.embeddings, embeddings)
+    assert model.backbone is None
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    ({"labels": [[0]]}, "1 lists of labels"),
+    ({"labels": [[9]] * 45}, "labels from 0 to 8"),
+    ({"labels": [[-1]] * 45}, "labels from 0 to 8"),
+    ({"validation": 0.0}, "between 0 and 1"),
+    ({"labels": [[]] * 45}, "label_min_documents"),
+])  # fmt: skip
+def test_what_does_not_belong_together_is_one_error(parts, change, expected):
+    tokens, labels, encoder, model = parts
+    options = {"labels": labels, **change}
+    with pytest.raises(InputError, match=expected):
+        plant_attention(model, tokens, options.pop("labels"), encoder=encoder, recipe=RECIPE, **options)
