@@ -22,7 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PACKAGE = PROJECT["project"]
 EXTRAS_OF_MODULES = {
     "paper/": {"paper"}, "baselines/": {"baselines"}, "model/encoders/experts.py": {"quantisation"},
-    "model/word_vectors.py": {"word_vectors"},
+    "model/word_vectors.py": {"word_vectors"}, "serving/server.py": {"serve"},
 }  # fmt: skip
 """What may import the packages of which extra, by how its path starts."""
 OWNERS = packages_distributions()

@@ -134,7 +134,7 @@ def test_batches_carry_what_is_known_and_evidence_has_one_weight(monkeypatch, li
             part = dense[rows[row], :, : LENGTHS[rows[row]]]
             return part if labels is None else part[labels]
 
-        return Known(bias, evidence[rows])
+        return Known(bias=bias, evidence=evidence[rows])
 
     features = hidden[mask].numpy()
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
