@@ -10,7 +10,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Pretraining
-from plant.serving.library import label_attention, plant_attention
+from plant.model.classifier import LabelClassifier
+from plant.serving.library import plant_attention
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "library.md"
 RECIPE = Pretraining(
@@ -53,7 +54,12 @@ def parts(own):
     """Token ids, labels, an encoder and a label attention."""
     torch.manual_seed(0)
     tokenizer, encoder = AutoTokenizer.from_pretrained(own["folder"]), AutoModel.from_pretrained(own["folder"])
-    return tokenizer(own["texts"])["input_ids"], own["labels"], encoder, label_attention(9, 32, heads=2)
+    return (
+        tokenizer(own["texts"])["input_ids"],
+        own["labels"],
+        encoder,
+        LabelClassifier(None, n_labels=9, hidden_size=32, heads=2),
+    )
 
 
 def test_planting_teaches_the_attention_which_token_tells_of_a_label(parts):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from plant.metrics.scores import read_scores
 from plant.serving.modeling import PlantForDocuments
@@ -41,16 +42,30 @@ def test_a_model_waits_for_the_systems_that_it_chooses_from_and_for_no_other(fol
 
 
 @pytest.mark.slow
-def test_the_rule_saves_the_best_system_with_the_scores_of_its_run(folder):
-    snakemake(folder, "model_mine", "model_plant_in_mine")
+def test_init_and_train_end_with_a_model_that_has_the_scores_of_its_run(folder):
+    """From a table to a model folder by two commands; the config is made small between them."""
+    command = [sys.executable, "-m", "plant.commandline"]
+    subprocess.run([*command, "init", "data/mine.csv"], cwd=folder, check=True)
+    config = yaml.safe_load((folder / "config/mine.yaml").read_text(encoding="utf-8"))
+    for recipe in [*config["pretrainings"].values(), *config["finetunings"].values()]:
+        recipe["epochs"] = 1
+    config["experiments"]["mine"]["seeds"] = [0]
+    (folder / "config/mine.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    run = subprocess.run(
+        [*command, "train", "config/mine.yaml", "--no-report"], cwd=folder, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    assert "Model:   results/serving/mine/best" in run.stdout
+    facts = json.loads((folder / "results/serving/mine/best.provenance.json").read_text())
+    chosen = (facts["saved_system"], facts["saved_seed"])
+    runs = {(run["system"], run["seed"]): run["scores"] for run in facts["settings"]["candidates"]}
+    values = {
+        name: json.loads((folder / scores / "metrics.json").read_text())["threshold"]["value_on_val"]
+        for name, scores in runs.items()
+    }
+    assert values[chosen] == max(values.values())
     texts = pl.read_parquet(folder / "results/corpus/mine/test.parquet")["text"].to_list()
-    for name in ("best", "plant"):
-        facts = json.loads((folder / f"results/serving/mine/{name}.provenance.json").read_text())
-        chosen = (facts["saved_system"], facts["saved_seed"])
-        runs = {(run["system"], run["seed"]): run["scores"] for run in facts["settings"]["candidates"]}
-        stored = read_scores(folder / runs[chosen], "test")
-        made = PlantForDocuments.from_pretrained(folder / "results/serving/mine" / name).score(texts)
-        columns = [stored.label_names.index(label) for label in made.label_names]
-        assert (made.dense == stored.dense[:, columns]).all()
-        assert name in ("best", chosen[0])
-    assert "Nothing to be done" in snakemake(folder, "model_mine")
+    stored = read_scores(folder / runs[chosen], "test")
+    made = PlantForDocuments.from_pretrained(folder / "results/serving/mine/best").score(texts)
+    columns = [stored.label_names.index(label) for label in made.label_names]
+    assert (made.dense == stored.dense[:, columns]).all()

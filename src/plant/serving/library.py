@@ -1,4 +1,4 @@
-"""The plantable label attention in somebody else's classifier: Stage 1 as one function on lists of numbers."""
+"""Stage 1 as one function on lists of numbers, for the label attention in somebody else's classifier."""
 
 from __future__ import annotations
 
@@ -22,25 +22,6 @@ from plant.relevance.choice import Training, chosen
 from plant.relevance.contingency import label_documents
 
 
-def label_attention(
-    n_labels: int, hidden_size: int, *, attention: str = "multi_head", heads: int = 8, pool_size: int = 128
-) -> LabelClassifier:
-    """A label attention with its head, without a backbone: `.logits(hidden, mask)` gives (B, |L|).
-
-    Args:
-        n_labels: |L|.
-        hidden_size: h of the hidden states.
-        attention: a name of `plant.model.registry.ATTENTIONS`.
-        heads, pool_size: G and p of `multi_head`.
-
-    Raises:
-        InputError: `heads` does not divide `hidden_size`.
-    """
-    return LabelClassifier(
-        None, n_labels=n_labels, hidden_size=hidden_size, attention=attention, heads=heads, pool_size=pool_size
-    )
-
-
 def plant_attention(
     model: LabelClassifier,
     tokens: Sequence[Sequence[int]],
@@ -59,7 +40,7 @@ def plant_attention(
     of the model keeps its weights. The caller's random state is left as it was.
 
     Args:
-        model: of `label_attention`; trained in place.
+        model: a label attention with its head and no backbone; trained in place.
         tokens: input ids of each document, with special tokens and cut as the encoder wants them.
         labels: numbers of each document's labels, below `model.n_labels`.
         encoder: a Hugging Face base model, called with `input_ids` and `attention_mask`.

@@ -40,8 +40,8 @@ from plant.serving.words import WordScorer
 
 WORDS, WORD_ARRAYS, STATIC = "words.json", "words.safetensors", "static_attention.safetensors"
 
-NEAREST = 10_000
-"""Label sets up to this size are searched for the name that was meant."""
+NEAREST = 50
+"""Label sets up to this size are named, or the nearest of them, where a label is not known."""
 
 
 class PlantConfig(PretrainedConfig):

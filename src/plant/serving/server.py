@@ -11,15 +11,15 @@ Wrong requests get {"error": {"where", "expected", "got", "fix"}} and a status o
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -80,7 +80,7 @@ def build_app(model: PlantForDocuments, limits: Limits | None = None) -> Starlet
         try:
             asked = _parsed(await _body(request, bounds), bounds, model)
             async with turn:
-                found = await run_in_threadpool(_answers, model, asked)
+                found = await run_in_threadpool(_answers, model, *asked)
         except Refused as refused:
             error = refused.error
             said = {"where": error.where, "expected": error.expected, "got": error.got, "fix": error.fix}
@@ -105,86 +105,66 @@ def build_app(model: PlantForDocuments, limits: Limits | None = None) -> Starlet
     return Starlette(routes=routes)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One request, checked."""
+class Given(BaseModel):
+    """A document of a request."""
 
-    documents: Sequence[Document]
-    top: int | None
-    reasons: int
-    labels: tuple[str, ...]
-    with_text: bool
+    model_config = ConfigDict(extra="forbid", strict=True)
+    id: str | None = None
+    text: str
 
 
-def _answers(model: PlantForDocuments, asked: Asked) -> list[dict[str, Any]]:
-    found = predictions(model, asked.documents, top=asked.top, reasons=asked.reasons, labels=asked.labels)
+class Asked(BaseModel):
+    """The body of a request: `text` alone, or `documents`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    text: str | None = None
+    documents: list[Given] = []
+    top: int | None = Field(None, ge=0, le=MOST)
+    labels: list[str] = []
+    reasons: int = Field(REASONS, ge=0, le=MOST)
+    with_text: bool = False
+
+
+def _answers(model: PlantForDocuments, asked: Asked, documents: Sequence[Document]) -> list[dict[str, Any]]:
+    found = predictions(model, documents, top=asked.top, reasons=asked.reasons, labels=asked.labels)
     return [one.as_dict(text=asked.with_text) for one in found]
 
 
-async def _body(request: Request, limits: Limits) -> Any:
-    """The JSON of a request, read only as far as the limit."""
+async def _body(request: Request, limits: Limits) -> bytes:
+    """The body of a request, read only as far as the limit."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise Refused(415, InputError(
-            "Content-Type", expected="application/json", got="another type", fix="Send JSON, and say so."
-        ))  # fmt: skip
-    parts, size, most = [], 0, int(limits.megabytes * 1e6)
+        error = InputError("Content-Type", expected="application/json", got="another type", fix="Send JSON.")
+        raise Refused(415, error)
+    body, most = bytearray(), int(limits.megabytes * 1e6)
     async for chunk in request.stream():
-        size += len(chunk)
-        if size > most:
-            raise Refused(413, InputError(
-                "body", expected=f"at most {limits.megabytes:g} MB", got="more", fix="Send fewer documents at once."
-            ))  # fmt: skip
-        parts.append(chunk)
-    try:
-        return json.loads(b"".join(parts))
-    except (ValueError, RecursionError):
-        raise Refused(400, InputError(
-            "body", expected="JSON in UTF-8", got="something else", fix='Send {"text": "..."}.'
-        )) from None  # fmt: skip
+        body += chunk
+        if len(body) > most:
+            error = InputError("body", expected=f"at most {most:,} bytes", got="more", fix="Send fewer documents.")
+            raise Refused(413, error)
+    return bytes(body)
 
 
-def _parsed(body: Any, limits: Limits, model: PlantForDocuments) -> Asked:
-    """The request behind a body."""
+def _parsed(body: bytes, limits: Limits, model: PlantForDocuments) -> tuple[Asked, list[Document]]:
+    """The request behind a body, and its documents."""
     try:
-        if not isinstance(body, Mapping):
-            raise InputError("body", expected="an object", got=type(body).__name__, fix='Send {"text": "..."}.')
-        known = {"text", "documents", "top", "labels", "reasons", "with_text"}
-        if unknown := sorted(set(body) - known):
-            raise InputError(
-                "body", expected=f"the keys {', '.join(sorted(known))}", got=f"{len(unknown)} others",
-                fix="Leave them out.",
-            )  # fmt: skip
-        given = body.get("documents", [{"text": body.get("text")}])
-        if not isinstance(given, list) or not given:
-            raise InputError("documents", expected="a list of documents", got=type(given).__name__, fix="Send some.")
-        if len(given) > limits.documents:
-            fix = "Send them in several requests, or use `plant predict` for a file."
-            raise Refused(413, InputError(
-                "documents", expected=f"at most {limits.documents}", got=f"{len(given):,}", fix=fix
-            ))  # fmt: skip
-        labels = body.get("labels") or []
-        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-            raise InputError("labels", expected="a list of strings", got="something else", fix="Name labels.")
-        documents = [_document(one, number) for number, one in enumerate(given, 1)]
-        top, reasons = _number(body, "top", None), _number(body, "reasons", REASONS)
-        model.label_ids(labels)
-        return Asked(documents, top, reasons or 0, tuple(labels), bool(body.get("with_text")))
+        asked = Asked.model_validate_json(body)
+    except ValidationError as errors:
+        fault = errors.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, fault["loc"])) or "body"
+        error = InputError(where, expected="the keys of POST /predict", got=fault["msg"], fix='Send {"text": "..."}.')
+        raise Refused(422, error) from None
+    given = asked.documents if asked.text is None else [Given(text=asked.text), *asked.documents]
+    if not 0 < len(given) <= limits.documents:
+        expected, fix = f"1 to {limits.documents}", "Send them in several requests, or use `plant predict` for a file."
+        raise Refused(413, InputError("documents", expected=expected, got=f"{len(given):,}", fix=fix))
+    try:
+        model.label_ids(asked.labels)
+        numbered = enumerate(given, 1)
+        return asked, [
+            Document(one.id or str(number), check_text(one.text, f"document {number}")) for number, one in numbered
+        ]
     except InputError as error:
         raise Refused(422, error) from None
-
-
-def _document(given: Any, number: int) -> Document:
-    if not isinstance(given, Mapping):
-        raise InputError(f"document {number}", expected="an object", got=type(given).__name__, fix="Give it a `text`.")
-    return Document(str(given.get("id", number)), check_text(given.get("text"), f"document {number}"))
-
-
-def _number(body: Mapping[str, Any], key: str, default: int | None) -> int | None:
-    value = body.get(key, default)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST):
-        got = str(value) if isinstance(value, int) else type(value).__name__
-        raise InputError(key, expected=f"a whole number from 0 to {MOST:,}", got=got, fix="Correct it.")
-    return value
 
 
 def serve(model: PlantForDocuments, *, host: str, port: int, limits: Limits) -> Iterator[str]:
