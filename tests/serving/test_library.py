@@ -40,7 +40,7 @@ def test_the_page_runs_as_it_is_printed(own):
     assert [row["epoch"] for row in space["history"]] == list(range(1, len(space["history"]) + 1))
     assert len(space["history"]) >= 3  # patience is 2
     assert space["history"][-1].keys() >= {"epoch", "loss", "ndcg_val"}
-    assert 0 < float(space["loss"]) < 10
+    assert 0 < space["loss"].item() < 10
     assert space["ndcg"] == pytest.approx(1.0)
     assert space["chosen"].objective == 1.0
 
@@ -54,12 +54,8 @@ def parts(own):
     """Token ids, labels, an encoder and a label attention."""
     torch.manual_seed(0)
     tokenizer, encoder = AutoTokenizer.from_pretrained(own["folder"]), AutoModel.from_pretrained(own["folder"])
-    return (
-        tokenizer(own["texts"])["input_ids"],
-        own["labels"],
-        encoder,
-        LabelClassifier(None, n_labels=9, hidden_size=32, heads=2),
-    )
+    model = LabelClassifier(None, n_labels=9, hidden_size=32, heads=2)
+    return tokenizer(own["texts"])["input_ids"], own["labels"], encoder, model
 
 
 def test_planting_teaches_the_attention_which_token_tells_of_a_label(parts):

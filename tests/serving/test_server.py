@@ -90,11 +90,7 @@ BAD = {
     "a number as text": ({"text": 5}, 422, "text: .*valid string"),
     "half a character": (b'{"text": "\\ud83d"}', 422, "Invalid JSON|whole characters"),
     "an unknown key": ({"text": "a", "secretive": 1}, 422, "Extra inputs are not permitted"),
-    "an unknown label": (
-        {"text": "a", "labels": ["L99"]},
-        422,
-        "one of the 9 labels of the model, got another one. Known: L0, L1",
-    ),
+    "an unknown label": ({"text": "a", "labels": ["L99"]}, 422, "one of the 9 labels .* Known: L0, L1"),
     "labels that are none": ({"text": "a", "labels": "L1"}, 422, "labels: .*valid array"),
     "a wrong top": ({"text": "a", "top": -1}, 422, "top: .*greater than or equal to 0"),
     "true as a number": ({"text": "a", "reasons": True}, 422, "reasons: .*valid integer"),
