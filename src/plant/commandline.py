@@ -14,6 +14,7 @@ from plant.ground.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from plant.serving.inputs import Document, Source
+    from plant.serving.modeling import PlantForDocuments
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
@@ -76,16 +77,25 @@ def predict(
 ) -> None:
     """Label new texts: labels, scores, thresholds and reasons."""
     from plant.serving.inputs import open_documents
-    from plant.serving.modeling import PlantForDocuments
     from plant.serving.predict import predictions
     from plant.serving.show import FORMATS
 
     if output not in FORMATS:
         raise InputError("--format", expected=", ".join(FORMATS), got=repr(output), fix=nearest(output, FORMATS))
     source = open_documents(file, kind=kind, text_column=text_column, id_column=id_column)
-    loaded, documents = PlantForDocuments.from_pretrained(model), _with_progress(source)
+    loaded, documents = _load(model), _with_progress(source)
     for piece in FORMATS[output](predictions(loaded, documents, top=top, reasons=reasons, labels=label or [])):
         sys.stdout.write(piece)
+
+
+def _load(folder: str) -> PlantForDocuments:
+    """The model of a folder, on the GPU if there is one."""
+    import torch
+
+    from plant.serving.modeling import PlantForDocuments
+
+    model = PlantForDocuments.from_pretrained(folder)
+    return model.to("cuda") if torch.cuda.is_available() else model
 
 
 def _with_progress(source: Source) -> Iterator[Document]:
@@ -112,12 +122,11 @@ def serve(
         raise InputError(
             "plant serve", expected="starlette and uvicorn", got="none", fix="pip install 'plant-xmtc[serve]'"
         )
-    from plant.serving.modeling import PlantForDocuments
     from plant.serving.server import Limits
     from plant.serving.server import serve as answer
 
     limits = Limits(documents, megabytes, waiting)
-    for line in answer(PlantForDocuments.from_pretrained(model), host=host, port=port, limits=limits):
+    for line in answer(_load(model), host=host, port=port, limits=limits):
         _print([line])
 
 

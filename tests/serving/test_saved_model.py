@@ -20,7 +20,7 @@ from plant.model.assemble import load_training_data, prepare, save_weights
 from plant.model.encoders.transformer import make_random_backbone
 from plant.model.features import write_features
 from plant.serving.export import Candidate, Materials, best_candidate, export
-from plant.serving.modeling import PlantConfig, PlantForDocuments
+from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
 from plant.serving.predict import explain
 
 TINY = {"kind": "random", "hidden_size": 32, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 400}
@@ -236,6 +236,17 @@ def test_what_needs_the_training_corpus_is_refused(small_run, tmp_path, what):
     run = small_run("all")
     with pytest.raises(InputError, match=f"got .*{what}"):
         export(run.candidate(system, **changes), run.materials(), tmp_path / "m", private=False, words_of_private=False)
+
+
+@pytest.mark.parametrize(("section", "kind", "got"), [
+    ({"quantization": "nf4", "adapter": "lora"}, "llama", "quantization: nf4"),
+    ({}, "of_its_own", "the model type 'of_its_own'"),
+])  # fmt: skip
+def test_a_backbone_that_no_folder_can_give_back_is_refused(saved, section, kind, got):
+    model = PlantForDocuments.from_pretrained(saved("network"))
+    model.classifier.backbone.model.config.model_type = kind
+    with pytest.raises(InputError, match=f"got {got}"):
+        backbone_record(model.classifier, {**TINY, **section})
 
 
 def test_the_run_that_is_best_on_validation_is_taken(tmp_path):

@@ -21,7 +21,14 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PretrainedConfig,
+    PreTrainedModel,
+)
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from plant.ground import files
@@ -269,6 +276,12 @@ def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) ->
         raise InputError(
             "saved model", expected="a backbone in 16 or 32 bits", got=f"quantization: {settings.quantization}",
             fix="Train with `quantization: none` to save the model, or save a system of words alone.",
+        )  # fmt: skip
+    kind = inner.model.config.model_type  # type: ignore[union-attr]
+    if kind not in CONFIG_MAPPING:
+        raise InputError(
+            "saved model", expected="a backbone that transformers can build by itself", got=f"the model type {kind!r}",
+            fix="Its code is on the hub, and a model folder holds none; save a system of words alone.",
         )  # fmt: skip
     lora = None
     if settings.adapter == "lora":
