@@ -100,8 +100,9 @@ def predictions(
         scores = score_cleaned(model, texts)
         for row, document in enumerate(part):
             chosen = _chosen(model, scores, row, top, asked)
-            why = explain(model, texts[row], [label for label, _ in chosen]) if reasons else [[] for _ in chosen]
-            found = (_label(model, *one, said[:reasons]) for one, said in zip(chosen, why, strict=True))
+            names = [label for label, _ in chosen]
+            why = explain(model, texts[row], names, most=reasons) if reasons else [[] for _ in chosen]
+            found = (_label(model, *one, said) for one, said in zip(chosen, why, strict=True))
             yield Prediction(document.id, tuple(found), texts[row])
 
 
@@ -136,7 +137,9 @@ def _label(model: PlantForDocuments, label: int, value: float, reasons: Sequence
     return LabelScore(record["label"], value, threshold, above, record["description"], tuple(reasons))
 
 
-def explain(model: PlantForDocuments, text: str, labels: Sequence[int]) -> list[list[Reason]]:
+def explain(
+    model: PlantForDocuments, text: str, labels: Sequence[int], *, most: int | None = None
+) -> list[list[Reason]]:
     """Why labels got their scores: of each, the strongest reason first.
 
     A system that reads words adds up what each word contributes in its channels, with the weights of the channels; a
@@ -147,15 +150,18 @@ def explain(model: PlantForDocuments, text: str, labels: Sequence[int]) -> list[
         model: of a saved folder.
         text: after cleaning.
         labels: their numbers.
+        most: reasons of a label; None: all.
     """
     if not model.parts.scorers:
-        return _attended(model, text, labels)
+        return _attended(model, text, labels, most)
     added: list[Counter[str]] = [Counter() for _ in labels]
     for channel, scorer in model.parts.scorers.items():
         for place, words in enumerate(scorer.contributions(text, labels)):
             share = _share(model, channel, labels[place])
             added[place].update({word: share * value for word, value in words.items()})
-    return [[Reason(word, value, tuple(spans_of(word, text))) for word, value in _ordered(words)] for words in added]
+    return [
+        [Reason(word, value, tuple(spans_of(word, text))) for word, value in _ordered(words)[:most]] for words in added
+    ]
 
 
 def _ordered(words: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -178,7 +184,7 @@ def _share(model: PlantForDocuments, channel: str, label: int) -> float:
 
 
 @torch.no_grad()
-def _attended(model: PlantForDocuments, text: str, labels: Sequence[int]) -> list[list[Reason]]:
+def _attended(model: PlantForDocuments, text: str, labels: Sequence[int], most: int | None) -> list[list[Reason]]:
     """Words by the attention of each label."""
     classifier, corpus = require_network(model), corpus_of(model, [text])
     if not labels or not len(corpus.documents("test")):
@@ -199,4 +205,4 @@ def _attended(model: PlantForDocuments, text: str, labels: Sequence[int]) -> lis
         places.setdefault(match[0].lower(), []).append(match.span())
         for words, share in zip(attended, shares[:, inside].sum(1).tolist(), strict=True):
             words[match[0].lower()] += share
-    return [[Reason(word, share, tuple(places[word])) for word, share in _ordered(words)] for words in attended]
+    return [[Reason(word, share, tuple(places[word])) for word, share in _ordered(words)[:most]] for words in attended]
