@@ -27,11 +27,14 @@ def shipped(*names: str) -> Settings:
     return load(config)
 
 
-BELOW = {"miniature.yaml": "paper.yaml"}
-"""A config that is laid over another -> the other one."""
+BELOW = {
+    "miniature.yaml": ["paper.yaml"],
+    "paper_awd_lstm.yaml": ["paper.yaml"],
+    "miniature_awd_lstm.yaml": ["paper.yaml", "paper_awd_lstm.yaml", "miniature.yaml"],
+}
+"""A config that is laid over others -> the others, the lowest first."""
 CONFIGS = {
-    file.name: shipped(*filter(None, (BELOW.get(file.name), file.name)))
-    for file in sorted((ROOT / "config").glob("*.yaml"))
+    file.name: shipped(*BELOW.get(file.name, []), file.name) for file in sorted((ROOT / "config").glob("*.yaml"))
 }
 CONFIGS["studies"] = shipped(*(f"studies/{file.name}" for file in sorted((ROOT / "config/studies").glob("*.yaml"))))
 assert {"config.yaml", "miniature.yaml", "open.yaml", "paper.yaml"} <= CONFIGS.keys()

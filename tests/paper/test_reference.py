@@ -61,9 +61,13 @@ def test_values_and_the_defaults_of_the_paper_are_those_that_a_reader_sees(path,
 @pytest.mark.parametrize("name", sorted({path.name for path in CONFIG.glob("*.yaml")} | STUDIES))
 def test_every_shipped_config_is_accepted(name):
     """Alone, or laid over the one that its head names, as Snakemake does it."""
-    below = {"miniature.yaml": "paper.yaml"}.get(name, "studies/base.yaml" if name in STUDIES else None)
+    below = {
+        "miniature.yaml": ["paper.yaml"],
+        "paper_awd_lstm.yaml": ["paper.yaml"],
+        "miniature_awd_lstm.yaml": ["paper.yaml", "paper_awd_lstm.yaml", "miniature.yaml"],
+    }.get(name, ["studies/base.yaml"] if name in STUDIES else [])
     config: dict = {}
-    for part in filter(None, (below, name)):
+    for part in (*below, name):
         update_config(config, copy.deepcopy(yaml.safe_load((CONFIG / part).read_text(encoding="utf-8"))))
     forget_foreign_nulls(config)
     assert load(config).experiments

@@ -158,7 +158,7 @@ rule write_paper_table:
     benchmark:
         "benchmarks/paper/tables/{item}.tsv"
     wildcard_constraints:
-        item=r"(table|figure)_\d+",
+        item=r"(awd_)?(table|figure)_\d+",
     conda:
         "../../envs/plant.yaml"
     params:

@@ -129,9 +129,9 @@ class Paths:
         return [*self.tables(experiment), *self.figures(experiment), self.report(experiment)]
 
     def item(self, name: str) -> list[str]:
-        """A table or figure of the paper (`table_6`, `figure_2`), or its cost, in its formats."""
-        kind, _, number = name.partition("_")
-        stem = "cost" if number == "cost" else name
+        """A table or figure of the paper (`table_6`, `awd_figure_2`), or its cost, in its formats."""
+        kind = "table" if "table_" in name else "figure"
+        stem = "cost" if name.endswith("_cost") else name
         formats = TABLE_FORMATS if kind == "table" else FIGURE_FORMATS
         return _written(f"{self.settings.results}/paper/{kind}s", [stem], formats)
 

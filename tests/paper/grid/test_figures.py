@@ -81,14 +81,14 @@ def test_label_points_average_seeds_and_leave_out_labels_without_test_documents(
     other = pl.read_parquet(folders[1] / "per_label.parquet").with_columns(f1=pl.lit(1.0))
     other.write_parquet(folders[1] / "per_label.parquet")
     first = pl.read_parquet(folders[0] / "per_label.parquet").filter(pl.col("n_test") > 0)
-    data = label_points(world.grid, "mimic3_few", "mistral_7b").data.filter(system="plant")
+    data = label_points(world.grid, "mimic3_few", "mistral_7b", ("single_stage", "plant")).data.filter(system="plant")
     assert data.get_column("label").to_list() == first.get_column("label").to_list()
     assert np.allclose(data.get_column("f1"), 100 * (first.get_column("f1").to_numpy() + 1) / 2)
 
 
 def test_frequency_groups_equal_a_plain_loop(world):
     world.run("mimic3_full_mistral_7b")
-    labels = label_points(world.grid, "mimic3_full", "mistral_7b").data
+    labels = label_points(world.grid, "mimic3_full", "mistral_7b", ("single_stage", "plant")).data
     starts = (1, 11, 51, 101, 501)
     found = {(row["system"], row["group"]): row for row in frequency_groups(labels, starts).iter_rows(named=True)}
     sums: dict[tuple[str, int], list[float]] = {}

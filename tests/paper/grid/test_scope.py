@@ -60,29 +60,43 @@ def test_no_item_stands_twice_and_every_row_says_in_or_out():
     assert [row.name for row in ROWS if row.scope == "out" and not row.why] == []
 
 
-@pytest.mark.parametrize("item", [item.item for item in VALUES.items if item.version == "llm"])
+def row_of(item: str) -> str:
+    """Name of the row: awd-T7 is Earlier Table 7, awd-S5b Earlier section 5, awd-A11 Earlier A.11."""
+    version, _, item = item.rpartition("-")
+    if not version:
+        return f"{NAMES[item[0]]} {item[1:]}"
+    number = item[1:].rstrip("b")
+    return "Earlier " + {"A": f"A.{number}", "S": f"section {number}"}.get(item[0], f"{NAMES[item[0]]} {number}")
+
+
+@pytest.mark.parametrize("item", [item.item for item in VALUES.items])
 def test_every_transcribed_item_has_a_row(item):
-    name = f"{NAMES[item[0]]} {item[1:]}"
+    name = row_of(item)
     assert [row for row in ROWS if row.name == name or row.name.startswith(f"{name},")]
 
 
 @pytest.mark.parametrize("item", get_args(Item))
 def test_every_item_of_the_settings_is_the_target_of_its_own_row(item):
-    (row,) = [row for row in ROWS if row.name == item.replace("_", " ").capitalize()]
-    assert targets(row) == [item]
+    name = re.sub("^Awd ", "Earlier ", item.replace("_", " ").title())
+    (row,) = [row for row in ROWS if row.name == name]
+    assert targets(row)[0] == item
 
 
 @pytest.mark.parametrize("where", sorted({claim.where for claim in VALUES.claims}))
 def test_every_claim_that_is_transcribed_has_a_row(where):
-    places = re.findall(r"RQ\d|\(\d\)|key takeaways|Table \d+|appendix [A-Z]|section [15]", where)
+    pattern, version = r"RQ\d|\(\d\)|key takeaways|Table \d+|appendix [A-Z]|section [15]", ""
+    if where.startswith("earlier version"):
+        pattern, version = r"section [\d.]*\d|A\.[\d.]*\d|Tables? \d+|(?<=and )\d+", "earlier "
+    places = [re.sub(r"^Tables |^(?=\d)", "Table ", place) for place in re.findall(pattern, where)]
     assert places
-    heads = "\n".join(row.name for row in ROWS).lower()
-    assert [place for place in places if place.lower() not in heads] == []
+    heads = "\n".join(row.name for row in ROWS if row.name.startswith("Earlier") == bool(version)).lower()
+    assert [place for place in places if f"{version}{place}".lower() not in heads] == []
 
 
 def test_every_table_and_figure_of_the_paper_has_a_row():
-    numbered = {f"Table {number}" for number in range(1, 13)} | {f"Figure {number}" for number in range(1, 6)}
-    assert {row.name for row in ROWS if re.match(r"(Table|Figure) ", row.name)} == numbered
+    tables = [f"Table {number}" for number in range(1, 13)] + [f"Earlier Table {number}" for number in range(1, 12)]
+    figures = [f"{version}Figure {number}" for version in ("", "Earlier ") for number in range(1, 6)]
+    assert {row.name for row in ROWS if re.match(r"(Earlier )?(Table|Figure) ", row.name)} == {*tables, *figures}
 
 
 def test_what_is_in_has_targets_and_every_target_item_and_rule_that_the_page_names_exists():

@@ -174,7 +174,7 @@ def test_an_unreadable_file_and_an_unknown_item_are_refused_and_nothing_is_writt
     path = world.paths["mimic4_full_mistral_7b"].statistics / "intervals.parquet"
     path.write_bytes(path.read_bytes()[:100])
     for item, message in (
-        ("table_3", "expected a parquet file"), ("table_13", "T13"), ("figure_9", "figure_9")
+        ("table_3", "expected a parquet file"), ("table_13", "got .table_13."), ("figure_9", "figure_9")
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             write_item(item, world.settings, world.paths, tmp_path / "paper")

@@ -73,6 +73,8 @@ class Statistics(Frozen):
 Item = Literal[
     "table_2", "table_3", "table_4", "table_5", "table_6", "table_7", "table_8", "table_9", "table_10", "table_11",
     "table_12", "figure_2", "figure_3", "figure_4", "figure_5",
+    "awd_table_2", "awd_table_3", "awd_table_4", "awd_table_5", "awd_table_6", "awd_table_7", "awd_table_8",
+    "awd_table_9", "awd_table_10", "awd_figure_2", "awd_figure_3",
 ]  # fmt: skip
 
 
@@ -82,8 +84,9 @@ class Paper(Frozen):
     metrics: Some[str] = ("macro_auc", "micro_f1", "macro_f1_present", "rare_f1", "rare_ap", "map", "p@5", "ndcg@5")
     """Columns of the ablation table. A metric that is not in statistics.metrics has no interval."""
     items: tuple[Item, ...] = ()
-    """Tables and figures of the paper that are compared with our results, cell by cell, with a verdict. Datasets,
-    backbones and variants are matched by their names in src/plant/paper/values/values.yaml."""
+    """Tables and figures of the paper, and with `awd_` those of its earlier version, that are compared with our
+    results, cell by cell, with a verdict. Datasets, backbones and variants are matched by their names in
+    src/plant/paper/values/values.yaml."""
     main_backbone: Name | None = None
     """Backbone of the rows that name no backbone (Table 5; footnote 4 says Mistral-7B)."""
     headline: Some[str] = ("macro_f1_present", "rare_ap")

@@ -1,9 +1,10 @@
-"""Figures 2 to 5 of the paper from our runs. What the paper prints stands beside them as hollow black marks."""
+"""Figures of both versions of the paper from our runs. Hollow black marks are what the paper prints."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -16,13 +17,20 @@ from plant.paper.grid.results import Grid, target
 from plant.paper.values.transcription import Values
 
 BANNER = "Synthetic stand-in text: our marks show that the machinery works, nothing about the paper."
-MISTRAL, LLAMA = "mistral_7b", "llama3_8b"
+MISTRAL, LLAMA, AWD = "mistral_7b", "llama3_8b", "awd_lstm"
 PAIRS = (("mimic3_full", MISTRAL), ("mimic4_full", LLAMA))
 """Dataset and backbone of figure 4 (and of ablation 8)."""
+_PAPERS = {
+    "mimic3_full": ("S4/mimic3_full/Mistral-7B + PLANT", "S4/mimic3_full/Mistral-7B"),
+    "mimic4_full": ("S4/mimic4_full/Mistral-7B + PLANT", "S4/mimic4_full/Mistral-7B"),
+    "awd_mimic3_full": ("awd-S5/mimic3_full/PLANT", "awd-S5/mimic3_full/LAAT"),
+    "awd_mimic4_full": ("awd-S5/mimic4_full/PLANT", "awd-S5/mimic4_full/LAAT"),
+}
+"""Dataset -> rows with the sizes at which the paper's systems reach one precision: PLANT, and without Stage 1."""
 _LINE = 150
 """Characters of a line of the caption."""
 _RARE = (
-    "Mean F1 of the labels of single_stage and plant by training documents (our counterpart of the paper's 2a, which "
+    "Mean F1 of the labels of {} and {} by training documents (our counterpart of the paper's 2a, which "
     "quotes other systems), and their F1 on rare labels. Black diamonds and brackets: the paper's numbers."
 )
 _EPOCHS = (
@@ -41,22 +49,37 @@ def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
     Raises:
         InputError: no figure of that name, or a result file is unreadable.
     """
-    draw = {"figure_2": _figure_2, "figure_3": _figure_3, "figure_4": _figure_4, "figure_5": _figure_5}
+    sizes = {name: _PAPERS[name] for name in ("mimic3_full", "mimic4_full")}
+    earlier_sizes = {name: _PAPERS[name] for name in ("awd_mimic3_full", "awd_mimic4_full")}
+    draw = {
+        "figure_2": partial(
+            _labels, ("mimic3_full", "mimic3_few"), MISTRAL, ("single_stage", "plant"), "F2/mimic3_few"
+        ),
+        "figure_3": _figure_3,
+        "figure_4": _figure_4,
+        "figure_5": partial(_sizes, sizes, MISTRAL),
+        "awd_figure_2": partial(
+            _labels, ("awd_mimic3_full", "awd_mimic3_few"), AWD, ("awd_laat", "awd_plant"), "awd-F2/mimic3_few"
+        ),
+        "awd_figure_3": partial(_sizes, earlier_sizes, AWD),
+    }
     if name not in draw:
         raise InputError("paper.items", expected=", ".join(draw), got=repr(name), fix="Correct the name.")
     return draw[name](grid, values)
 
 
-def _figure_2(grid: Grid, values: Values) -> Figure:
-    whole = label_points(grid, "mimic3_full", MISTRAL)
-    few = label_points(grid, "mimic3_few", MISTRAL)
+def _labels(
+    datasets: tuple[str, str], backbone: str, systems: tuple[str, str], papers: str, grid: Grid, values: Values
+) -> Figure:
+    """Two panels, figure 2 of both versions: F1 by frequency of all labels, and F1 of rare labels."""
+    whole, few = (label_points(grid, name, backbone, systems) for name in datasets)
     if whole.data.is_empty() and few.data.is_empty():
         return _nothing([whole, few])
     figure = new_figure(PAGE, 3.2)
     left, right = figure.subplots(1, 2, width_ratios=(0.8, 1))
-    draw_frequency(left, whole, grid.settings.evaluation.frequency_groups, title="a  all labels, mimic3_full")
-    draw_violins(right, few, values, title="b  rare labels, mimic3_few")
-    return _finish(figure, [whole, few], _RARE)
+    draw_frequency(left, whole, grid.settings.evaluation.frequency_groups, title=f"a  all labels, {datasets[0]}")
+    draw_violins(right, few, values, papers, title=f"b  rare labels, {datasets[1]}")
+    return _finish(figure, [whole, few], _RARE.format(*systems))
 
 
 def _figure_3(grid: Grid, values: Values) -> Figure:
@@ -67,7 +90,7 @@ def _figure_3(grid: Grid, values: Values) -> Figure:
     figure = new_figure(PAGE, 3.1)
     left, right = figure.subplots(1, 2)
     draw_epochs(left, epochs, values, ("mimic4_full", LLAMA), "macro_f1_all")
-    draw_sizes(right, sizes, values, ("mimic4_full", MISTRAL))
+    draw_sizes(right, sizes, values, ("mimic4_full", MISTRAL), _PAPERS["mimic4_full"])
     return _finish(figure, [epochs, *sizes.values()], f"Left: {_EPOCHS} Right: {_SIZES}")
 
 
@@ -83,17 +106,24 @@ def _figure_4(grid: Grid, values: Values) -> Figure:
     return _finish(figure, list(points.values()), _EPOCHS)
 
 
-def _figure_5(grid: Grid, values: Values) -> Figure:
-    datasets = ("mimic3_full", "mimic4_full")
+def _sizes(papers: Mapping[str, tuple[str, str]], backbone: str, grid: Grid, values: Values) -> Figure:
+    """Precision by training size, a panel for each dataset: figure 5, and figure 3 of the earlier version.
+
+    Args:
+        papers: dataset -> rows of `values` with the paper's reference points.
+        backbone: name.
+        grid: what has run.
+        values: the paper's numbers.
+    """
     points = {
-        name: {metric: size_points(grid, name, MISTRAL, metric) for metric in ("p@5", "p@15")} for name in datasets
+        name: {metric: size_points(grid, name, backbone, metric) for metric in ("p@5", "p@15")} for name in papers
     }
     every = [each for panel in points.values() for each in panel.values()]
     if all(each.data.is_empty() for each in every):
         return _nothing(every)
     figure = new_figure(PAGE, 3.1)
     for axes, (name, panel) in zip(figure.subplots(1, 2), points.items(), strict=True):
-        draw_sizes(axes, panel, values, (name, MISTRAL))
+        draw_sizes(axes, panel, values, (name, backbone), papers[name])
     return _finish(figure, every, _SIZES)
 
 

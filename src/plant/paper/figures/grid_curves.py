@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -51,14 +51,17 @@ def draw_epochs(axes: Axes, points: Points, values: Values, place: tuple[str, st
     axes.set_ylabel(f"{metric_title(metric)}, test, ×100")
 
 
-def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, place: tuple[str, str]) -> None:
-    """P@5 and P@15 by number of training documents: PLANT solid, single stage dashed, small points for seeds.
+def draw_sizes(
+    axes: Axes, panels: Mapping[str, Points], values: Values, place: tuple[str, str], papers: Sequence[str]
+) -> None:
+    """P@5 and P@15 by number of training documents: PLANT solid, without Stage 1 dashed, small points for seeds.
 
     Args:
         axes: to draw on.
         panels: metric -> as `size_points` returns them.
-        values: the paper's numbers; item S4 holds its reference points.
+        values: the paper's numbers.
         place: dataset and backbone.
+        papers: rows of `values` with the paper's reference points, item/dataset/row: PLANT, and without Stage 1.
     """
     axes.set_title(f"{place[0]}, {place[1]}")
     if all(points.data.is_empty() for points in panels.values()):
@@ -80,7 +83,7 @@ def draw_sizes(axes: Axes, panels: Mapping[str, Points], values: Values, place: 
             axes.plot(x, y, _METRIC_MARKERS[metric], linestyle=_DASHES.get(system.kind, "solid"), color=colour,
                       markersize=3.5, markeredgecolor="white", markeredgewidth=0.4)  # fmt: skip
             ends.append(EndLabel(x[-1], y[-1], f"{system.title}, {metric_title(metric)}", look[system.name].ink))
-    _paper_sizes(axes, values, place)
+    _paper_sizes(axes, values, papers)
     axes.set_ylim(0, None)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -106,11 +109,11 @@ def _paper_epochs(axes: Axes, values: Values, place: tuple[str, str], metric: st
             axes.plot(max(reported), float(full.value), "D", color="none", markeredgecolor=PAPER, markersize=5)
 
 
-def _paper_sizes(axes: Axes, values: Values, place: tuple[str, str]) -> None:
-    """The sizes at which PLANT and the single stage reach the precision that section 4 names, joined by a line."""
-    rows = [row for row in ("Mistral-7B + PLANT", "Mistral-7B") if f"S4/{place[0]}/{row}/p@5" in values.cells]
+def _paper_sizes(axes: Axes, values: Values, papers: Sequence[str]) -> None:
+    """The sizes at which both systems reach the precision that the text names, joined by a line."""
+    rows = [row for row in papers if f"{row}/p@5" in values.cells]
     for metric in _METRIC_MARKERS:
-        points = [values.within(f"S4/{place[0]}/{row}") for row in rows]
+        points = [values.within(row) for row in rows]
         if not points:
             return
         x = [float(cells[f"documents_for_{metric}"].value) for cells in points]

@@ -14,10 +14,9 @@ from plant.paper.grid.points import Points
 from plant.paper.systems import KIND_COLOURS
 from plant.paper.values.transcription import Values
 
-LOOK = {
-    "single_stage": Mark(KIND_COLOURS["unplanted"], "o", "dashed", KIND_COLOURS["unplanted"]),
-    "plant": Mark(KIND_COLOURS["planted"], "o", "solid", KIND_COLOURS["planted"]),
-}
+_WITHOUT = Mark(KIND_COLOURS["unplanted"], "o", "dashed", KIND_COLOURS["unplanted"])
+_PLANTED = Mark(KIND_COLOURS["planted"], "o", "solid", KIND_COLOURS["planted"])
+LOOK = {"single_stage": _WITHOUT, "plant": _PLANTED, "awd_laat": _WITHOUT, "awd_plant": _PLANTED}
 _MEAN, _SHARE = 123, 170
 """Places of the two columns of numbers, in units of the x axis."""
 
@@ -36,29 +35,31 @@ def draw_frequency(axes: Axes, points: Points, starts: Sequence[int], *, title: 
     if groups.is_empty():
         empty(axes)
         return
-    draw_groups(axes, groups, LOOK, {name: points.titles.get(name, name) for name in LOOK}, starts, height=2.0)
+    draw_groups(axes, groups, LOOK, points.titles, starts, height=2.0)
     axes.set_xlabel("training documents of a label")
 
 
-def draw_violins(axes: Axes, points: Points, values: Values, *, title: str) -> None:
+def draw_violins(axes: Axes, points: Points, values: Values, place: str, *, title: str) -> None:
     """Violins of the F1 of labels, with quartiles and our mean. The paper's mean is a hollow mark and in brackets.
 
     Args:
         axes: to draw on.
         points: as `label_points` returns them.
-        values: the paper's numbers; item F2 holds those of figure 2b.
+        values: the paper's numbers.
+        place: item/dataset of those of the figure: mean F1, and the share of labels above HIGH_F1 if it is printed.
         title: of the panel.
     """
     axes.set_title(title)
-    rows = list(dict.fromkeys(cell.row for cell in values.within("F2/mimic3_few").values()))
-    for place, row in enumerate(rows):
-        cells = values.within(f"F2/mimic3_few/{row}")
+    rows = list(dict.fromkeys(cell.row for cell in values.within(place).values()))
+    for height, row in enumerate(rows):
+        cells = values.within(f"{place}/{row}")
         system = cells["mean_f1_text"].system
         own = points.data.filter(system=system).get_column("f1").drop_nulls().to_numpy()
         if len(own):
-            draw_violin(axes, place, own, LOOK[system].ink)
-            axes.plot(own.mean(), place, "o", color=LOOK[system].ink, markeredgecolor="white", markersize=5)
-        _papers(axes, place, own, cells["mean_f1_text"].value, cells["share_above_0.7"].value)
+            draw_violin(axes, height, own, LOOK[system].ink)
+            axes.plot(own.mean(), height, "o", color=LOOK[system].ink, markeredgecolor="white", markersize=5)
+        share = cells.get("share_above_0.7")
+        _papers(axes, height, own, cells["mean_f1_text"].value, None if share is None else share.value)
     names = [
         f"{row}\n(quoted)" if "PLANT" not in row and "Mistral" not in row else row.replace(" + ", "\n+ ")
         for row in rows
@@ -68,10 +69,11 @@ def draw_violins(axes: Axes, points: Points, values: Values, *, title: str) -> N
     axes.set_xlabel(f"F1 of {labels} labels\n(test, ×100, mean over seeds)", x=0.27)
 
 
-def _papers(axes: Axes, row: int, own: np.ndarray, mean: Decimal, share: Decimal) -> None:
+def _papers(axes: Axes, row: int, own: np.ndarray, mean: Decimal, share: Decimal | None) -> None:
     """The paper's mean as a hollow mark above ours, and its numbers in brackets after ours."""
     above = row - 0.36 * bool(len(own))
     axes.plot(100 * float(mean), above, "D", color="none", markeredgecolor="black", markersize=4.5)
     ours = (f"{own.mean():.1f} ", f"{share_above(own):.1f}% ") if len(own) else ("", "")
-    for place, number, papers in zip((_MEAN, _SHARE), ours, (f"{100 * mean:.1f}", f"{share:.1f}%"), strict=True):
-        axes.text(place, row, f"{number}[{papers}]", ha="center", va="center", fontsize=6.5)
+    printed = (f"[{100 * mean:.1f}]", "" if share is None else f"[{share:.1f}%]")
+    for place, number, papers in zip((_MEAN, _SHARE), ours, printed, strict=True):
+        axes.text(place, row, f"{number}{papers}", ha="center", va="center", fontsize=6.5)

@@ -1,4 +1,4 @@
-"""The cells of a result table of the paper (2 to 6, 9 to 12): the paper's number, ours, and the verdict.
+"""The cells of a result table of the paper, in either version: the paper's number, ours, and the verdict.
 
 A table has three kinds of rows: the paper's own systems, which we measure and judge; published systems, whose numbers
 we quote from the paper; and systems of ours that the paper lacks.
@@ -24,6 +24,7 @@ from plant.paper.values.transcription import (
     PaperItem,
     PaperRow,
     Values,
+    is_table,
     metric_of,
 )
 from plant.paper.values.verdicts import judge
@@ -32,7 +33,6 @@ Kind = Literal["value", "gain", "quoted", "measured", "difference", "ceiling", "
 """value, gain: the paper's own systems, judged. quoted: from the paper, never judged. measured, difference: ours alone.
 ceiling, size: statistics of a corpus that are no claim of the table (plant.paper.grid.corpus)."""
 JUDGED: tuple[Kind, ...] = ("value", "gain")
-TABLES = ("T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12")
 SECOND_READING = {"mimic3_few": "mimic3_few_full_test"}
 """Dataset of a table -> the dataset of its other reading (choice C20)."""
 QUOTED_GAIN = (
@@ -102,18 +102,19 @@ def block_cells(grid: Grid, values: Values, item: PaperItem, block: Block, *, da
         values: the paper's numbers.
         item: the table.
         block: its part.
-        dataset: where ours is measured. Quoted rows are left out if it is not the dataset of the block.
+        dataset: where ours is measured; a row may name another one. Quoted rows are left out if it is not the dataset
+            of the block.
     """
     cells: list[GridCell] = []
     for row in block.rows:
         keys = (f"{item.item}/{block.dataset}/{row.row}/{column}" for column in block.columns)
         for cell in [values.cells[key] for key in keys if key in values.cells]:
             if cell.origin == "quoted":
-                cells += [_quoted(cell)] if dataset == block.dataset else []
+                cells += [_quoted(cell)] if dataset == block.place else []
             elif row.system == AVERAGE:
                 cells.append(_average(grid, block, cell, dataset))
             else:
-                cells += _own(grid, block, row, cell, dataset)
+                cells += _own(grid, values, block, row, cell, row.measured_on or dataset)
     return cells + list(_measured(grid, values, item, block, cells, dataset))
 
 
@@ -123,13 +124,16 @@ def _quoted(cell: PaperCell) -> GridCell:
     return part if part.is_comparable else replace(part, why=f"macro-F1 ({cell.convention}): not comparable")
 
 
-def _own(grid: Grid, block: Block, row: PaperRow, cell: PaperCell, dataset: str) -> Iterator[GridCell]:
-    """A value of the paper, and its gain if the paper prints one."""
+def _own(grid: Grid, values: Values, block: Block, row: PaperRow, cell: PaperCell, dataset: str) -> Iterator[GridCell]:
+    """A value of the paper, and its gain: as the paper prints it, or the difference of two printed values."""
     part = printed_part(cell)
     match = grid.find(dataset, cell.backbone, [cell.system])
     yield part.judged(Number(why=match.why) if match.name is None else grid.value(match.name, cell.system, part.metric))
-    if cell.gain is not None:
-        gain = replace(part, kind="gain", paper=cell.gain, paper_low=cell.low, paper_high=cell.high)
+    printed = cell.gain
+    if printed is None and cell.against not in {None, BEST}:
+        printed = cell.value - values.cells[f"{cell.item}/{cell.dataset}/{cell.against}/{cell.column}"].value
+    if printed is not None:
+        gain = replace(part, kind="gain", paper=printed, paper_low=cell.low, paper_high=cell.high)
         quoted = cell.against == BEST
         yield gain.judged(Number(why=QUOTED_GAIN) if quoted else _gain(grid, block, row, part.metric, dataset))
 
@@ -202,7 +206,7 @@ def _systems_of_the_paper(grid: Grid, values: Values, dataset: str) -> set[tuple
     return {
         (row.backbone or grid.settings.paper.main_backbone, row.system)
         for item, block in values.blocks()
-        if item.item in TABLES and block.dataset in readings
+        if is_table(item.item) and block.place in readings
         for row in block.rows
     }
 

@@ -1,4 +1,4 @@
-"""Tables 7 and 8, the sizes of the corpora: the paper's numbers beside those of statistics.json.
+"""The sizes of the corpora: the paper's numbers beside those of statistics.json.
 
 Below them are two checks that the paper does not print: the highest P@k that the corpus allows beside the highest that
 the paper reports, and the published sizes that the config expects beside those of the corpus.
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from plant.ground.files import read_json
-from plant.paper.grid.cells import TABLES, GridCell, printed_part
+from plant.paper.grid.cells import GridCell, printed_part
 from plant.paper.grid.results import Grid, Number, target
-from plant.paper.values.transcription import Block, PaperItem, Values, half_unit
+from plant.paper.values.transcription import Block, PaperItem, Values, half_unit, is_table
 
 Record = Mapping[str, Any]
 """statistics.json: `splits` has an entry for each split, and `all`, if it is there, the same over all documents."""
@@ -40,7 +40,7 @@ STATISTIC_TITLES = {
 
 def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> list[GridCell]:
     """A corpus of the paper beside ours: its statistics, the ceilings of P@k, and the expected sizes."""
-    record, experiment, why = _statistics(grid, block.dataset)
+    record, experiment, why = _statistics(grid, block.place)
     cells = []
     for row in block.rows:
         for column in block.columns:
@@ -52,7 +52,7 @@ def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> l
             cell = values.cells[f"{item.item}/{block.dataset}/{row.row}/{column}"]
             cells.append(printed_part(cell).judged(measured))
     if record is not None:
-        cells += [*_ceilings(values, block, record, experiment), *_sizes(record, experiment)]
+        cells += [*_ceilings(values, item, block, record, experiment), *_sizes(record, experiment)]
     return cells
 
 
@@ -102,13 +102,14 @@ def _statistics(grid: Grid, dataset: str) -> tuple[Record | None, str, str]:
     return None, "", f"not run yet: target `{target(names[0])}`"
 
 
-def _ceilings(values: Values, block: Block, record: Record, experiment: str) -> Iterator[GridCell]:
+def _ceilings(values: Values, item: PaperItem, block: Block, record: Record, experiment: str) -> Iterator[GridCell]:
     """The highest P@k of the paper's own systems, beside mean(min(|Y|, k) / k) over our test documents."""
     for name, ceiling in record.get("ceilings", {}).items():
         claims = [
             cell
             for cell in values.cells.values()
-            if (cell.dataset, cell.column, cell.origin) == (block.dataset, name, "own") and cell.item in TABLES
+            if (cell.version, cell.dataset, cell.column, cell.origin) == (item.version, block.dataset, name, "own")
+            and is_table(cell.item)
         ]
         claim = max(claims, key=lambda cell: cell.value, default=None)
         if claim is None or ceiling is None:
@@ -117,7 +118,7 @@ def _ceilings(values: Values, block: Block, record: Record, experiment: str) -> 
         yield GridCell(
             row="ceiling", column=name, kind="ceiling", metric=name, paper=claim.value, decimals=claim.decimals,
             ours=100 * ceiling, experiment=experiment, verdict="reachable" if reachable else "out of reach",
-            why=f"{claim.row}, Table {claim.item[1:]}",
+            why=f"{claim.row}, Table {claim.item.rpartition('T')[2]}",
         )  # fmt: skip
 
 

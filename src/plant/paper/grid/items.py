@@ -20,7 +20,7 @@ from plant.paper.values.transcription import load_values
 def needs(item: Item, settings: Settings) -> tuple[list[str], list[str]]:
     """(experiments, datasets) that an item is made from: what it asks of a grid in which nothing has run."""
     grid = Grid(settings, {})
-    if item.startswith("figure_"):
+    if "figure_" in item:
         with look():
             grid_figure(item, grid, load_values())
     else:
@@ -32,7 +32,7 @@ def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], fold
     """Write a table or a figure of the paper.
 
     Args:
-        item: "table_2" to "table_12" or "figure_2" to "figure_5".
+        item: of `settings.Item`, such as "table_2", "figure_2" or "awd_table_2" (earlier version).
         settings: the whole config; datasets, backbones and variants are matched with values.yaml by name.
         paths: experiment -> where its results are, or will be.
         folder: gets `tables/{item}.{csv,md,tex}` or `figures/{item}.{pdf,png}`.
@@ -41,7 +41,7 @@ def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], fold
         InputError: no such item, or a result file that is there is unreadable.
     """
     grid, values, log = Grid(settings, paths), load_values(), logging.getLogger("plant")
-    if item.startswith("figure_"):
+    if "figure_" in item:
         with look():
             save(grid_figure(item, grid, values), Path(folder) / "figures" / item)
         log.info("%s: %s", item, Path(folder) / "figures" / f"{item}.png")

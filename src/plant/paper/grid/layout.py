@@ -133,7 +133,8 @@ def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: F
         return drawn if drawn.detail else TableCell(drawn.main, detail=footnote(cell.why, notes))
 
     if first.kind == "quoted":
-        yield line(f"{row}{QUOTED} ({first.cite})", "quoted", "quoted", _quoted, MISSING)
+        source = f" ({first.cite})" if first.cite else ""
+        yield line(f"{row}{QUOTED}{source}", "quoted", "quoted", _quoted, MISSING)
     elif first.kind == "measured":
         yield line(row, "ours", "measured", measured)
         reference = next((cell.why for cell in cells if cell.kind == "difference"), "")

@@ -1,4 +1,4 @@
-"""The numbers behind the paper's figures 2 to 5, from whatever has run."""
+"""The numbers behind the paper's figures, from whatever has run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from plant.paper.grid.results import Grid, measured_seeds
 from plant.paper.inputs import LABEL_COLUMNS, read_table, seed_of
 from plant.paper.systems import System, list_systems
 
-SYSTEMS = ("single_stage", "plant")
-"""The systems of figure 2, in the order of the paper."""
 LABEL_SCHEMA = pl.Schema({"system": pl.String(), "label": pl.String(), "n_train": pl.Int64(), "f1": pl.Float64()})
 EPOCH_SCHEMA = pl.Schema({
     "variant": pl.String(), "recipe": pl.String(), "epoch": pl.Int64(), "seed": pl.Int64(), "ndcg": pl.Float64(),
@@ -43,15 +41,15 @@ class Points:
     """System -> how it is printed."""
 
 
-def label_points(grid: Grid, dataset: str, backbone: str) -> Points:
-    """F1 of single labels of a dataset (figure 2), in percent.
+def label_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str]) -> Points:
+    """F1 of single labels of a dataset (figure 2), in percent, for the systems of these names.
 
     Returns:
         system, label, n_train, f1: one row for each label with test documents, averaged over the seeds that have run.
     """
     points = Points(grid.is_stand_in(dataset))
     tables = [pl.DataFrame(schema=LABEL_SCHEMA)]
-    for system in SYSTEMS:
+    for system in names:
         name = _find(grid, points, dataset, backbone, system)
         if name is None:
             continue
@@ -65,7 +63,7 @@ def label_points(grid: Grid, dataset: str, backbone: str) -> Points:
     of_label = pl.concat(tables).group_by("system", "label", maintain_order=True)
     points.data = of_label.agg(pl.col("n_train").first(), pl.col("f1").mean())
     variants = grid.settings.variants
-    points.titles = {name: variants[name].title or name for name in SYSTEMS if name in variants}
+    points.titles = {name: variants[name].title or name for name in names if name in variants}
     return points
 
 
@@ -101,8 +99,8 @@ def epoch_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points
 def size_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points:
     """A metric by number of training documents (figures 3 right and 5), in percent.
 
-    Sizes are the experiments on subsets of the dataset that cut its training split (`train_size`), and those on the
-    whole dataset that hold the same variants.
+    Sizes are the experiments without a report on subsets of the dataset that cut its training split (`train_size`), and
+    those on the whole dataset that hold the same variants.
 
     Returns:
         SIZE_SCHEMA, one row for each system, size and seed.
@@ -113,7 +111,11 @@ def size_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points:
         for name, part in settings.datasets.items()
         if isinstance(part, Subset) and part.of == dataset and part.train_size is not None
     }
-    sweep = [name for name, each in settings.experiments.items() if each.backbone == backbone and each.dataset in parts]
+    sweep = [
+        name
+        for name, each in settings.experiments.items()
+        if each.backbone == backbone and each.dataset in parts and not each.report
+    ]
     if not sweep:
         points.missing[f"no experiment of this config is on a `train_size` of {dataset} with {backbone}"] = None
     listed = (system for name in sweep for system in list_systems(settings, settings.experiments[name]))

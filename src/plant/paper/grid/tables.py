@@ -1,4 +1,4 @@
-"""Tables 2 to 12 of the paper beside ours, as CSV (long, full precision), Markdown and LaTeX."""
+"""The tables of both versions of the paper beside ours, as CSV (long, full precision), Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from plant.paper.grid.layout import OTHER_CONVENTION, QUOTED, Footnotes, result_
 from plant.paper.grid.results import Grid
 from plant.paper.render import Table, latex_escape, to_longtable, to_markdown
 from plant.paper.systems import budget_notes, list_systems
-from plant.paper.values.transcription import AT_MICRO, TRANSCRIPTION, Block, PaperItem, Values, load_values
+from plant.paper.values.transcription import AT_MICRO, TRANSCRIPTION, Block, PaperItem, Values, is_table, load_values
 from plant.paper.values.verdicts import tally
 from plant.paper.wording import ONE_SEED, interval_over
 
-CORPUS_ITEMS = ("T7", "T8")
 ABLATION_ITEMS = ("T6", "T12")
-APPENDIX_C = {"T7": ("AC", ("mimic3_full", "mimic3_few", "mimic3_rare50"))}
-"""Sizes that the text prints and Table 7 does not, or prints differently: item and datasets."""
+VERSIONS = {"llm": "paper", "awd": "earlier version of the paper"}
+SIZES_OF_THE_TEXT = {
+    "T7": ("AC", "appendix C", ("mimic3_full", "mimic3_few", "mimic3_rare50")),
+    "awd-T8": ("awd-A6", "appendix A.6", ("mimic3_full", "mimic3_few")),
+}
+"""Sizes that the text prints and a table does not, or prints differently: item, its name, datasets."""
 BANNER = (
     "SYNTHETIC STAND-IN TEXT, not the corpora that the datasets are named for. The numbers of ours say nothing about "
     "the paper; verdicts show only that the machinery works."
@@ -59,7 +62,7 @@ class Part:
     @property
     def is_second_reading(self) -> bool:
         """Whether ours is measured on another dataset than the paper's. Not counted with the table."""
-        return self.dataset != self.block.dataset
+        return self.dataset != self.block.place
 
 
 @dataclass(frozen=True)
@@ -80,26 +83,24 @@ def build_sheet(name: str, grid: Grid, values: Values) -> Sheet:
     """A table of the paper from whatever has run.
 
     Args:
-        name: "table_2" to "table_12".
+        name: "table_2" to "table_12", or "awd_table_2" to "awd_table_10" (earlier version).
         grid: what has run.
         values: the paper's numbers.
 
     Raises:
         InputError: values.yaml has no such table, or a result file is unreadable.
     """
-    items = {item.item: item for item in values.items}
-    item = items.get(f"T{name.removeprefix('table_')}")
+    items = {item.target: item for item in values.items if is_table(item.item)}
+    item = items.get(name)
     if item is None:
-        got = repr(f"T{name.removeprefix('table_')}")
-        raise InputError(
-            TRANSCRIPTION.name, expected=f"one of {', '.join(items)}", got=got, fix="Correct `paper.items`."
-        )
+        known = ", ".join(items)
+        raise InputError(TRANSCRIPTION.name, expected=f"one of {known}", got=repr(name), fix="Correct `paper.items`.")
     parts = tuple(_parts(grid, values, item))
     footnotes: Footnotes = {}
     tables = tuple(_table(name, part, footnotes) for part in parts)
     return Sheet(
         name=name,
-        title=f"Table {item.item[1:]} of the paper beside ours: {item.title}",
+        title=f"Table {name.rpartition('_')[2]} of the {VERSIONS[item.version]} beside ours: {item.title}",
         parts=parts,
         tables=tables,
         banner=BANNER if any(part.stand_in for part in parts) else "",
@@ -154,18 +155,18 @@ def to_tex(sheet: Sheet) -> str:
 
 def _parts(grid: Grid, values: Values, item: PaperItem) -> Iterator[Part]:
     """The parts of a table, by dataset."""
-    if item.item in CORPUS_ITEMS:
-        more, datasets = APPENDIX_C.get(item.item, ("", ()))
+    if item.blocks[0].is_corpus:
+        more, where, datasets = SIZES_OF_THE_TEXT.get(item.item, ("", "", ()))
         text = [(other, block) for other, block in values.blocks() if other.item == more and block.dataset in datasets]
         for source, block in [*((item, block) for block in item.blocks), *text]:
-            place, cells = block.dataset, tuple(corpus_cells(grid, values, source, block))
-            title = place + ("" if source is item else ", sizes in the text of appendix C")
+            place, cells = block.place, tuple(corpus_cells(grid, values, source, block))
+            title = place + ("" if source is item else f", sizes in the text of {where}")
             yield Part(title, source, block, place, cells, grid.is_stand_in(place))
         return
     for block in item.blocks:
-        titles = {block.dataset: block.dataset}
-        if other := SECOND_READING.get(block.dataset):
-            reading = f"the same labels on all test documents, the second reading of {block.dataset} (choice C20)"
+        titles = {block.place: block.place}
+        if other := SECOND_READING.get(block.place):
+            reading = f"the same labels on all test documents, the second reading of {block.place} (choice C20)"
             titles[other] = f"{other}: {reading}"
         for place, title in titles.items():
             cells = tuple(block_cells(grid, values, item, block, dataset=place))
@@ -174,7 +175,7 @@ def _parts(grid: Grid, values: Values, item: PaperItem) -> Iterator[Part]:
 
 def _table(name: str, part: Part, footnotes: Footnotes) -> Table:
     label = f"{name}-{part.item.item}-{part.dataset}".replace("_", "-")
-    if part.item.item in (*CORPUS_ITEMS, "AC"):
+    if part.block.is_corpus:
         return statistics_table(label, part.title, part.cells, footnotes)
     return result_table(label, part.title, part.block.columns, part.cells, footnotes)
 
@@ -196,7 +197,7 @@ def _summary(parts: Sequence[Part]) -> Iterator[str]:
 
 def _reading(item: PaperItem, parts: Sequence[Part]) -> list[str]:
     """How to read the table: the notes that its cells call for."""
-    if item.item in CORPUS_ITEMS:
+    if item.blocks[0].is_corpus:
         return [
             "Verdict: within if our number rounds to the paper's, else above or below it. Counts are over all splits.",
             "A ceiling is mean(min(|Y|, k) / k) over test documents with labels: no system has a higher P@k.",
@@ -211,6 +212,12 @@ def _reading(item: PaperItem, parts: Sequence[Part]) -> list[str]:
         ): True,
         **{text: name in over for name, text in INTERVALS.items()},
         "Where the gain is a drop, below means that ours is the larger drop.": item.item in ABLATION_ITEMS,
+        "A gain of the paper is the difference of two values that it prints.": any(
+            row.against and not row.gains for part in parts for row in part.block.rows
+        ),
+        "Rows of ablations are measured on a part of the training split (choice C38).": any(
+            row.measured_on for part in parts for row in part.block.rows
+        ),
         "Macro-F1 is that of the paper's appendix E, over all labels (macro_f1_all, choice C12).": (
             "macro_f1" in columns
         ),
@@ -241,7 +248,7 @@ def _sources(grid: Grid, parts: Sequence[Part]) -> Iterator[str]:
             if cell.kind == "value" and cell.ours is not None:
                 rows_of.setdefault(cell.experiment, {})[cell.row] = None
         for row in part.block.rows:
-            match = grid.find(part.dataset, row.backbone, [row.system])
+            match = grid.find(row.measured_on or part.dataset, row.backbone, [row.system])
             if match.others:
                 others[f"{match.name} was taken; {', '.join(match.others)} would do too"] = None
     budgets: dict[str, None] = {}

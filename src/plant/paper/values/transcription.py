@@ -31,6 +31,8 @@ AT_MICRO = ("micro_f1", "micro_precision", "micro_recall")
 """Metrics at the threshold that is tuned for micro-F1 (choice C12)."""
 AVERAGE = "average_gain"
 """System of a row with the mean gain of each column."""
+CORPUS = "corpus"
+"""System of a row with the statistics of a corpus."""
 BEST = "best"
 """`against` of a gain that is measured from the best other row of the block."""
 
@@ -42,6 +44,8 @@ class PaperRow(Frozen):
     system: str
     backbone: str | None = None
     origin: Origin | None = None
+    measured_on: str | None = None
+    """Dataset on which ours is measured. None: that of the block."""
     cite: str | None = None
     macro_f1: Convention | None = None
     against: str | None = None
@@ -56,9 +60,21 @@ class Block(Frozen):
     """The part of a table that is about one dataset."""
 
     dataset: str
+    measured_on: str | None = None
+    """Dataset of the config on which ours is measured. None: `dataset`."""
     origin: Origin = "own"
     columns: tuple[str, ...]
     rows: tuple[PaperRow, ...] = Field(min_length=1)
+
+    @property
+    def place(self) -> str:
+        """Dataset on which ours is measured."""
+        return self.measured_on or self.dataset
+
+    @property
+    def is_corpus(self) -> bool:
+        """Whether the block is the statistics of a corpus."""
+        return self.rows[0].system == CORPUS
 
 
 class PaperItem(Frozen):
@@ -70,6 +86,11 @@ class PaperItem(Frozen):
     decimals: int | tuple[int, ...]
     interval_decimals: int | None = None
     blocks: tuple[Block, ...] = Field(min_length=1)
+
+    @property
+    def target(self) -> str:
+        """Target of the workflow that makes the table: `table_6`, `awd_table_6`."""
+        return self.item.replace("-", "_").replace("T", "table_")
 
 
 class SamePlaces(Frozen):
@@ -216,6 +237,15 @@ def metric_of(column: str, convention: Convention = "all") -> str:
     if column in AT_MICRO:
         return f"{column}@micro"
     return f"{column}_all" if column in OVER_ALL_LABELS else column
+
+
+def is_table(item: str) -> bool:
+    """Whether an item is a table of the paper, in either version.
+
+    >>> is_table("T12"), is_table("awd-T7"), is_table("awd-S5"), is_table("F2")
+    (True, True, False, False)
+    """
+    return item.removeprefix("awd-").startswith("T")
 
 
 def half_unit(decimals: int) -> Decimal:

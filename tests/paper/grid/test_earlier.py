@@ -1,0 +1,168 @@
+"""The earlier version's tables and figures: numbers by hand, from the configs that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import matplotlib as mpl
+import polars as pl
+import pytest
+import yaml
+from snakemake.utils import update_config
+
+from plant.ground.settings import Item, Settings, load
+from plant.paper.figures.grid import grid_figure
+from plant.paper.figures.style import look
+from plant.paper.grid.cells import JUDGED
+from plant.paper.grid.items import needs, write_item
+from plant.paper.grid.tables import build_sheet, to_frame, to_page
+from plant.paper.values.transcription import is_table, load_values
+
+ROOT = Path(__file__).parents[3]
+VALUES = load_values()
+ITEMS = [item for item in get_args(Item) if item.startswith("awd_")]
+LEVELS = {
+    "awd_laat": 0.600, "awd_plant": 0.610, "awd_k72": 0.5070, "awd_k56": 0.5095, "awd_plant_k8": 0.556,
+}  # fmt: skip
+"""System -> every metric, a fraction. Intervals are 0.4 points to either side."""
+
+
+def shipped() -> Settings:
+    config: dict = {}
+    for name in ("paper.yaml", "paper_awd_lstm.yaml"):
+        update_config(config, yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8")))
+    return load(config)
+
+
+SETTINGS = shipped()
+
+
+@pytest.fixture
+def earlier(world, tmp_path):
+    """The shipped grid, with four of its experiments run."""
+    return type(world)(SETTINGS, tmp_path).run(
+        "awd_mimic3_full", "awd_mimic3_inattention", "awd_mimic4_full", "awd_mimic3_few",
+        level=lambda system, metric: LEVELS.get(system, 0.3),
+    )  # fmt: skip
+
+
+def shown(world, name: str) -> pl.DataFrame:
+    return to_frame(build_sheet(name, world.grid, VALUES))
+
+
+def numbers(frame: pl.DataFrame, row: str, kind: str) -> tuple:
+    found = frame.filter(dataset="awd_mimic3_full", row=row, column="p@15", kind=kind)
+    return found.select("paper", "ours", "low", "high", "verdict", "experiment").row(0)
+
+
+def test_both_rows_of_an_ablation_and_their_difference_have_a_verdict(earlier):
+    frame = shown(earlier, "awd_table_7")
+    planted, gain = (numbers(frame, "With PLANT", kind) for kind in ("value", "gain"))
+    assert planted[:4] == pytest.approx((61.8, 61.0, 60.6, 61.4))
+    assert planted[4:] == ("below", "awd_mimic3_full")
+    assert gain[:4] == pytest.approx((2.2, 1.0, 0.6, 1.4))  # 61.8 - 59.6, and 61.0 - 60.0
+    assert gain[4:] == ("below", "awd_mimic3_full")
+    assert numbers(frame, "Without PLANT", "value")[4] == "within"  # 59.6 to 60.4
+
+
+def test_a_row_on_a_part_of_the_training_split_is_measured_there(earlier):
+    frame = shown(earlier, "awd_table_7")
+    with_k, gain = (numbers(frame, "With Inattention", kind) for kind in ("value", "gain"))
+    assert (with_k[0], with_k[4], with_k[5]) == (51.05, "within", "awd_mimic3_inattention")
+    assert SETTINGS.datasets[SETTINGS.experiments[with_k[5]].dataset].train_size == 22525
+    assert gain[:4] == pytest.approx((0.1, 0.25, -0.15, 0.65))
+    assert gain[4] == "within"
+    stateful = frame.filter(row="Stateful", dataset="awd_mimic3_full", kind="value").row(0, named=True)
+    assert (stateful["ours"], stateful["verdict"]) == (None, "not attempted")
+    assert stateful["why"] == "not run yet: target `experiment_awd_mimic3_stateful`"
+    page = to_page(build_sheet("awd_table_7", earlier.grid, VALUES))
+    assert page.startswith("# Table 7 of the earlier version of the paper beside ours: Ablations, P@15")
+    assert "| With Inattention | paper | 51.05 |" in page
+    assert "A gain of the paper is the difference of two values that it prints." in page
+
+
+def test_quoted_rows_stand_beside_ours_without_a_verdict(earlier):
+    frame = shown(earlier, "awd_table_2")
+    assert set(frame.filter(kind="quoted").get_column("verdict")) == {""}
+    assert frame.filter(kind="quoted").get_column("row").n_unique() == 14
+    own = frame.filter(pl.col("kind").is_in(JUDGED) & (pl.col("column") == "macro_auc")).row(0, named=True)
+    assert (own["paper"], own["ours"], own["verdict"]) == (96.1, pytest.approx(61.0), "below")
+    assert "| KEMTL† | quoted |" in to_page(build_sheet("awd_table_2", earlier.grid, VALUES))
+
+
+def test_the_ceilings_of_a_corpus_stand_beside_the_highest_precision_of_the_same_version(earlier):
+    claims = shown(earlier, "awd_table_8").filter(kind="ceiling").select("dataset", "column", "paper", "why").rows()
+    assert ("awd_mimic3_full", "p@15", 61.8, "PLANT (Ours), Table 2") in claims
+    assert {paper for name, column, paper, _ in claims if (name, column) == ("awd_mimic4_full", "p@5")} == {78.1}
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_the_shipped_config_has_an_experiment_for_every_cell(name, world, tmp_path):
+    nothing = type(world)(SETTINGS, tmp_path / "nothing")
+    experiments, datasets = needs(name, SETTINGS)
+    assert experiments or datasets
+    if "table" in name:
+        judged = shown(nothing, name).filter(pl.col("kind").is_in(JUDGED))
+        assert set(judged.get_column("verdict")) == {"not attempted"}
+        assert all(why.startswith("not run yet: target `experiment_") for why in judged.get_column("why"))
+
+
+def test_every_table_of_the_version_with_numbers_of_ours_is_an_item_of_the_shipped_config():
+    tables = {item.target for item in VALUES.items if item.version == "awd" and is_table(item.item)}
+    assert tables == {name for name in ITEMS if "table" in name}
+    assert set(ITEMS) <= set(SETTINGS.paper.items)
+
+
+@pytest.mark.parametrize(("variant", "epochs", "k", "rate"), [
+    ("awd_plant", 25, 56, 0.5), ("awd_plant_k8", 25, 8, 1 / 3), ("awd_k72", 5, 72, 0.5), ("awd_k56", 5, 56, 0.5),
+    ("awd_no_k", 5, None, 1 / 3), ("awd_k8", 5, 8, 1 / 3), ("awd_stateful_3", 3, 56, 0.5),
+    ("awd_stateless_7", 7, 8, 1 / 3), ("awd_one_rate_1", 1, 56, 1), ("awd_half_rate_1", 1, 56, 0.5),
+    ("awd_one_rate_7", 7, 8, 1), ("awd_third_rate_7", 7, 8, 1 / 3), ("awd_full_unfreezing", 10, 56, 0.5),
+    ("awd_gradual_unfreezing_k8", 10, 8, 1 / 3),
+])  # fmt: skip
+def test_the_shipped_recipes_are_those_of_the_text(variant, epochs, k, rate):
+    recipe = SETTINGS.finetunings[SETTINGS.variants[variant].finetuning]
+    assert (recipe.epochs, recipe.inattention) == (epochs, k)
+    assert recipe.attention_rate == pytest.approx(rate, abs=1e-3)
+    assert recipe.segment == (None if "stateless" in variant else 72)
+    assert recipe.unfreezing == ("gradual" if "gradual" in variant else "together")
+    trains_encoder = recipe.backbone_from_epoch <= recipe.epochs
+    assert trains_encoder == ("unfreezing" in variant)
+    assert (recipe.gamma, recipe.epsilon, recipe.hard_negatives) == (0, 0, None)  # BCE
+
+
+def drawn(name: str, world) -> tuple[str, set[tuple[float, float]]]:
+    """The words of a figure, and the places of its hollow marks."""
+    with look():
+        figure = grid_figure(name, world.grid, VALUES)
+    hollow = {
+        (round(float(x), 2), round(float(y), 2))
+        for axes in figure.axes for line in axes.get_lines()
+        if line.get_color() == "none" for x, y in zip(*line.get_data(), strict=True)
+    }  # fmt: skip
+    return "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text)), hollow
+
+
+def test_figure_3_has_the_sizes_of_the_text_and_no_ablation(earlier):
+    earlier.run("awd_mimic3_n136", "awd_mimic3_n22525", level=lambda system, _: LEVELS.get(system, 0.3))
+    text, hollow = drawn("awd_figure_3", earlier)
+    assert {(136, 47), (1342, 47), (235, 30), (1578, 30)} <= hollow
+    assert "PLANT, k = 56, P@15" in text
+    assert "k = 72" not in text
+    assert "target experiment_awd_mimic3_n235" in text
+
+
+def test_figure_2_marks_the_means_of_the_text_and_no_share(earlier):
+    text, hollow = drawn("awd_figure_2", earlier)
+    assert {29.42, 66.32, 5.38, 0.0} <= {x for x, _ in hollow}
+    assert "[66.3]" in text and "%]" not in text
+
+
+def test_a_table_of_the_version_is_written_under_its_own_name(earlier, tmp_path):
+    write_item("awd_table_5", earlier.settings, earlier.paths, tmp_path / "paper")
+    frame = pl.read_csv(tmp_path / "paper" / "tables" / "awd_table_5.csv")
+    row = frame.filter(kind="value", column="p@15").row(0, named=True)
+    assert (row["item"], row["paper"], row["ours"], row["verdict"]) == (
+        "awd_table_5", 55.6, pytest.approx(55.6), "within",
+    )  # fmt: skip
