@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
+
+if TYPE_CHECKING:  # a bare GPU machine trains without scipy (tests/gpu)
+    import scipy.sparse as sp
 
 Array: TypeAlias = np.ndarray
-Sparse: TypeAlias = sp.csr_array
+Sparse: TypeAlias = "sp.csr_array"
 BLOCK = 4_000_000
 """Number of scores that are sorted at once (about 150 MB)."""
 Weights: TypeAlias = np.ndarray | None

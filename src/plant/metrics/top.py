@@ -5,10 +5,14 @@ Equal scores are ranked by label id, so that the result is the same on every mac
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import scipy.sparse as sp
 
 from plant.metrics.arrays import BLOCK, ordered_codes, scores_of_codes
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:
@@ -74,6 +78,7 @@ def pair_ids(array: sp.csr_array) -> np.ndarray:
 def stored_at(array: sp.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Whether a sparse array stores an entry at single places.
 
+    >>> import scipy.sparse as sp
     >>> stored_at(sp.csr_array([[0, 1], [1, 0]]), np.array([0, 0]), np.array([0, 1])).tolist()
     [False, True]
     """

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from plant.kernels.pairwise import pairwise_lists
 from plant.pretraining.ndcg import discounts, gains, ideal_dcg
 
 _INVERSE_LN2 = 1 / math.log(2)
@@ -89,6 +88,8 @@ def _loss_and_gradient(scores: Tensor, relevance: Tensor, k: int, sigma: float, 
 
         losses, pulls = pairwise_fused(lead, g, d, sizes, float(sigma))
     else:
+        from plant.kernels.pairwise import pairwise_lists  # numba, which a GPU does without
+
         arrays = pairwise_lists(*(array.numpy() for array in (lead, g, d, sizes)), float(sigma))
         losses, pulls = (torch.from_numpy(array) for array in arrays)
     ideal = ideal_dcg(r, k, gain)
