@@ -40,6 +40,10 @@ TABLES = {
         {"Visit": [f"v{n}" for n in range(12)], "Note": TEXTS, "Codes": joined("|"), "patient": [1, 2] * 6},
         {"id": "Visit", "text": "Note", "labels": "Codes", "group": "patient"}, "|",
     ),
+    "codes and spaces.csv": (
+        {"id": range(12), "text": TEXTS, "labels": [" ".join(f"{code}1.2" for code in some) for some in CODES]},
+        {"id": "id", "text": "text", "labels": "labels"}, " ",
+    ),
     "lists and splits.parquet": (
         {"key": range(12), "body": TEXTS, "tags": CODES, "split": SPLITS},
         {"id": "key", "text": "body", "labels": "tags", "split": "split"}, None,

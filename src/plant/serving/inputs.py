@@ -94,32 +94,17 @@ def open_documents(file: str, *, kind: str | None, text_column: str, id_column: 
     if chosen == "parquet":
         return _parquet(file, text_column, id_column)
     raw: IO[bytes] = sys.stdin.buffer if file == "-" else require_file(Path(file)).open("rb")
-    counted = _Counted(raw)
-    lines = io.TextIOWrapper(io.BufferedReader(counted), encoding="utf-8-sig", newline="")
+    lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
     if chosen == "text":
         rows: Iterator[Mapping[str, Any]] = iter([{text_column: _whole(lines, file), id_column: Path(file).stem}])
     elif chosen == "jsonl":
         rows = _json_lines(lines, file)
     else:
         rows = _delimited(lines, file, separator="\t" if chosen == "tsv" else ",")
-    total = None if file == "-" else Path(file).stat().st_size
-    return Source(_named(rows, file, text_column, id_column), total, lambda: counted.count)
-
-
-class _Counted(io.RawIOBase):
-    """A binary stream that counts the bytes that were read."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.stream, self.count = stream, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.stream.read(len(buffer))
-        buffer[: len(data)] = data
-        self.count += len(data)
-        return len(data)
+    documents = _named(rows, file, text_column, id_column)
+    if file == "-":
+        return Source(documents, None, lambda: 0)
+    return Source(documents, Path(file).stat().st_size, lambda: lines.buffer.tell())
 
 
 def _named(rows: Iterator[Mapping[str, Any]], file: str, text_column: str, id_column: str) -> Iterator[Document]:

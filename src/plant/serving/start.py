@@ -131,12 +131,18 @@ def _is_split(values: pl.Series) -> bool:
 
 
 def best_separator(cells: pl.Series) -> str:
-    """What stands between labels: the sign that makes the fewest different labels; `;` where none makes fewer.
+    """What stands between labels: of the signs that occur, the one that makes the fewest different labels; else `;`.
 
-    >>> best_separator(pl.Series(["a|b", "b", "a|c"]))
-    '|'
+    White space counts between codes alone (each has a digit): names of labels hold spaces.
+
+    >>> best_separator(pl.Series(["a|b", "b", "a|c"])), best_separator(pl.Series(["heart failure", "heart attack"] * 2))
+    ('|', ';')
     """
-    different = {sign: cells.str.split(sign).explode().str.strip_chars().n_unique() for sign in (";", *SEPARATORS)}
+    different = {}
+    for sign in (";", *SEPARATORS):
+        parts = cells.str.split(sign).explode().str.strip_chars()
+        if not sign.isspace() or parts.str.contains(r"\d").all():
+            different[sign] = (parts.n_unique(), not cells.str.contains(sign, literal=True).any())
     return min(different, key=lambda sign: different[sign])
 
 
