@@ -78,6 +78,14 @@ def test_top_gives_that_many_labels_and_says_which_are_predicted(saved, files, s
     assert all(label["reasons"] == [] for label in first["labels"])
 
 
+def test_reasons_that_hardly_count_are_not_shown(saved):
+    model, text = PlantForDocuments.from_pretrained(saved()), " ".join(["Sign1", *(f"word{n}" for n in range(40))])
+    every, shown = (explain(model, text, [1], most=most)[0] for most in (None, 99))
+    assert shown == [reason for reason in every if abs(reason.weight) >= abs(every[0].weight) / 20]
+    assert 0 < len(shown) < len(every)
+    assert explain(model, text, [1], most=1)[0] == every[:1]
+
+
 WORD_SYSTEMS = ("tfidf_linear", "mig_log_odds", "combined", "evidence", "slopes")
 
 

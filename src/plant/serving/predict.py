@@ -22,6 +22,8 @@ from plant.serving.words import spans_of
 
 REASONS = 5
 """Words that explain a label, at most."""
+SMALL = 0.05
+"""A reason that is smaller than this share of the strongest one of its label is not shown."""
 Span = tuple[int, int]
 
 
@@ -150,7 +152,7 @@ def explain(
         model: of a saved folder.
         text: after cleaning.
         labels: their numbers.
-        most: reasons of a label; None: all.
+        most: reasons of a label that are to be shown; None: all.
     """
     if not model.parts.scorers:
         return _attended(model, text, labels, most)
@@ -160,13 +162,16 @@ def explain(
             share = _share(model, channel, labels[place])
             added[place].update({word: share * value for word, value in words.items()})
     return [
-        [Reason(word, value, tuple(spans_of(word, text))) for word, value in _ordered(words)[:most]] for words in added
+        [Reason(word, value, tuple(spans_of(word, text))) for word, value in _ordered(words, most)] for words in added
     ]
 
 
-def _ordered(words: Mapping[str, float]) -> list[tuple[str, float]]:
-    """By falling magnitude, then by name; words that add nothing are left out."""
-    return sorted(((word, value) for word, value in words.items() if value), key=lambda item: (-abs(item[1]), item[0]))
+def _ordered(words: Mapping[str, float], most: int | None) -> list[tuple[str, float]]:
+    """By falling magnitude, then by name, without words that add nothing; at most so many, none of them `SMALL`."""
+    found = sorted(((word, value) for word, value in words.items() if value), key=lambda item: (-abs(item[1]), item[0]))
+    if most is None or not found:
+        return found
+    return [(word, value) for word, value in found[:most] if abs(value) >= SMALL * abs(found[0][1])]
 
 
 def _share(model: PlantForDocuments, channel: str, label: int) -> float:
@@ -205,4 +210,4 @@ def _attended(model: PlantForDocuments, text: str, labels: Sequence[int], most: 
         places.setdefault(match[0].lower(), []).append(match.span())
         for words, share in zip(attended, shares[:, inside].sum(1).tolist(), strict=True):
             words[match[0].lower()] += share
-    return [[Reason(word, share, tuple(places[word])) for word, share in _ordered(words)[:most]] for words in attended]
+    return [[Reason(word, share, tuple(places[word])) for word, share in _ordered(words, most)] for words in attended]
