@@ -204,6 +204,7 @@ def _reading(item: PaperItem, parts: Sequence[Part]) -> list[str]:
         ]
     cells = [cell for part in parts for cell in part.cells]
     columns, over = {cell.column for cell in cells}, {cell.over for cell in cells}
+    source = " from the publication named" if any(cell.cite for cell in cells) else ""
     applies: dict[str, bool] = {
         (
             "Numbers are ×100. Ours: mean over training seeds, with our interval in brackets (choice C11). Verdict: "
@@ -225,7 +226,7 @@ def _reading(item: PaperItem, parts: Sequence[Part]) -> list[str]:
             "Micro-F1, micro precision and micro recall are at the threshold tuned on validation for micro-F1 "
             "(@micro); macro ones at the threshold of `evaluation.tune_for` (choice C12)."
         ): not columns.isdisjoint(AT_MICRO),
-        f"{QUOTED} Quoted by the paper from the publication named; not measured here, no verdict.": (
+        f"{QUOTED} Quoted by the paper{source}; not measured here, no verdict.": (
             any(cell.kind == "quoted" for cell in cells)
         ),
         (
