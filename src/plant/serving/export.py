@@ -123,7 +123,8 @@ def export(candidate: Candidate, materials: Materials, out: Path, *, private: bo
         pairs = align([read_scores(_folder(candidate, channel), "val") for channel in channels])
         system["scales"] = [[each.mean, each.deviation] for each in map(moments_of, pairs.scores)]
         system["weight"] = read_json(candidate.scores / "choices.json")["weight"]
-    classifier, network = None, {}
+    classifier: LabelClassifier | None = None
+    network: dict[str, Any] = {}
     if candidate.network is not None and "network" in channels:
         classifier, network = _network(candidate, materials, parts)
     limits = Evaluation.model_validate(materials.settings["evaluation"])

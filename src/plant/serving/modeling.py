@@ -285,7 +285,7 @@ def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) ->
         )  # fmt: skip
     lora = None
     if settings.adapter == "lora":
-        found = inner.model.peft_config["default"]  # type: ignore[union-attr, index]
+        found: Any = inner.model.peft_config["default"]  # type: ignore[index]
         lora = {"r": found.r, "lora_alpha": found.lora_alpha, "lora_dropout": found.lora_dropout,
                 "target_modules": sorted(found.target_modules), "bias": "none"}  # fmt: skip
     architecture = json.loads(json.dumps(inner.model.config.to_diff_dict(), default=str))  # type: ignore[union-attr, operator]

@@ -125,7 +125,8 @@ class Words(NamedTuple):
         found = [list(WORD.finditer(text)) for text in texts]
         flat = [(self.ids.get(match[0].lower(), -1), *match.span()) for matches in found for match in matches]
         columns = np.array(flat, np.int32).reshape(-1, 3)
-        return Pieces(*columns.T, np.array([len(matches) for matches in found], np.int64))
+        ids, starts, ends = columns.T
+        return Pieces(ids, starts, ends, np.array([len(matches) for matches in found], np.int64))
 
 
 @lru_cache(maxsize=4)

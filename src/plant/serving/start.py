@@ -107,13 +107,15 @@ def look(path: Path) -> Look:
     more = {role: name for role in ("split", "group") if (name := _named(role, others)) and name != id_column}
     if "split" in more and not _is_split(table[more["split"]]):
         del more["split"]
-    separator = None if labels in lists else best_separator(table[labels].cast(pl.String).fill_null(""))
-    cells = table[labels] if separator is None else table[labels].cast(pl.String).fill_null("").str.split(separator)
+    found = {role: str(name) for role, name in (columns | more).items()}
+    listed = table[found["labels"]]
+    separator = None if labels in lists else best_separator(listed.cast(pl.String).fill_null(""))
+    cells = listed if separator is None else listed.cast(pl.String).fill_null("").str.split(separator)
     names = cells.explode().cast(pl.String).str.strip_chars()
     names = names.filter(names.fill_null("") != "")
-    texts = table[text].cast(pl.String).fill_null("")
+    texts = table[found["text"]].cast(pl.String).fill_null("")
     return Look(
-        path, {role: str(name) for role, name in (columns | more).items()}, separator, len(table), names.n_unique(),
+        path, found, separator, len(table), names.n_unique(),
         float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]
     )  # fmt: skip
 

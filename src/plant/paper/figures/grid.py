@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
     """
     sizes = {name: _PAPERS[name] for name in ("mimic3_full", "mimic4_full")}
     earlier_sizes = {name: _PAPERS[name] for name in ("awd_mimic3_full", "awd_mimic4_full")}
-    draw = {
+    draw: dict[str, Callable[[Grid, Values], Figure]] = {
         "figure_2": partial(
             _labels, ("mimic3_full", "mimic3_few"), MISTRAL, ("single_stage", "plant"), "F2/mimic3_few"
         ),
