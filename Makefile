@@ -15,7 +15,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick check format reference audit picture lock clean
+.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick gpu check format reference audit picture lock clean
 
 help:  ## this list
 	@echo "make <target>:"
@@ -76,6 +76,9 @@ bench: setup  ## what each compiled way buys beside the plain one: a table a hot
 
 bench-quick: setup  ## the same, small: that both ways agree
 	@python tests/benchmarks/run.py --quick
+
+gpu:  ## all that only a GPU can show, in under 40 minutes, with the Python at hand (docs/speed/gpu-step.md)
+	@env -u PYTHONNOUSERSITE $(or $(PYTHON),python3) tests/gpu/run.py $(ARGS)
 
 STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows what_calibration_is_worth
 
