@@ -145,7 +145,7 @@ class Slurm:
     folder: Path
 
     def clone(self, folder: Path) -> Clone:
-        return make_clone(folder, self.env)
+        return make_clone(folder, dict(self.env))
 
     def jobs(self, clone: Clone) -> list[Job]:
         """The jobs that a clone has submitted, in their order, ended ones too."""

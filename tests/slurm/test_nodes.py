@@ -28,7 +28,7 @@ fitting.save_checkpoint = lambda *where, **what: (write(*where, **what), time.sl
 """
 WITNESS = """\
 import os, pathlib, time
-seen = pathlib.Path("logs", f"seen.{time.time()}.{os.getpid()}")
+seen = pathlib.Path(f"seen.{time.time()}.{os.getpid()}")
 seen.write_text(os.environ.get("SLURMD_NODENAME", "no node"))
 """
 
@@ -87,7 +87,7 @@ class Training:
 
     def nodes(self) -> list[str]:
         """Where the script was started, start by start."""
-        return [path.read_text("utf-8") for path in sorted((self.clone.folder / "logs").glob("seen.*"))]
+        return [path.read_text("utf-8") for path in sorted(self.clone.folder.glob("seen.*"))]
 
     def attempts(self) -> int:
         """How many starts of the training could write what they had used."""
