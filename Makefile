@@ -15,11 +15,15 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
+<<<<<<< HEAD
 .PHONY: help setup demo grid test test-slow test-slurm bench bench-quick gpu check format reference audit picture lock clean
+=======
+.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick check format reference audit picture lock clean
+>>>>>>> b_nodes
 
 help:  ## this list
 	@echo "make <target>:"
-	@sed -n 's/^\([a-z][a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z][a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 18
 
 setup: $(STAMP)  ## create .venv from envs/ (the other targets do it by themselves)
 
@@ -70,6 +74,9 @@ test-slow: setup  ## the tests that take minutes
 
 test-slurm: setup  ## the pipeline on a private Slurm (skips where Slurm is not installed)
 	@pytest -m slurm -rs tests/slurm $(if $(ONLY),-k "$(ONLY)")
+
+test-slurm-nodes: setup  ## a private Slurm of two nodes: failed and drained nodes, preemption, sacct (skips like the one above)
+	@pytest -m slurm_nodes -rs tests/slurm $(if $(ONLY),-k "$(ONLY)")
 
 bench: setup  ## what each compiled way buys beside the plain one: a table a hot spot, in results/benchmarks/
 	@python tests/benchmarks/run.py

@@ -2,19 +2,25 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "config", "docs", "envs", "profiles", "slurm", "src", "workflow")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo", "scontrol")
+ACCOUNTING = ("slurmdbd", "mariadbd", "mariadb", "mariadb-install-db", "sacct", "sacctmgr")
+SCRIPT = Path(__file__).with_name("mini_slurm.sh")
 MAIN = 'if __name__ == "__main__":\n'
 STAGE = {"epochs": 1, "batch_size": 16, "accumulation": 1, "head_learning_rate": 0.005}
 MINIATURE = {
@@ -70,6 +76,17 @@ class Clone:
             self.command(*arguments), cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=900
         )
 
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The same, in the background; what it says goes to first.log."""
+        with (self.folder / "first.log").open("w") as log:
+            run = subprocess.Popen(self.command(*arguments), cwd=self.folder, env=self.env, stdout=log, stderr=log)
+            try:
+                yield run
+            finally:
+                run.kill()
+                run.wait()
+
     def write_config(self, config: dict[str, object]) -> None:
         """As the default config and as the profile's."""
         for name in ("config", "paper"):
@@ -122,10 +139,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Slurm:
+    """A private Slurm, and how to ask it and to disturb it."""
+
     env: dict[str, str]
+    folder: Path
 
     def clone(self, folder: Path) -> Clone:
-        return make_clone(folder, self.env)
+        return make_clone(folder, dict(self.env))
 
     def jobs(self, clone: Clone) -> list[Job]:
         """The jobs that a clone has submitted, in their order, ended ones too."""
@@ -133,6 +153,62 @@ class Slurm:
         lines = subprocess.run(command, env=self.env, capture_output=True, text=True, check=True).stdout.splitlines()
         rows = [line.split("|") for line in lines if line.endswith(f"|{clone.folder}")]
         return sorted((Job(int(row[0]), *row[1:5]) for row in rows), key=lambda job: job.number)
+
+    def ask(self, *command: str) -> str:
+        """What a command of Slurm prints."""
+        return subprocess.run(command, env=self.env, capture_output=True, text=True, check=True).stdout.strip()
+
+    def script(self, verb: str, *arguments: str) -> None:
+        """Run mini_slurm.sh."""
+        command = ["bash", str(SCRIPT), verb, str(self.folder), *arguments]
+        subprocess.run(command, env=self.env, check=True, timeout=120, stdin=subprocess.DEVNULL)
+
+    def node_of(self, number: int) -> str:
+        """The node that a job runs on, or ran on last."""
+        return self.ask("squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%N")
+
+    @staticmethod
+    def wait_until(condition: Callable[[], object], seconds: float = 300) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, f"waited {seconds} s in vain"
+            time.sleep(0.5)
+
+    def idle(self) -> set[str]:
+        return set(self.ask("sinfo", "--noheader", "--Node", "--states=idle", "--format=%N").split())
+
+    def submit(self, *options: str) -> str:
+        """The number of a new job."""
+        return self.ask("sbatch", "--parsable", "--output=/dev/null", *options)
+
+    def drain(self, node: str) -> None:
+        self.ask("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+
+    def resume(self, *nodes: str) -> None:
+        """Let nodes that are drained take jobs again."""
+        for node in nodes:
+            if "drain" in self.ask("sinfo", "--noheader", f"--nodes={node}", "--partition=cpu", "--format=%T"):
+                self.ask("scontrol", "update", f"nodename={node}", "state=resume")
+
+    def kill_node(self, name: str) -> None:
+        """End everything on a node at once, as when its power fails: its daemon, the keepers of its jobs, the jobs."""
+        while lost := [process for process in psutil.process_iter() if self._runs_on(process, name)]:
+            for process in lost:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(lost, timeout=1)
+
+    def kill_controller(self) -> None:
+        os.kill(int((self.folder / "run" / "slurmctld.pid").read_text("utf-8")), signal.SIGKILL)
+
+    def _runs_on(self, process: psutil.Process, node: str) -> bool:
+        """Whether a process is a job of a node, or writes the log of its daemon."""
+        try:
+            variables, files = process.environ(), [file.path for file in process.open_files()]
+        except psutil.Error:  # it has ended, or is somebody else's
+            return False
+        here = variables.get("SLURM_CONF") == self.env["SLURM_CONF"] and variables.get("SLURMD_NODENAME") == node
+        return here or str(self.folder / "log" / f"slurmd.{node}.log") in files
 
 
 def free_ports(count: int) -> list[int]:
@@ -143,19 +219,35 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def missing(programs: tuple[str, ...]) -> list[str]:
+    return [program for program in programs if shutil.which(program, path=environment()["PATH"]) is None]
+
+
+@contextmanager
+def private_slurm(folder: Path, nodes: int, accounting: bool = False) -> Iterator[Slurm]:
+    """Start a Slurm in a folder, and stop it in the end; skips where Slurm is not installed."""
+    if absent := missing(PROGRAMS):
+        pytest.skip(f"Slurm is not installed here: {', '.join(absent)} not found (packages: see mini_slurm.sh)")
+    ports = " ".join(map(str, free_ports(nodes + 3)))
+    env = environment(PORTS=ports, NODES=str(nodes), ACCOUNTING=str(int(accounting)))
+    bins = os.pathsep.join([str(folder / "bin"), env["PATH"]])
+    slurm = Slurm({**env, "PATH": bins, "SLURM_CONF": str(folder / "slurm.conf")}, folder)
+    try:
+        slurm.script("up")
+        yield slurm
+    finally:
+        slurm.script("down")
+
+
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """A private Slurm of one node; skips where Slurm is not installed."""
-    env = environment()
-    missing = [program for program in PROGRAMS if shutil.which(program, path=env["PATH"]) is None]
-    if missing:
-        pytest.skip(f"Slurm is not installed here: {', '.join(missing)} not found (packages: see mini_slurm.sh)")
-    folder = tmp_path_factory.mktemp("slurm")
-    script = str(Path(__file__).with_name("mini_slurm.sh"))
-    env["PORTS"] = " ".join(map(str, free_ports(2)))
-    try:
-        subprocess.run(["bash", script, "up", str(folder)], env=env, check=True, timeout=60, stdin=subprocess.DEVNULL)
-        bins = os.pathsep.join([str(folder / "bin"), env["PATH"]])
-        yield Slurm({**env, "PATH": bins, "SLURM_CONF": str(folder / "slurm.conf")})
-    finally:
-        subprocess.run(["bash", script, "down", str(folder)], env=env, check=True, timeout=60)
+    """A private Slurm of one node."""
+    with private_slurm(tmp_path_factory.mktemp("slurm"), nodes=1) as slurm:
+        yield slurm
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """A private Slurm of two nodes, with accounting where a MariaDB is installed."""
+    with private_slurm(tmp_path_factory.mktemp("cluster"), nodes=2, accounting=not missing(ACCOUNTING)) as slurm:
+        yield slurm

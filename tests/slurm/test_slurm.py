@@ -4,7 +4,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -30,11 +29,8 @@ def text(run: subprocess.CompletedProcess) -> str:
     return run.stdout + run.stderr
 
 
-def wait_until(condition, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited {seconds} s in vain"
-        time.sleep(0.5)
+def rule_of(job) -> str:
+    return re.match(r"rule_([a-z]+)", job.comment)[1]
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +138,11 @@ def test_training_that_slurm_tells_to_end_saves_is_sent_again_and_ends_with_the_
         "fitting.save_checkpoint = lambda *where, **what: (time.sleep(4), write(*where, **what))",
     )
     folder = (half_done.folder / STAGE_1).parent
-    with (half_done.folder / "first.log").open("w") as log:
-        run = subprocess.Popen(
-            half_done.command(STAGE_1, *QUICK, *MOVED), cwd=half_done.folder, env=half_done.env, stdout=log, stderr=log
-        )
-        try:
-            wait_until((folder / "checkpoint" / "state.json").exists)
-            (job,) = (job for job in slurm.jobs(half_done) if "pretrain" in job.comment)
-            subprocess.run(["scancel", "--signal=TERM", str(job.number)], env=half_done.env, check=True)
-            assert run.wait(300) == 0, (half_done.folder / "first.log").read_text("utf-8")[-5000:]
-        finally:
-            run.kill()
+    with half_done.running(STAGE_1, *QUICK, *MOVED) as run:
+        slurm.wait_until((folder / "checkpoint" / "state.json").exists)
+        (job,) = (job for job in slurm.jobs(half_done) if "pretrain" in job.comment)
+        slurm.ask("scancel", "--signal=TERM", str(job.number))
+        assert run.wait(300) == 0, (half_done.folder / "first.log").read_text("utf-8")[-5000:]
     states = [job.state for job in slurm.jobs(half_done) if "pretrain" in job.comment]
     assert states == ["FAILED", "COMPLETED"]
     assert "interrupted in Stage 1, epoch" in (half_done.folder / "first.log").read_text("utf-8")  # the job's log
@@ -193,19 +183,17 @@ def test_partitions_that_the_cluster_lacks_end_in_an_error_that_names_them(half_
 def test_a_killed_run_goes_on_where_it_was_and_repeats_nothing(half_done, slurm) -> None:
     target = "results/finetuning/small/tiny/plant+focal/seed0/head.safetensors"
     half_done.first("pretrain", "import time\ntime.sleep(20)")
-    with (half_done.folder / "first.log").open("w") as log:
-        first = subprocess.Popen(
-            half_done.command(target, *QUICK, *MOVED), cwd=half_done.folder, env=half_done.env, stdout=log, stderr=log
+    with half_done.running(target, *QUICK, *MOVED) as first:
+        slurm.wait_until(
+            lambda: any("pretrain" in job.comment and job.state == "RUNNING" for job in slurm.jobs(half_done))
         )
-        wait_until(lambda: any("pretrain" in job.comment and job.state == "RUNNING" for job in slurm.jobs(half_done)))
         first.send_signal(signal.SIGKILL)
         first.wait()
     locked = half_done.snakemake(target, *QUICK, *MOVED)
     assert locked.returncode != 0
     assert "LockException" in text(locked)
-    wait_until(lambda: all(job.state == "COMPLETED" for job in slurm.jobs(half_done)))  # jobs outlive Snakemake
+    slurm.wait_until(lambda: all(job.state == "COMPLETED" for job in slurm.jobs(half_done)))  # jobs outlive Snakemake
     assert half_done.snakemake("--unlock").returncode == 0
     again = half_done.snakemake(target, *QUICK, *MOVED)
     assert again.returncode == 0, text(again)[-5000:]
-    rules = [re.match(r"rule_([a-z]+)", job.comment)[1] for job in slurm.jobs(half_done)]
-    assert rules == ["relevance", "pretrain", "finetune"]
+    assert [rule_of(job) for job in slurm.jobs(half_done)] == ["relevance", "pretrain", "finetune"]
