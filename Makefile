@@ -15,11 +15,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-<<<<<<< HEAD
-.PHONY: help setup demo grid test test-slow test-slurm bench bench-quick gpu check format reference audit picture lock clean
-=======
-.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick check format reference audit picture lock clean
->>>>>>> b_nodes
+.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick gpu check format reference audit picture lock clean
 
 help:  ## this list
 	@echo "make <target>:"
