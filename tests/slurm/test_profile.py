@@ -1,6 +1,11 @@
 """The profile by itself: what it asks for, without a scheduler."""
 
+import os
 import re
+import subprocess
+import sys
+
+import pytest
 
 CPU = {"max_runtime": "2-00:00:00", "max_gpu": 0}
 GPU_RULES = {"pretrain", "finetune", "predict", "attention"}
@@ -35,3 +40,16 @@ def test_partitions_without_a_gpu_are_refused_before_anything_is_submitted(clone
     run = clone.snakemake("all", "--dry-run")
     assert run.returncode != 0
     assert "slurm/partitions.yaml: no partition with max_gpu above 0" in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("kept", "storage", "command"), [(300, "slurmdbd", "squeue"), (60, "slurmdbd", "sacct"), (60, "none", "squeue")]
+)
+def test_sacct_is_asked_only_where_squeue_forgets_ended_jobs_too_soon(clone, tmp_path, kept, storage, command) -> None:
+    site = f"AccountingStorageType   = accounting_storage/{storage}\nMinJobAge               = {kept} sec\n"
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\ncat <<END\n{site}END\n", encoding="utf-8")
+    (tmp_path / "scontrol").chmod(0o755)
+    read = "import yte; print(yte.process_yaml(open('slurm/profile.yaml'))['slurm-status-command'])"
+    env = {**clone.env, "PATH": os.pathsep.join([str(tmp_path), clone.env["PATH"]])}
+    run = subprocess.run([sys.executable, "-c", read], cwd=clone.folder, env=env, capture_output=True, text=True)
+    assert run.stdout.strip() == command, run.stderr
