@@ -118,7 +118,7 @@ def test_conda_and_container_have_a_python_that_the_package_accepts():
 
 def test_every_rule_that_starts_a_job_names_the_conda_file():
     """So that `--sdm conda` runs nothing outside of it."""
-    texts = [path.read_text("utf-8") for path in sorted((ROOT / "workflow" / "rules").glob("*.smk"))]
+    texts = [path.read_text("utf-8") for path in sorted((ROOT / "workflow" / "rules").rglob("*.smk"))]
     rules = [
         rule
         for text in texts

@@ -36,7 +36,7 @@ def test_every_place_of_a_shell_command_is_quoted_but_the_command_itself():
     """In the rules that the run above lacks, too. The command is quoted where it is made."""
     shells = [
         line
-        for file in (ROOT / "workflow/rules").glob("*.smk")
+        for file in (ROOT / "workflow/rules").rglob("*.smk")
         for part in file.read_text(encoding="utf-8").split("    shell:\n")[1:]
         for line in part.split("\n\n")[0].splitlines()
     ]

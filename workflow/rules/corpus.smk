@@ -11,6 +11,10 @@ OUTPUTS
     results/corpus/<dataset>/<backbone>/tokens.safetensors, vocabulary.parquet, statistics.json
 """
 
+
+include: "inputs/corpus.smk"
+
+
 CORPUS_FILES = [
     "train.parquet",
     "val.parquet",
@@ -24,34 +28,6 @@ SUBSETS = [name for name, dataset in SETTINGS.datasets.items() if dataset.source
 STAND_INS = [name for name, dataset in SETTINGS.datasets.items() if getattr(dataset, "generate", None)]
 DOWNLOADS = {str(Path(download.path)): download for download in SETTINGS.downloads.values()}
 ARCHIVES = [path for path, download in DOWNLOADS.items() if download.unpack]
-
-
-def downloads(wildcards):
-    """The declared downloads that a dataset reads. Ends the run where the config names what is not there."""
-    if absent(wildcards.dataset):
-        used = [SETTINGS.experiments[name].dataset for name in ASKED]  # all of `all` in one message
-        names = dict.fromkeys([*map(SETTINGS.whole, used), *used, wildcards.dataset])
-        places = "\n".join(f"  {key}: {path}" for name in names for key, path in absent(name).items())
-        # Snakemake would print an exception of an input function with a traceback
-        raise SystemExit(
-            f"error: config: expected data at the paths that it names, got nothing there:\n{places}\n"
-            "Put the data there, or set these keys to where it lies."
-        )
-    paths = SETTINGS.datasets[wildcards.dataset].sources.values()
-    return list(dict.fromkeys(file for path in paths for file in SETTINGS.downloads_of(path)))
-
-
-def absent(dataset):
-    """Key of the config -> path of what is not there, for a corpus that has yet to be made (a plan needs no data)."""
-    made = Path(f"{R}/corpus/{dataset}/labels.parquet").exists()
-    return {} if made or "PLANT_PLAN" in os.environ else SETTINGS.absent(dataset)
-
-
-def corpus_settings(wildcards):
-    """The dataset's section, without what only the plan of the grid and Stage 3 read."""
-    dataset = SETTINGS.datasets[wildcards.dataset]
-    expected = dataset.expected.model_copy(update={"tokens": None})
-    return section(wildcards.dataset, dataset=dataset.model_copy(update={"expected": expected, "category_ends": None}))
 
 
 rule fetch:

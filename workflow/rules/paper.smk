@@ -11,54 +11,7 @@ OUTPUTS
 """
 
 
-def ablations():
-    """Target -> (variant, experiments that hold it)."""
-    found = {}
-    for name, settings in SETTINGS.experiments.items():
-        for variant in settings.variants:
-            found.setdefault(f"ablation_{variant}", (variant, []))[1].append(name)
-            found[f"ablation_{variant}_in_{name}"] = (variant, [name])
-    return found
-
-
-def item_sources(item, wildcards):
-    """What one of the paper's items reads, and nothing else: for `reproduce_table_6`, which runs it."""
-    from plant.paper.grid.items import needs  # loads matplotlib
-
-    experiments, datasets = needs(item, SETTINGS)
-    return [
-        *(f"{R}/corpus/{dataset}/statistics.json" for dataset in datasets),
-        *(f"{R}/statistics/{name}/intervals.parquet" for name in experiments if SETTINGS.experiments[name].report),
-        *(file for name in experiments for file in PATHS.score_files(name, *METRICS)),
-    ]
-
-
-def experiment_settings(wildcards):
-    """The config cut down to one experiment, and the paths of its results."""
-    name = wildcards.experiment
-    cut = cut_settings(SETTINGS, name)
-    return section(SETTINGS.experiments[name].dataset, config=cut, paths=PATHS.inputs(name), experiment=name)
-
-
-def grid_settings(**more):
-    """The whole config, and the paths of all results."""
-    datasets = [experiment.dataset for experiment in SETTINGS.experiments.values()]
-    paths = {name: PATHS.inputs(name) for name in SETTINGS.experiments}
-    return section(*datasets, config=CONFIG, paths=paths, **more)
-
-
-def grid_files(wildcards):
-    """What the paper's items wait for: a table of every experiment that `all` runs, which stands for all that it is
-    made from, and the metrics of those without tables. (All files of all experiments would be thousands an item.)"""
-    tables = [PATHS.tables(name)[0] for name in REPORTED]
-    metrics = [file for name in ASKED if name not in REPORTED for file in PATHS.score_files(name, "metrics.json")]
-    return list(dict.fromkeys(tables + metrics))
-
-
-def graph_digest():
-    """A digest of the rules: the plan counts their jobs."""
-    files = [Path(workflow.basedir) / "Snakefile", *sorted((SCRIPTS.parent / "rules").glob("*.smk"))]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+include: "inputs/paper.smk"
 
 
 rule write_tables:

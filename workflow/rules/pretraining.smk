@@ -12,8 +12,7 @@ OUTPUTS
 """
 
 
-def stage1_of(wildcards):
-    return SETTINGS.pretrainings[wildcards.pretraining]
+include: "inputs/pretraining.smk"
 
 
 stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)

@@ -42,7 +42,7 @@ def targets(row: Row) -> list[str]:
 
 def rules_of_the_workflow() -> set[str]:
     """Rules, and the targets that the rule files make from names of the configs and of the paper's items."""
-    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     found = {name for file in files for name in re.findall(r"^rule (\w+):", file.read_text("utf-8"), re.MULTILINE)}
     found |= set(get_args(Item))
     for file in (ROOT / "config").rglob("*.yaml"):

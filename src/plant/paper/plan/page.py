@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from plant.ground.files import write_text
-from plant.ground.settings import Settings
+from plant.ground.settings import Settings, WordNetwork
 from plant.paper.plan import work
 from plant.paper.plan.jobs import GPU_RULES, Job
 from plant.paper.plan.rows import TRAINING, build_plan, part_of
@@ -209,12 +209,17 @@ def _unknown(settings: Settings, plan: pl.DataFrame) -> list[str]:
     """What has no number, and what to do about it."""
     sized = plan.filter(pl.col("labels").is_not_null())
     without = plan.filter(pl.col("rule").is_in(TRAINING) & pl.col("flops_a_job").is_null())
+    shapeless = without.filter(pl.col("labels").is_not_null())
+    over_words = [name for name, backbone in settings.backbones.items() if isinstance(backbone, WordNetwork)]
     said: dict[str, Iterable[str]] = {
         "Size not known, not counted (give `datasets.<name>.expected`, or make the corpus first)": (
             without.filter(pl.col("labels").is_null())["dataset"]
         ),
         "Shape not known, not counted (add it to src/plant/paper/plan/architectures.yaml, or give a local folder with "
-        "its config.json)": without.filter(pl.col("labels").is_not_null())["backbone"],
+        "its config.json)": shapeless.filter(~pl.col("backbone").is_in(over_words))["backbone"],
+        "Network over words, its hours not counted (the cost model is one of transformers)": (
+            shapeless.filter(pl.col("backbone").is_in(over_words))["backbone"]
+        ),
         "Sizes taken from the dataset that it is a part of, an upper bound": (
             sized.filter(pl.col("sizes_from").str.contains("upper bound"))["dataset"]
         ),

@@ -75,12 +75,12 @@ def _kind(job: Job) -> tuple[str, str, str, str]:
 def _estimate(settings: Settings, rule: str, dataset: str, name: str, recipe: str) -> dict[str, Any]:
     """What one job takes, as far as it is known: some of COLUMNS."""
     backbone = settings.backbones.get(name)
-    if rule not in GPU_RULES or backbone is None or isinstance(backbone, Words | WordNetwork):
-        # the cost model is one of transformers
+    if rule not in GPU_RULES or backbone is None or isinstance(backbone, Words):
         return {}
     if rule not in TRAINING and backbone.parallel == "data":
         backbone = backbone.model_copy(update={"devices": 1})
-    sizes, network = find_sizes(settings, dataset, name), find_network(backbone)
+    sizes = find_sizes(settings, dataset, name)
+    network = None if isinstance(backbone, WordNetwork) else find_network(backbone)  # the cost model is of transformers
     stage = _recipe(settings, rule, dataset, name, recipe)
     found: dict[str, Any] = {"devices": backbone.devices}
     if rule in TRAINING and stage is not None:
@@ -88,13 +88,15 @@ def _estimate(settings: Settings, rule: str, dataset: str, name: str, recipe: st
     if sizes is None:
         return found
     documents = _documents(settings, rule, sizes)
+    if isinstance(stage, Pretraining) and stage.lists == "vocabulary":
+        documents = sizes.labels  # a list for each label, and no document
     found |= {"sizes_from": ", ".join(sizes.sources), "labels": sizes.labels}
     found |= {"documents": documents, "tokens": sizes.tokens_of(backbone)}
     if rule in TRAINING and stage is not None:
         moves = largest_movement(documents, stage)
         found |= {"updates": count_updates(documents, stage)}
         found |= {"head_moves_at_most": moves, "head_is_stuck": moves < START}
-    if network is None:
+    if network is None or isinstance(backbone, WordNetwork):
         return found
     setup = Setup(network, backbone, sizes)
     work = _work(rule, setup, stage, documents)

@@ -1,0 +1,22 @@
+"""Functions of `finetuning.smk`: inputs and settings of its jobs. Snakemake asks for files with either rules or functions."""
+
+
+def start_without_stage_1(wildcards):
+    """Label embeddings of Stage 2 where no Stage 1 trained them."""
+    planted = wildcards.initial != plant_settings.NO_PRETRAINING
+    return [] if planted else label_embeddings(stage2_of(wildcards), wildcards)
+
+
+def planted(wildcards):
+    """What Stage 2 waits for: the weights of Stage 1, or the folder with those of its epochs."""
+    recipe, _, epoch = wildcards.initial.partition("@")
+    folder = f"{R}/pretraining/{wildcards.dataset}/{wildcards.backbone}/{recipe}/seed{wildcards.seed}"
+    if recipe == plant_settings.NO_PRETRAINING:
+        return []
+    return f"{folder}/epochs" if epoch else [f"{folder}/{name}" for name in WEIGHTS]
+
+
+def planted_weights(wildcards):
+    """The weights that Stage 2 starts from."""
+    waits, epoch = planted(wildcards), wildcards.initial.partition("@")[2]
+    return [f"{waits}/{epoch}/{name}" for name in WEIGHTS] if epoch else waits
