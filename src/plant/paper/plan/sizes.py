@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plant.ground.files import read_json
-from plant.ground.settings import Settings, Subset
-from plant.paper.plan.networks import NetworkBackbone
+from plant.ground.settings import Network, Settings, Subset
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Sizes:
     sources: tuple[str, ...]
     """Where the numbers come from, in words."""
 
-    def tokens_of(self, backbone: NetworkBackbone) -> float:
+    def tokens_of(self, backbone: Network) -> float:
         """Tokens of the mean document that a backbone reads; its max_tokens where the length is not known."""
         return backbone.max_tokens if self.tokens is None else min(self.tokens, backbone.max_tokens)
 
