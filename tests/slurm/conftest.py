@@ -236,6 +236,8 @@ def private_slurm(folder: Path, nodes: int, accounting: bool = False) -> Iterato
         slurm.script("up")
         yield slurm
     finally:
+        for i in range(nodes):  # a job that a failed test left behind would outlive its daemon
+            slurm.kill_node(f"node{i + 1}")
         slurm.script("down")
 
 
