@@ -21,6 +21,7 @@ def main(args):
         args.out.mkdir()
         raise Interrupted("the middle")
     if args.settings.get("ctrl_c"):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start tests with it ignored
         os.kill(os.getpid(), signal.SIGINT)
     if args.settings.get("raise"):
         raise RuntimeError("words of a note")

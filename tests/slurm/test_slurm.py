@@ -22,7 +22,7 @@ pathlib.Path("logs", f"seen.{pathlib.Path(__file__).stem}.{os.environ['SLURM_JOB
 """
 STAGE_1 = "results/pretraining/small/tiny/plant/seed0/label_attention.safetensors"
 GPU_SCRIPTS = ("pretrain", "finetune", "predict", "attention")
-CPU_SCRIPTS = ("corpus", "tokens", "relevance", "baseline", "compare", "paper")
+CPU_SCRIPTS = ("corpus", "tokens", "relevance", "baseline", "intervals_and_tests", "paper")
 
 
 def text(run: subprocess.CompletedProcess) -> str:
