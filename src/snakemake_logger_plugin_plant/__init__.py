@@ -105,7 +105,8 @@ class LogHandler(LogHandlerBase):
 
     def fail(self, job: dict[str, Any]) -> None:
         logs = show_logs(job["log"]) if self.common_settings.show_failed_logs else job["log"]
-        self.tell("\n".join([f"FAILED: {self.names.get(job['jobid'], job['rule_name'])}", *logs]))
+        said = [job["rule_msg"]] if job.get("rule_msg") else []  # by the cluster, such as a time limit
+        self.tell("\n".join([f"FAILED: {self.names.get(job['jobid'], job['rule_name'])}", *said, *logs]))
 
     def tell(self, text: str) -> None:
         if text and not text.startswith(ROUTINE):
