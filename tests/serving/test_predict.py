@@ -185,7 +185,7 @@ BAD = {
     "short row.csv": (b"id,text\nx\n", "line 2: expected as many cells as the header has"),
     "open quote.csv": (b'id,text\nx,"secret\n', "expected as many cells as the header has, and closed quotes"),
     "no.jsonl": (b"[1]\n", "line 1: expected one JSON object a line"),
-    "half.jsonl": (b'{"text": "\\ud83d"}\n', "document 1: expected whole characters"),
+    "half.jsonl": (b'{"text": "\\ud83d"}\n', "line 1: expected one JSON object a line"),
     "number.jsonl": (b'{"text": 5}\n', "document 1: expected a text, got int"),
     "no.parquet": (b"secret", "expected a parquet file, got a damaged one"),
     "image.png": (b"x", r"expected a file of the kind text, csv, tsv, jsonl, parquet, got '\.png'"),

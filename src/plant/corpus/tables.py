@@ -54,6 +54,30 @@ def read_list(path: Path) -> list[str]:
     return [line.strip() for line in text_lines(require_file(path)) if line.strip()]
 
 
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The object of one line of JSON lines.
+
+    Args:
+        line: text of the line.
+        where: file and line, for the error.
+
+    Raises:
+        InputError: the line is no JSON object, or holds half of a surrogate pair, which cannot be written.
+    """
+    try:
+        entry = json.loads(line)
+        if "\\ud" in line.lower():
+            json.dumps(entry, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        entry = None
+    if not isinstance(entry, dict):
+        raise InputError(
+            where, expected="one JSON object a line", got="none, or a piece of one",
+            fix="Write each object on one line, without a list around them; else download the file again.",
+        )  # fmt: skip
+    return entry
+
+
 def json_objects(path: Path, keys: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number (from 1) and object of each line. Blank lines are left out.
 
@@ -67,17 +91,7 @@ def json_objects(path: Path, keys: Sequence[str] = ()) -> Iterator[tuple[int, di
     for number, line in enumerate(text_lines(path), start=1):
         if not line.strip():
             continue
-        try:
-            entry = json.loads(line)
-            if "\\ud" in line.lower():
-                json.dumps(entry, ensure_ascii=False).encode()  # half of a surrogate pair cannot be written
-        except (ValueError, RecursionError):
-            entry = None
-        if not isinstance(entry, dict):
-            raise InputError(
-                f"{path}, line {number}", expected="one JSON object a line", got="none, or a piece of one",
-                fix="Write each object on one line, without a list around them; else download the file again.",
-            )  # fmt: skip
+        entry = json_object(line, f"{path}, line {number}")
         if missing := [key for key in keys if key not in entry]:
             raise InputError(
                 f"{path}, line {number}", expected=f"the keys {', '.join(keys)}",

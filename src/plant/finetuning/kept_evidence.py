@@ -1,7 +1,8 @@
-"""Two ways to keep the evidence of counts in Stage 2: a static part of the attention (C26), a residual (C27).
+"""What Stage 2 keeps beside what it learns: static attention (C26, C37), a residual (C27), and the earlier version's
+attention of the ranking model with its segments (C34, C36).
 
-Both are what counts over the train split say of a document. They come to the classifier with each batch
-(`plant.model.classifier.Known`), in training, validation and prediction.
+Static attention and residual are what counts over the train split say of a document. All of them come to the classifier
+with each batch (`plant.model.classifier.Known`), in training, validation and prediction.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ def keep_evidence(
     Args:
         data: documents and label space.
         classifier: before its weights of Stage 2 are loaded.
-        settings: `static_attention` and `residual`.
+        settings: `static_attention`, `differentiable_attention`, `segment` and `residual`.
         static: `{measure}.safetensors` of the relevance room, where the recipe has a static part.
         residual: `{measure}.residual{k}x{folds}.safetensors` of the relevance room, where it has a residual.
         whole: whether all labels are scored; with a shortlist the relevance stays where it is, on disk.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from plant.ground.errors import InputError
 from plant.ground.seeds import generator
@@ -65,14 +65,6 @@ class VocabularyLists:
     def _relevance(self, label: int) -> np.ndarray:
         start = self.top.starts[label]
         return np.asarray(self.top.relevance[start : start + self.top.sizes[label]])
-
-
-class _Ranking(nn.Module):
-    """What is trained: the ranking model alone."""
-
-    def __init__(self, l2r: L2R) -> None:
-        super().__init__()
-        self.l2r = l2r
 
 
 def pretrain_l2r(
@@ -134,6 +126,6 @@ def pretrain_l2r(
         name="Stage 1", groups=[Group("l2r", list(l2r.parameters()), settings.head_learning_rate)], loss=loss,
         validate=validate, monitor="ndcg_val", batches=batches,
     )  # fmt: skip
-    history = fit(_Ranking(l2r), task, settings, seed=seed, checkpoint=checkpoint, digest=digest)
+    history = fit(l2r, task, settings, seed=seed, checkpoint=checkpoint, digest=digest)
     classifier.attention.l2r = l2r
     return history

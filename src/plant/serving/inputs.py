@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
+from plant.corpus.tables import json_object
 from plant.ground.errors import InputError, nearest
 from plant.ground.files import require_file
 
@@ -143,18 +143,8 @@ def _whole(lines: io.TextIOWrapper, file: str) -> str:
 
 def _json_lines(lines: Iterator[str], file: str) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(_utf8(lines, file), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{file}, line {number}", expected="one JSON object a line", got="none, or a piece of one",
-                fix="Write each object on one line, without a list around them.",
-            )  # fmt: skip
-        yield row
+        if line.strip():
+            yield json_object(line, f"{file}, line {number}")
 
 
 def _delimited(lines: Iterator[str], file: str, *, separator: str) -> Iterator[Mapping[str, Any]]:
