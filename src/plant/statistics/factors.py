@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
+from scipy import stats
 
 Level = str | float
 
@@ -20,7 +21,8 @@ class FactorEffect:
         level, baseline: the two levels; `baseline` is the factor's first level.
         change: of the effect, `level` minus `baseline`.
         error: its standard error, for independent cells.
-        low, high, p: normal interval and two-sided p-value.
+        degrees: of freedom of the error; infinite where it comes from the cells' own errors.
+        low, high, p: interval and two-sided p-value by Student's t.
     """
 
     factor: str
@@ -28,6 +30,7 @@ class FactorEffect:
     baseline: Level
     change: float
     error: float
+    degrees: float
     low: float
     high: float
     p: float
@@ -55,9 +58,10 @@ def factor_effects(
 ) -> list[FactorEffect]:
     """Least squares of the cells' effects on their levels, main effects only.
 
-    Every cell has the same weight, so in a balanced design a change is the difference of two means. The error comes
-    from the cells' own errors, not from the residuals. A factor has no row if it has one level, or if this design
-    cannot separate it from the others.
+    Every cell has the same weight, so in a balanced design a change is the difference of two means. A change has two
+    errors: one from the cells' own errors, one from the residuals, which also hold what main effects cannot explain
+    (lack of fit). The larger one is used, the second with the residuals' degrees of freedom. A factor has no row if it
+    has one level, or if this design cannot separate it from the others.
 
     Args:
         levels: factor -> level, for each of n cells. A factor that a cell does not name has its first level there.
@@ -73,15 +77,18 @@ def factor_effects(
     solve = np.linalg.pinv(design)
     resolved = np.abs(solve @ design - np.eye(design.shape[1])).max(axis=1) < 1e-8
     estimates = solve @ effects
-    deviations = np.sqrt(np.square(solve) @ np.square(errors))
-    normal = NormalDist()
-    reach = normal.inv_cdf((1 + confidence) / 2)
+    own = np.sqrt(np.square(solve) @ np.square(errors))
+    freedom = len(levels) - int(np.linalg.matrix_rank(design))
+    residual = np.sum(np.square(effects - design @ estimates)) / freedom if freedom else 0.0
+    misfit = np.sqrt(residual * np.square(solve).sum(axis=1))
     changes = []
     for place, (name, level) in enumerate(columns, start=1):
-        if resolved[place] and deviations[place] > 0:
-            change, error = float(estimates[place]), float(deviations[place])
-            p = 2 * normal.cdf(-abs(change) / error)
+        degrees = float(freedom) if misfit[place] > own[place] else math.inf
+        change, error = float(estimates[place]), float(max(own[place], misfit[place]))
+        if resolved[place] and error > 0:
+            reach = error * float(stats.t.ppf((1 + confidence) / 2, degrees))
+            p = 2 * float(stats.t.sf(abs(change) / error, degrees))
             changes.append(FactorEffect(
-                name, level, known[name][0], change, error, change - reach * error, change + reach * error, p
+                name, level, known[name][0], change, error, degrees, change - reach, change + reach, p
             ))  # fmt: skip
     return changes

@@ -171,7 +171,7 @@ class Study(Frozen):
     question: str
     """The question that the rows answer together."""
     metrics: Some[str] = ("macro_f1_present", "rare_ap", "map", "p@5")
-    """Metrics, all from statistics.metrics. The first one decides. P-values are corrected over all rows of a metric
+    """Metrics, all from statistics.metrics. The first one decides. P-values are corrected over all rows and metrics
     (Holm)."""
     cells: Some[Cell]
     """Rows of the table and of the figure."""

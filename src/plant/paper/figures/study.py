@@ -59,7 +59,7 @@ def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Seq
     figure.suptitle("\n".join(textwrap.wrap(question, 100)), fontsize=8.5, fontweight="bold")
     figure.supxlabel(
         f"difference in points (×100), {100 * statistics.confidence:g}% interval over training seeds and test "
-        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction over the rows", fontsize=7,
+        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction over all differences", fontsize=7,
     )  # fmt: skip
     return figure
 

@@ -27,13 +27,13 @@ COLUMNS = (
 )  # fmt: skip
 _FACTOR_COLUMNS: dict[str, Any] = (
     dict.fromkeys(("group", "factor", "level", "baseline", "metric"), pl.String)
-    | dict.fromkeys(("change", "error", "low", "high", "p"), pl.Float64)
+    | dict.fromkeys(("change", "error", "degrees", "low", "high", "p"), pl.Float64)
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class StudyResults:
-    """The numbers of a study. P-values are corrected (`p_holm`) over all rows of a metric."""
+    """The numbers of a study. P-values are corrected (`p_holm`) over all rows and metrics of a table."""
 
     settings: Settings
     study: Study
@@ -86,13 +86,9 @@ def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) 
 
 
 def _with_holm(table: pl.DataFrame) -> pl.DataFrame:
-    """Add `p_holm`, corrected over the rows of each metric."""
-    corrected = np.full(table.height, np.nan)
+    """Add `p_holm`, corrected over all rows and metrics: over everything that the table claims."""
     p = table["p"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    for name in table["metric"].unique():
-        here = (table["metric"] == name).to_numpy()
-        corrected[here] = holm(p[here])
-    return table.with_columns(pl.Series("p_holm", corrected).fill_nan(None))
+    return table.with_columns(pl.Series("p_holm", holm(p), dtype=pl.Float64).fill_nan(None))
 
 
 def _factors(study: Study, effects: pl.DataFrame, confidence: float) -> pl.DataFrame:
@@ -134,7 +130,7 @@ def effects_table(results: StudyResults) -> Table:
         notes=(
             (f"Difference [{100 * statistics.confidence:g}% interval]: mean over seeds; the interval covers other "
             "training seeds and other test documents (Student's t, Satterthwaite's degrees of freedom)."),
-            f"Bold: p < {statistics.alpha:g} after Holm's correction over the {len(study.cells)} rows of the column.",
+            f"Bold: p < {statistics.alpha:g} after Holm's correction over all {results.effects.height} differences.",
         ),
         rules=tuple(
             place for place in range(1, len(study.cells)) if study.cells[place].group != study.cells[place - 1].group
@@ -161,9 +157,10 @@ def factors_table(results: StudyResults) -> Table:
         rows=tuple(body),
         data=results.factors,
         notes=(
-            ("Least squares over the rows of a group, main effects only; errors from the rows' own errors, taken as "
-            "independent. Factors that the design cannot tell apart have no row."),
-            f"Bold: p < {alpha:g} after Holm's correction over the rows of the column.",
+            ("Least squares over the rows of a group, main effects only. The error is the larger of two: from the rows' "
+            "own errors, taken as independent, and from the residuals (lack of fit), with their degrees of freedom. "
+            "Factors that the design cannot tell apart have no row."),
+            f"Bold: p < {alpha:g} after Holm's correction over all {results.factors.height} changes.",
         ),
         text_columns=3,
     )  # fmt: skip
