@@ -14,8 +14,8 @@ import yaml
 from snakemake.utils import update_config
 
 from plant.ground.errors import InputError
-from plant.ground.settings import Settings, Statistics, load
-from plant.paper.figures.study import effect_figure
+from plant.ground.settings import Settings, Statistics, Study, load
+from plant.paper.figures.study import axis_figure, effect_figure
 from plant.paper.studies.design import design_of, epochs, is_equal, title_of
 from plant.paper.studies.study import read_study, write_study
 from plant.statistics.crossed import SCHEMA
@@ -185,3 +185,41 @@ def test_a_difference_far_beyond_the_others_is_written_at_the_edge_and_squeezes_
         "+1,370 \N{RIGHTWARDS ARROW}"
     ]
     assert len(axes.get_yticks()) == 4
+
+
+def test_a_study_with_an_axis_draws_a_line_for_each_group_and_a_band_for_the_control(settings: Settings) -> None:
+    first, second = (
+        {"experiment": name, "system": "plant_short", "against": "random_init_short", "levels": {"documents": size}}
+        for name, size in (("vague_180_frozen", 180.0), ("clear_720_frozen", 720.0))
+    )
+    cells = [{**cell, "group": group} for group in ("planted", "control") for cell in (second, first)]
+    study = Study.model_validate({
+        "question": "?", "metrics": ["map"], "cells": cells, "axis": "documents", "control": "control",
+    })  # fmt: skip
+    difference = np.array([0.03, 0.01, -0.01, 0.02])
+    effects = pl.DataFrame({
+        "cell": range(4), "group": [cell["group"] for cell in cells], "metric": "map", "difference": difference,
+        "low": difference - 0.01, "high": difference + 0.02,
+    })  # fmt: skip
+    (axes,) = axis_figure(effects, settings.statistics, study).axes
+    (line,) = axes.containers
+    assert line[0].get_xdata().tolist() == [180, 720]
+    assert line[0].get_ydata() == pytest.approx([1, 3])
+    assert [bar.get_segments()[0][:, 1].tolist() for bar in line[2]] == [pytest.approx([0, 3])]
+    (band,) = [each for each in axes.collections if each not in line[2]]
+    assert band.get_paths()[0].vertices[:, 1].min() == pytest.approx(-2)
+    assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"axis": "passes"}, "axis: expected a number as level 'passes'"),
+        ({"control": "planted"}, "control: expected a group"),
+        ({"axis": "documents", "control": "x"}, "control: expected a group"),
+    ],
+)
+def test_an_axis_that_cannot_be_drawn_is_refused(keys: dict, says: str) -> None:
+    cell = {"experiment": "e", "system": "a", "against": "b", "group": "planted", "levels": {"documents": 180.0}}
+    with pytest.raises(ValueError, match=says):
+        Study.model_validate({"question": "?", "cells": [cell], **keys})

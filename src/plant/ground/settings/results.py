@@ -175,6 +175,21 @@ class Study(Frozen):
     (Holm)."""
     cells: Some[Cell]
     """Rows of the table and of the figure."""
+    axis: str | None = None
+    """A factor whose levels are numbers: the figure shows the differences against it, one line for each group. None:
+    the figure has one row for each cell."""
+    control: str | None = None
+    """With `axis`: the group that is drawn as a grey band, such as random relevance."""
+
+    @model_validator(mode="after")
+    def _has_its_axis(self) -> Study:
+        faults = []
+        if self.control is not None and (self.axis is None or self.control not in {cell.group for cell in self.cells}):
+            faults.append(f"control: expected a group of the cells, and `axis`, got {self.control!r}")
+        if self.axis is not None and not all(isinstance(cell.levels.get(self.axis), float) for cell in self.cells):
+            faults.append(f"axis: expected a number as level {self.axis!r} of every cell")
+        refuse(faults)
+        return self
 
 
 class BaselineSettings(Frozen):

@@ -1,15 +1,16 @@
-"""Forest plot of a study: one row per setting, one panel per metric."""
+"""Figure of a study, one panel per metric: a forest plot with one row per setting, or lines over a factor."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plant.ground.settings import Statistics
+from plant.ground.settings import Statistics, Study
 from plant.paper.figures.style import PAGE, forest, forest_row, new_figure
 from plant.paper.wording import metric_title
 
@@ -18,6 +19,7 @@ HIGHER, LOWER, OPEN = "#0072B2", "#D55E00", "#777777"
 FAR = 60
 """A difference of more than this many times the median one is written at the edge instead of drawn."""
 _PANELS = 4
+_MARKERS = "osD^"
 _ROW = 0.16
 """Height of a row, inches."""
 
@@ -59,7 +61,8 @@ def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Seq
     figure.suptitle("\n".join(textwrap.wrap(question, 100)), fontsize=8.5, fontweight="bold")
     figure.supxlabel(
         f"difference in points (×100), {100 * statistics.confidence:g}% interval over training seeds and test "
-        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction over all differences", fontsize=7,
+        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction over all differences",
+        fontsize=7,
     )  # fmt: skip
     return figure
 
@@ -86,3 +89,39 @@ def _write_at_edge(axes: Axes, y: float, value: float, colour: str) -> None:
         xy=(float(right), y), xycoords=("axes fraction", "data"), ha="right" if right else "left", va="center",
         color=colour, fontsize=6,
     )  # fmt: skip
+
+
+def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> Figure:
+    """Differences against the levels of `study.axis`: one line for each group, a grey band for the control.
+
+    Args:
+        effects: as in `StudyResults`.
+        statistics: level of the intervals.
+        study: with `axis`.
+    """
+    levels = [cell.levels[str(study.axis)] for cell in study.cells]
+    table = effects.join(pl.DataFrame({"cell": range(len(levels)), "level": levels}), on="cell").sort("level")
+    figure = new_figure(PAGE, 2.6)
+    panels = figure.subplots(1, min(len(study.metrics), _PANELS), squeeze=False)[0]
+    groups = list(dict.fromkeys(cell.group for cell in study.cells))
+    for axes, metric in zip(panels, study.metrics, strict=False):
+        axes.axhline(0, color="black", linewidth=0.8)
+        for place, group in enumerate(groups):
+            own = table.filter(metric=metric, group=group).drop_nulls("difference")
+            x, y, low, high = (own[name].to_numpy() for name in ("level", "difference", "low", "high"))
+            if group == study.control:
+                axes.fill_between(x, 100 * low, 100 * high, color="#BBBBBB", alpha=0.6, linewidth=0, label=group)
+                continue
+            axes.errorbar(
+                x, 100 * y, 100 * np.stack([y - low, high - y]), color=f"C{place}", marker=_MARKERS[place % 4],
+                markersize=4, capsize=2, linewidth=1.2, label=group,
+            )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_xticks(sorted(set(levels)), [f"{level:,.0f}" for level in sorted(set(levels))])
+        axes.minorticks_off()
+        axes.set_title("\n".join(textwrap.wrap(metric_title(metric), 18)), fontsize=7)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=6.5)
+    figure.suptitle("\n".join(textwrap.wrap(study.question, 100)), fontsize=8.5, fontweight="bold")
+    figure.supxlabel(study.axis, fontsize=7)
+    figure.supylabel(f"difference in points, {100 * statistics.confidence:g}% interval", fontsize=7)
+    return figure

@@ -13,7 +13,7 @@ import polars as pl
 from plant.ground.errors import InputError
 from plant.ground.files import write_text
 from plant.ground.settings import Settings, Study
-from plant.paper.figures.study import effect_figure
+from plant.paper.figures.study import axis_figure, effect_figure
 from plant.paper.figures.style import look, save
 from plant.paper.inputs import read_table
 from plant.paper.render import Table, TableCell, row_of, template, to_markdown, write_table
@@ -61,7 +61,10 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
     for table in tables:
         write_table(table, Path(folder) / "tables")
     with look():
-        figure = effect_figure(results.effects, settings.statistics, metrics=study.metrics, question=study.question)
+        if study.axis is None:
+            figure = effect_figure(results.effects, settings.statistics, metrics=study.metrics, question=study.question)
+        else:
+            figure = axis_figure(results.effects, settings.statistics, study)
         save(figure, Path(folder) / "figures" / "effects")
     write_text(Path(folder) / "page.md", _page(results, tables))
 
@@ -157,9 +160,9 @@ def factors_table(results: StudyResults) -> Table:
         rows=tuple(body),
         data=results.factors,
         notes=(
-            ("Least squares over the rows of a group, main effects only. The error is the larger of two: from the rows' "
-            "own errors, taken as independent, and from the residuals (lack of fit), with their degrees of freedom. "
-            "Factors that the design cannot tell apart have no row."),
+            ("Least squares over the rows of a group, main effects only. The error is the larger of two: from the "
+            "rows' own errors, taken as independent, and from the residuals (lack of fit), with their degrees of "
+            "freedom. Factors that the design cannot tell apart have no row."),
             f"Bold: p < {alpha:g} after Holm's correction over all {results.factors.height} changes.",
         ),
         text_columns=3,
