@@ -149,16 +149,21 @@ def test_attention_rate_freezes_or_frees_the_planted_parts(toy, tmp_path, rate, 
     assert any(not torch.equal(a, b) for a, b in zip(before, model.attention.planted, strict=True)) == moves
 
 
-def test_the_backbone_waits_for_its_epoch(toy, tmp_path, make):
-    model = make()
-    before = model.backbone.table.weight.detach().clone()
-    settings = Finetuning(**RECIPE | {"epochs": 1}, backbone_from_epoch=2)
-    finetune(model, toy, settings, seed=0, checkpoint=tmp_path / "one", digest="d")
-    assert torch.equal(before, model.backbone.table.weight)
-    settings = Finetuning(**RECIPE | {"epochs": 2}, backbone_from_epoch=2)
-    model = make()
-    finetune(model, toy, settings, seed=0, checkpoint=tmp_path / "two", digest="d")
-    assert not torch.equal(before, model.backbone.table.weight)
+@pytest.mark.parametrize(
+    ("key", "weight"),
+    [
+        ("backbone_from_epoch", lambda model: model.backbone.table.weight),
+        ("attention_from_epoch", lambda model: model.attention.embeddings),
+    ],
+    ids=["backbone", "attention"],
+)
+def test_a_part_waits_for_its_epoch(toy, tmp_path, make, key, weight):
+    before = weight(make()).detach().clone()
+    for epochs, waits in ((1, True), (2, False)):
+        model = make()
+        settings = Finetuning(**RECIPE | {"epochs": epochs, key: 2})
+        finetune(model, toy, settings, seed=0, checkpoint=tmp_path / str(epochs), digest="d")
+        assert torch.equal(before, weight(model)) == waits
 
 
 def test_every_trained_parameter_is_in_exactly_one_group(make):

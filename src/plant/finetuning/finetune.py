@@ -71,7 +71,7 @@ def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[
     rest = [*classifier.attention.parameters(), *classifier.head.parameters()]
     rate = settings.head_learning_rate
     groups = [
-        Group("planted", planted, rate * settings.attention_rate),
+        Group("planted", planted, rate * settings.attention_rate, settings.attention_from_epoch),
         Group("head", [p for p in rest if id(p) not in known], rate),
     ]
     if classifier.backbone is not None:

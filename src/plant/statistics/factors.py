@@ -36,7 +36,7 @@ class FactorEffect:
     p: float
 
 
-def holm(p: Sequence[float]) -> np.ndarray:
+def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """P-values corrected for their number: rejecting those below alpha makes any error with probability alpha at most.
 
     The correction is Holm's (1979). NaN is a test that was not made: it stays NaN and does not count.

@@ -71,6 +71,9 @@ class Pretraining(Optimisation):
     """Slope of the logistic function in the pairwise loss (choice C01)."""
     scores: Literal["logits", "probabilities"] = "logits"
     """The score s_lj: the attention before or after the softmax over tokens, averaged over heads (choice C01)."""
+    scale: Literal["trained", "fitted"] = "trained"
+    """Scale of the scores when Stage 1 ends. trained: as it is. fitted: all scores are multiplied by one number, for
+    which the attention is closest to the relevance on the training split (choice C39)."""
     gain: Literal["exponential", "linear"] = "exponential"
     """Gain of a token with relevance r in nDCG: 2^r - 1 or r (choice C04)."""
     negatives: Count | None = 8
@@ -98,6 +101,8 @@ class Pretraining(Optimisation):
     def _has_negatives_to_weight(self) -> Pretraining:
         if self.reweight and self.negatives == 0:
             raise ValueError("reweight: needs negatives, got 0")
+        if self.scale == "fitted" and (self.keep_epochs or self.lists == "vocabulary"):
+            raise ValueError("scale: fitted is for lists of documents, without keep_epochs")
         return self
 
 
@@ -133,6 +138,9 @@ class Finetuning(Optimisation):
     attention_rate: Annotated[float, Field(ge=0, le=1000)] = 1.0
     """Factor on the learning rate of the planted parts (E, W_Q, W_K). 1: trained as usual. 0: frozen. Reviewers of the
     paper asked for it."""
+    attention_from_epoch: Positive = 1
+    """First epoch in which the planted parts are trained. 2: the first pass trains what uses the attention, while the
+    attention is held still (choice C39)."""
     backbone_from_epoch: Positive = 1
     """First epoch in which the backbone is trained (gradual unfreezing, choice C15)."""
     static_attention: Annotated[float, Field(ge=0)] = 0.0

@@ -61,6 +61,9 @@ class Attention(Protocol):
     def token_logits(self, hidden: Tensor, labels: Tensor) -> Tensor:
         """s_lj before the softmax: H (B, n, h), label ids (B, m) -> (B, m, n). Padding is not masked."""
 
+    def scale_scores(self, factor: float) -> None:
+        """Multiply all scores s_lj by a factor, in place."""
+
     def token_probabilities(
         self, hidden: Tensor, labels: Tensor, mask: Tensor | None, bias: Tensor | None = None
     ) -> Tensor:

@@ -74,6 +74,12 @@ class LabelAttention(nn.Module):
         scale = 1 / (self.heads * math.sqrt(self.key.out_features / self.heads))
         return (queries * scale) @ self.key(hidden).transpose(1, 2)
 
+    @torch.no_grad()
+    def scale_scores(self, factor: float) -> None:
+        """Multiply the scores of all heads by a factor: they are linear in the queries W_Q e + b_Q."""
+        self.query.weight.mul_(factor)
+        self.query.bias.mul_(factor)
+
     def token_probabilities(
         self, hidden: Tensor, labels: Tensor, mask: Tensor | None, bias: Tensor | None = None
     ) -> Tensor:

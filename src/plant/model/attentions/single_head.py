@@ -43,6 +43,11 @@ class SingleHeadAttention(nn.Module):
         """s_lj: H (B, n, h), label ids (B, m) -> (B, m, n). Padding is not masked."""
         return self.embeddings[labels] @ self.keys(hidden).transpose(1, 2)
 
+    @torch.no_grad()
+    def scale_scores(self, factor: float) -> None:
+        """Multiply all scores by a factor: they are linear in the label embeddings."""
+        self.embeddings.mul_(factor)
+
     def token_probabilities(
         self, hidden: Tensor, labels: Tensor, mask: Tensor | None, bias: Tensor | None = None
     ) -> Tensor:

@@ -1,0 +1,97 @@
+"""The scale that is fitted after Stage 1 (choice C39)."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax
+from torch import nn
+
+from plant.ground.settings import Pretraining
+from plant.model.batches import pad_documents
+from plant.model.classifier import LabelClassifier
+from plant.pretraining.lists import TopTokens
+from plant.pretraining.pretrain import TokenRanking
+from plant.pretraining.scale import fit_scale, scale_attention
+
+SETTINGS = Pretraining(batch_size=4)
+
+
+class Embedding(nn.Module):
+    """A backbone that looks tokens up."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(200, 16)
+
+    def forward(self, input_ids, mask):
+        return self.table(input_ids) * mask[..., None]
+
+
+def make(attention="multi_head"):
+    torch.manual_seed(0)
+    return LabelClassifier(
+        Embedding(), n_labels=6, hidden_size=16, attention=attention, heads=2, pool_size=4, projection=16
+    )
+
+
+def top_tokens():
+    """T_l: the indicator 10 + l of label l with relevance 1, and twenty other tokens below it."""
+    random = np.random.default_rng(0)
+    noise = np.stack([random.choice(np.arange(20, 200), 20, replace=False) for _ in range(6)])
+    tokens = np.concatenate([10 + np.arange(6)[:, None], noise], 1)
+    relevance = np.tile(np.linspace(1, 0.05, 21, dtype=np.float32), (6, 1))
+    return TopTokens.from_csr(np.arange(7) * 21, tokens.ravel(), relevance.ravel(), k=100, vocabulary=200)
+
+
+def cross_entropies(model, corpus, top, scales):
+    """Mean of - p log softmax(c s) over documents and labels, one list at a time, for each scale."""
+    sums, count = np.zeros(len(scales)), 0
+    for document in corpus.documents("train"):
+        labels = corpus.labels(document)
+        padded = pad_documents(corpus, np.array([document]), torch.device("cpu"))
+        hidden = model.hidden_states(padded)
+        scores = model.attention.token_logits(hidden, torch.from_numpy(labels)[None]).detach().double().numpy()[0]
+        for row, relevance in zip(scores, top.relevance_of(labels, corpus.tokens(document)), strict=True):
+            r = np.maximum(relevance, 0).astype(float)
+            if r.sum():
+                sums -= [(r / r.sum()) @ log_softmax(c * row) for c in scales]
+                count += 1
+    return sums / count
+
+
+def test_the_scale_has_the_least_cross_entropy_of_a_fine_grid(toy) -> None:
+    model, top = make(), top_tokens()
+    with torch.no_grad():  # scores that rank the indicator first, and are almost flat
+        keys = model.attention.key(model.backbone.table.weight[10:16])
+        model.attention.query.weight.zero_()
+        model.attention.query.bias.zero_()
+        model.attention.query.weight[:, :6] = 0.3 * keys.T
+        model.attention.embeddings.zero_()
+        model.attention.embeddings[:, :6] = torch.eye(6)
+    scale = fit_scale(TokenRanking(model, toy, top, settings=SETTINGS, seed=0))
+    grid = np.geomspace(1e-2, 1e3, 400)
+    costs = cross_entropies(model, toy, top, [*grid, scale])
+    assert costs[-1] <= costs[:-1].min() + 1e-6
+    assert 1 < scale < 1e3
+
+
+@pytest.mark.parametrize("attention", ["multi_head", "laat", "cross_attention"])
+def test_scaling_multiplies_all_scores_and_keeps_the_order(toy, attention) -> None:
+    model = make(attention)
+    documents = pad_documents(toy, toy.documents("train")[:4], torch.device("cpu"))
+    hidden, labels = model.hidden_states(documents), torch.arange(6).expand(4, 6)
+    before = model.attention.token_logits(hidden, labels)
+    scale = scale_attention(model, toy, top_tokens(), SETTINGS, seed=0)
+    torch.testing.assert_close(model.attention.token_logits(hidden, labels), scale * before)
+
+
+def test_without_relevance_the_scale_is_1(toy) -> None:
+    ranking = TokenRanking(make(), toy, top_tokens(), settings=SETTINGS, seed=0)
+    ranking.top.relevance[:] = 0
+    assert fit_scale(ranking) == 1.0
+
+
+@pytest.mark.parametrize("keys", [{"keep_epochs": True}, {"lists": "vocabulary"}], ids=str)
+def test_a_scale_that_cannot_be_fitted_is_refused(keys) -> None:
+    with pytest.raises(ValueError, match="scale: fitted"):
+        Pretraining(scale="fitted", **keys)
