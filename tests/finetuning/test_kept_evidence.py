@@ -80,6 +80,7 @@ def kept(data, tmp_path, model, whole=True, **recipe):
     return data, settings, torch.from_numpy(odds.reshape(30, 9)[:, TRAINED].astype(np.float32))
 
 
+@pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("recipe", [{"static_attention": 2.5}, {"residual": 3}, {"static_attention": 1, "residual": 3}])
 def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, whole, recipe, literal_logits, make):

@@ -72,6 +72,7 @@ def by_loops(oracle, model, states, bias=None):
     return np.array(probabilities), np.array(logits)
 
 
+@pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("name", SINGLE)
 def test_probabilities_and_logits_are_those_of_the_equations(name):
     model, (hidden, mask) = made(name), batch()
@@ -119,6 +120,7 @@ def test_padding_and_the_rest_of_the_batch_leave_logits_unchanged(name):
         torch.testing.assert_close(model.logits(hidden[row : row + 1, :n], mask[row : row + 1, :n])[0], logits[row])
 
 
+@pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("name", sorted(ATTENTIONS))
 def test_gradients_are_those_of_finite_differences(monkeypatch, name):
     model, (hidden, mask) = made(name), batch()

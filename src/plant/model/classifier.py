@@ -191,20 +191,20 @@ class LabelClassifier(nn.Module):
         self, hidden: Tensor, mask: Tensor, labels: Tensor | None, vectors: LabelVectors, known: Known
     ) -> Iterator[_Group]:
         """The documents that are attended to at once, see `_Group`."""
-        one_by_one = hidden.device.type == "cpu"
-        size = 1 if one_by_one else max(1, len(hidden))
+        alone = one_by_one(hidden.device)
+        size = 1 if alone else max(1, len(hidden))
         masked = self.mask_padding or self.stateful is not None  # segments never see padding
         of_labels = (_split(x, labels, len(hidden), size) for x in vectors)
         parts = zip(hidden.split(size), mask.split(size), *of_labels, strict=True)
         for position, (states, allowed, queries, *of_head) in enumerate(parts):
-            seen = states.index_select(1, allowed.any(0).nonzero()[:, 0]) if masked and one_by_one else states
+            seen = states.index_select(1, allowed.any(0).nonzero()[:, 0]) if masked and alone else states
             first = position * size
             asked = None if labels is None else labels[first : first + size]
             bias, weights = (
                 None if added is None else self.dense_bias(seen, asked, added, first)
                 for added in (known.bias, known.weights)
             )
-            yield _Group(seen, allowed if masked and not one_by_one else None, queries, tuple(of_head), bias, weights)
+            yield _Group(seen, allowed if masked and not alone else None, queries, tuple(of_head), bias, weights)
 
     def _logits_of_group(self, group: _Group) -> Tensor:
         """Logits (b, m)."""
@@ -254,6 +254,11 @@ class LabelClassifier(nn.Module):
         """`logits` of documents, without gradient."""
         hidden = self.hidden_states(documents)
         return self.logits(hidden, documents.mask, labels, vectors=vectors, known=documents.known)
+
+
+def one_by_one(device: torch.device) -> bool:
+    """Whether documents are attended to one by one, without padding: on a CPU, where padding costs time."""
+    return device.type == "cpu"
 
 
 def _split(x: Tensor, labels: Tensor | None, documents: int, size: int) -> Sequence[Tensor]:
