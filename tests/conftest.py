@@ -51,6 +51,13 @@ def toy():
     return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
 
 
+@pytest.fixture(params=["document by document", "padded batch"])
+def both_devices(request, monkeypatch):
+    """Label attention as on a CPU, and as on a GPU."""
+    if request.param == "padded batch":
+        monkeypatch.setattr("plant.model.classifier.one_by_one", lambda _: False)
+
+
 @pytest.fixture(scope="session")
 def literal_logits():
     """Section 2 of the paper word for word, every matrix that it names: the oracle of all label attention.

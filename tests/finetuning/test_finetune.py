@@ -84,10 +84,9 @@ def test_approx_ndcg_of_stage_2_ranks_the_selected_labels_only():
         torch.testing.assert_close(found[row], expected)
 
 
-@pytest.mark.parametrize("tokens", [4, 4000], ids=["short", "long"])  # the two ways of the classifier on a CPU
-def test_a_few_labels_of_a_large_set_have_the_logits_and_gradients_of_all(tokens):
+def test_a_few_labels_of_a_large_set_have_the_logits_and_gradients_of_all():
     torch.manual_seed(0)
-    hidden, mask = torch.randn(2, tokens, 16, dtype=torch.float64), torch.ones(2, tokens, dtype=torch.bool)
+    hidden, mask = torch.randn(2, 4, 16, dtype=torch.float64), torch.ones(2, 4, dtype=torch.bool)
     labels, found = torch.tensor([[3, 90, 7, 3], [7, 41, 0, 99]]), []
     for few in (True, False):
         torch.manual_seed(1)

@@ -80,13 +80,10 @@ def kept(data, tmp_path, model, whole=True, **recipe):
     return data, settings, torch.from_numpy(odds.reshape(30, 9)[:, TRAINED].astype(np.float32))
 
 
-@pytest.mark.parametrize("few", [0, 2**40], ids=["by hand", "torch attention"])
+@pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("recipe", [{"static_attention": 2.5}, {"residual": 3}, {"static_attention": 1, "residual": 3}])
-def test_prediction_and_loss_are_those_of_the_literal_form(
-    data, tmp_path, monkeypatch, few, whole, recipe, literal_logits, make
-):
-    monkeypatch.setattr("plant.model.classifier.FEW", few)
+def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, whole, recipe, literal_logits, make):
     model = make()
     data, settings, odds = kept(data, tmp_path, model, whole, **recipe)
     documents = np.array([7, 2, 9, 0])

@@ -120,8 +120,8 @@ def test_static_weights_work_on_the_attention_of_the_paper_too(relevance: object
     for row in range(2):
         words = data().corpus.tokens(row)
         s[row, :, : len(words)] = torch.from_numpy(RELEVANCE[:, words])
-    _, c = model.head.folded()
-    expected = plain + ((s @ values) * (c @ model.attention.output.weight)).sum(-1)
+    vectors, _ = model.head.label_vectors(model.attention)
+    expected = plain + ((s @ values) * vectors).sum(-1)
     torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5)
 
 

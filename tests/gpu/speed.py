@@ -84,8 +84,8 @@ def _attended(model: LabelClassifier) -> Callable[[Tensor, Tensor], Tensor]:
     def logits(hidden: Tensor, mask: Tensor) -> Tensor:
         queries = attention.embeddings[None].expand(len(hidden), -1, -1)
         states, _ = plain(queries, hidden, hidden, key_padding_mask=~mask, need_weights=False)
-        w, c = head.folded()
-        return (states * c).sum(-1) + head.boost_add @ w + head.project.bias
+        w = head.project.weight[0] @ head.pooling
+        return (states * (head.boost_mul * w)).sum(-1) + head.boost_add @ w + head.project.bias
 
     return logits
 
@@ -97,10 +97,10 @@ def label_attention(place: Place) -> Iterator[dict[str, Any]]:
     model = LabelClassifier(None, n_labels=labels, hidden_size=h, heads=8, pool_size=min(128, h)).to(place.device)
     hidden = torch.randn(2, n, h, device=place.device, requires_grad=True)
     mask = torch.arange(n, device=place.device)[None] < torch.tensor([[n], [n - n // 4]], device=place.device)
-    compiled = torch.compile(model.attended_logits, backend=place.either("inductor", "eager"))
-    ways = {"as it is": model.attended_logits, "nn.MultiheadAttention": _attended(model), "torch.compile": compiled}
+    compiled = torch.compile(model.logits, backend=place.either("inductor", "eager"))
+    ways = {"as it is": model.logits, "nn.MultiheadAttention": _attended(model), "torch.compile": compiled}
     with torch.no_grad(), _products("highest"):
-        expected, other = model.attended_logits(hidden, mask), ways["nn.MultiheadAttention"](hidden, mask)
+        expected, other = model.logits(hidden, mask), ways["nn.MultiheadAttention"](hidden, mask)
     apart = float((expected - other).abs().max() / expected.abs().max())
     assert apart < 1e-3, f"nn.MultiheadAttention gives other logits: {apart:.3g} of the largest"
     for precision, name in (("highest", "fp32"), ("high", "TF32")):
@@ -109,7 +109,7 @@ def label_attention(place: Place) -> Iterator[dict[str, Any]]:
                 found = measured(place, lambda compute=compute: compute(hidden, mask).sum().backward())
             yield from _both(f"label attention, {labels} labels, {n} tokens, {name}, {way}", found)
     with torch.autocast(place.device.type, torch.bfloat16):
-        found = measured(place, lambda: model.attended_logits(hidden, mask).sum().backward())
+        found = measured(place, lambda: model.logits(hidden, mask).sum().backward())
     yield from _both(f"label attention, {labels} labels, {n} tokens, bf16, as it is", found)
 
 

@@ -72,10 +72,9 @@ def by_loops(oracle, model, states, bias=None):
     return np.array(probabilities), np.array(logits)
 
 
-@pytest.mark.parametrize("few", [0, 2**40], ids=["fast way on a CPU", "torch attention"])
+@pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("name", SINGLE)
-def test_probabilities_and_logits_are_those_of_the_equations(monkeypatch, name, few):
-    monkeypatch.setattr("plant.model.classifier.FEW", few)
+def test_probabilities_and_logits_are_those_of_the_equations(name):
     model, (hidden, mask) = made(name), batch()
     bias = 2 * torch.rand(len(LENGTHS), LABELS, max(LENGTHS), dtype=torch.float64) * mask[:, None]
     everything = torch.arange(LABELS).expand(len(LENGTHS), -1)
@@ -121,10 +120,9 @@ def test_padding_and_the_rest_of_the_batch_leave_logits_unchanged(name):
         torch.testing.assert_close(model.logits(hidden[row : row + 1, :n], mask[row : row + 1, :n])[0], logits[row])
 
 
-@pytest.mark.parametrize("few", [0, 2**40], ids=["fast way on a CPU", "torch attention"])
+@pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("name", sorted(ATTENTIONS))
-def test_gradients_are_those_of_finite_differences(monkeypatch, name, few):
-    monkeypatch.setattr("plant.model.classifier.FEW", few)
+def test_gradients_are_those_of_finite_differences(monkeypatch, name):
     model, (hidden, mask) = made(name), batch()
     hidden.requires_grad_()
     names = [key for key, _ in model.named_parameters()]

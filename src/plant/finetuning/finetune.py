@@ -45,7 +45,8 @@ def batch_loss(
         lists, true = shortlist.with_positives(corpus, batch)
         labels, selected, truth = (torch.from_numpy(part).to(device) for part in (*lists, true))
     # logits of the hard labels S_i, or of all columns with a mask of S_i
-    logits_of = partial(classifier.logits, hidden, documents.mask, known=documents.known)
+    vectors = classifier.label_vectors()
+    logits_of = partial(classifier.logits, hidden, documents.mask, vectors=vectors, known=documents.known)
     m = settings.hard_negatives
     if m is not None and m < truth.shape[1] // ONE_PASS:
         with torch.no_grad():

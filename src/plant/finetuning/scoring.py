@@ -48,8 +48,7 @@ def _logits(
     shape = (len(documents), classifier.n_labels) if asked is None else asked.shape
     out = np.zeros(shape, dtype=np.float32)
     classifier.eval()
-    # the labels' vectors serve all batches; PyTorch's attention on a GPU does not use them
-    vectors = classifier.label_vectors() if device.type == "cpu" else None
+    vectors = classifier.label_vectors()  # they serve all batches
     row_of = {int(document): row for row, document in enumerate(documents)}
     batches = ordered_batches(corpus, documents, batch_size)
     for batch in (batches[position] for position in processes().mine(len(batches))):

@@ -1,16 +1,17 @@
 """The label classifier: backbone states in, one logit for each label out."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from plant.kernels.attention import ScoreBias, label_logits, rounded
-from plant.model.attentions.interface import LabelVectors, Sizes
+from plant.model.attentions.interface import ScoreBias, Sizes
 from plant.model.registry import build_attention
 
-FEW = 2**20  # multiply-adds for the scores of one head and document; below, PyTorch's attention is faster
+LabelVectors = tuple[Tensor, ...]
+"""What logits take from the labels, |L| rows each: the queries, then what the head takes. No document changes it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,36 @@ class Documents:
     input_ids: Tensor | None = None
     features: Tensor | None = None
     known: Known = NOTHING
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Documents that the labels attend to at once, b of them: one on a CPU, the whole batch on a GPU.
+
+    Attributes:
+        hidden: H (b, n, h).
+        mask: (b, n), or None where all states are attended to.
+        queries: of the labels asked for, (b, m, d).
+        of_labels: what the head takes from these labels, (b, m, ...) each.
+        bias: what is added to the scores (b, m, n), or None.
+        weights: what is added to the attention after the softmax (b, m, n), or None.
+    """
+
+    hidden: Tensor
+    mask: Tensor | None
+    queries: Tensor
+    of_labels: tuple[Tensor, ...]
+    bias: Tensor | None
+    weights: Tensor | None
+
+    def part(self, rows: Tensor, tokens: slice) -> "_Group":
+        """Some tokens of some documents."""
+        return replace(
+            self, hidden=self.hidden[rows, tokens], mask=None if self.mask is None else self.mask[rows, tokens],
+            queries=self.queries[rows], of_labels=tuple(x[rows] for x in self.of_labels),
+            bias=None if self.bias is None else self.bias[rows, :, tokens],
+            weights=None if self.weights is None else self.weights[rows, :, tokens],
+        )  # fmt: skip
 
 
 class LabelClassifier(nn.Module):
@@ -131,7 +162,9 @@ class LabelClassifier(nn.Module):
         vectors: LabelVectors | None = None,
         known: Known = NOTHING,
     ) -> Tensor:
-        """Logits of the labels asked for: by `attended_logits`, or on a CPU by its fast equal `logits_by_hand`.
+        """Logits of the labels asked for.
+
+        A CPU takes the documents one by one, each without its padding. A GPU takes the padded batch at once.
 
         Args:
             hidden: H (B, n, h).
@@ -143,98 +176,76 @@ class LabelClassifier(nn.Module):
         Returns:
             (B, m) or (B, |L|).
         """
-        asked = self.n_labels if labels is None else labels.shape[1]
-        few = asked * hidden.shape[1] * hidden.shape[2] < FEW * self.attention.heads
-        plain = few or hidden.device.type != "cpu" or known.weights is not None or self.stateful is not None
-        vectors = None if plain else vectors or self.label_vectors()
-        if vectors is None:
-            logits = self.attended_logits(hidden, mask, labels, bias=known.bias, weights=known.weights)
-        else:
-            logits = self.logits_by_hand(hidden, mask, labels, vectors=vectors, bias=known.bias)
+        vectors = self.label_vectors() if vectors is None else vectors
+        groups = self._groups(hidden, mask, labels, vectors, known)
+        logits = torch.cat([self._logits_of_group(group) for group in groups])
         if known.evidence is None:
             return logits
         return self.head.with_evidence(logits, known.evidence if labels is None else known.evidence.gather(1, labels))
 
-    def attended_logits(
-        self,
-        hidden: Tensor,
-        mask: Tensor,
-        labels: Tensor | None = None,
-        *,
-        bias: ScoreBias | None = None,
-        weights: ScoreBias | None = None,
-    ) -> Tensor:
-        """`logits` by PyTorch's attention. Bias and weights are made dense for the whole batch, (B, m, n)."""
-        allowed = mask if self.mask_padding else None
-        added = None if bias is None else self.dense_bias(hidden, labels, bias)
-        more = None if weights is None else self.dense_bias(hidden, labels, weights)
+    def label_vectors(self) -> LabelVectors:
+        """What `logits` take from the labels; constant as long as the weights are."""
+        return self.attention.queries(), *self.head.label_vectors(self.attention)
+
+    def _groups(
+        self, hidden: Tensor, mask: Tensor, labels: Tensor | None, vectors: LabelVectors, known: Known
+    ) -> Iterator[_Group]:
+        """The documents that are attended to at once, see `_Group`."""
+        alone = one_by_one(hidden.device)
+        size = 1 if alone else max(1, len(hidden))
+        masked = self.mask_padding or self.stateful is not None  # segments never see padding
+        of_labels = (_split(x, labels, len(hidden), size) for x in vectors)
+        parts = zip(hidden.split(size), mask.split(size), *of_labels, strict=True)
+        for position, (states, allowed, queries, *of_head) in enumerate(parts):
+            seen = states.index_select(1, allowed.any(0).nonzero()[:, 0]) if masked and alone else states
+            first = position * size
+            asked = None if labels is None else labels[first : first + size]
+            bias, weights = (
+                None if added is None else self.dense_bias(seen, asked, added, first)
+                for added in (known.bias, known.weights)
+            )
+            yield _Group(seen, allowed if masked and not alone else None, queries, tuple(of_head), bias, weights)
+
+    def _logits_of_group(self, group: _Group) -> Tensor:
+        """Logits (b, m)."""
         if self.stateful is None:
-            return self.head(self._attended(hidden, labels, allowed, added, more), self.attention, labels)
-        return self._logits_of_states(self.stateful, hidden, mask, labels, added, more)
+            return self.head(self._attended(group), *group.of_labels)
+        return self._logits_of_states(self.stateful, group)
 
-    def _attended(
-        self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None, bias: Tensor | None, weights: Tensor | None
-    ) -> Tensor:
-        """What the labels attend to, (B, m, h); the weights (B, m, n) add to the attention's own (Eq. 7)."""
-        attended = self.attention.attend(hidden, labels, mask, bias)
-        return attended if weights is None else attended + weights @ self.attention.values(hidden)
+    def _attended(self, group: _Group) -> Tensor:
+        """What the labels attend to, (b, m, h); the weights add to the attention's own (Eq. 7)."""
+        attended = self.attention.attend(group.queries, group.hidden, group.mask, group.bias)
+        return attended if group.weights is None else attended + group.weights @ self.attention.values(group.hidden)
 
-    def _logits_of_states(
-        self,
-        how: Stateful,
-        hidden: Tensor,
-        mask: Tensor,
-        labels: Tensor | None,
-        bias: Tensor | None,
-        weights: Tensor | None,
-    ) -> Tensor:
-        """Logits (B, m) from the states D of the segments."""
-        asked = self.n_labels if labels is None else labels.shape[1]
-        states = hidden.new_zeros(len(hidden), asked, hidden.shape[2])  # D (B, m, h)
-        for start in range(0, hidden.shape[1], how.segment):
-            part = slice(start, start + how.segment)
-            rows = mask[:, part].any(1).nonzero()[:, 0]  # documents that have tokens here; the others keep their state
-            attended = self._attended(
-                hidden[rows, part], None if labels is None else labels[rows], mask[rows, part],
-                None if bias is None else bias[rows, :, part], None if weights is None else weights[rows, :, part],
-            )  # fmt: skip
-            products = self.head.products(attended, None if labels is None else labels[rows])  # V_t
-            new = states[rows] + products
+    def _logits_of_states(self, how: Stateful, group: _Group) -> Tensor:
+        """Logits (b, m) from the states D of the segments."""
+        weight, bias = group.of_labels
+        states = group.hidden.new_zeros(weight.shape)  # D (b, m, h)
+        for start in range(0, group.hidden.shape[1], how.segment):
+            tokens = slice(start, start + how.segment)
+            # documents that have tokens here; the others keep their state
+            has = group.hidden.new_ones(len(states)) if group.mask is None else group.mask[:, tokens].any(1)
+            rows = has.nonzero()[:, 0]
+            part = group.part(rows, tokens)
+            new = states[rows] + self.head.products(self._attended(part), part.of_labels[0])  # D + V_t
             states = states.index_copy(0, rows, new if how.state == "sum" else new.tanh())
-        return self.head.summed(states, labels)
+        return self.head.summed(states, bias)
 
-    def dense_bias(self, hidden: Tensor, labels: Tensor | None, bias: ScoreBias) -> Tensor:
-        """The bias of all documents of a batch, (B, m, n), 0 at padding."""
+    def dense_bias(self, hidden: Tensor, labels: Tensor | None, bias: ScoreBias, first: int = 0) -> Tensor:
+        """The bias of some documents of a batch, (b, m, n), 0 at padding.
+
+        Args:
+            hidden: H (b, n, h) of these documents.
+            labels: ids (b, m) of these documents, or None for all.
+            bias: of the batch.
+            first: position of the first of these documents in the batch.
+        """
         asked = self.n_labels if labels is None else labels.shape[1]
         added = hidden.new_zeros(len(hidden), asked, hidden.shape[1])
         for row in range(len(added)):
-            part = bias(row, None if labels is None else labels[row])
+            part = bias(first + row, None if labels is None else labels[row])
             added[row, :, : part.shape[1]] = part
         return added
-
-    def logits_by_hand(
-        self,
-        hidden: Tensor,
-        mask: Tensor,
-        labels: Tensor | None = None,
-        *,
-        vectors: LabelVectors | None = None,
-        bias: ScoreBias | None = None,
-    ) -> Tensor:
-        """`logits` by `plant.kernels.attention`, for a CPU. Differentiable once. The head must be linear."""
-        vectors = vectors or self.label_vectors()
-        if vectors is None:
-            raise ValueError("logits_by_hand: the head of this attention is not linear; use attended_logits")
-        tokens, lengths = self._visible(hidden, mask)
-        logits = label_logits(
-            vectors.queries, vectors.folded, self.attention.keys(tokens), self.attention.values(tokens),
-            lengths=lengths, heads=self.attention.heads, labels=labels, bias=bias,
-        )  # fmt: skip
-        return logits + (vectors.bias if labels is None else vectors.bias[labels])
-
-    def label_vectors(self) -> LabelVectors | None:
-        """The labels' side of all logits; None where the head is not linear."""
-        return self.attention.label_vectors(self.head)
 
     @torch.no_grad()
     def predict(
@@ -244,13 +255,17 @@ class LabelClassifier(nn.Module):
         hidden = self.hidden_states(documents)
         return self.logits(hidden, documents.mask, labels, vectors=vectors, known=documents.known)
 
-    def _visible(self, hidden: Tensor, mask: Tensor) -> tuple[Tensor, list[int]]:
-        """The tokens that label attention sees, document after document (N', h), and how many each document has.
 
-        N' is `rounded`: the first token is repeated at the end.
-        """
-        seen = mask if self.mask_padding else torch.ones_like(mask)
-        positions = seen.flatten().nonzero()[:, 0]
-        more = rounded(len(positions)) - len(positions)
-        positions = torch.cat([positions, positions[:1].expand(more)])
-        return hidden.flatten(0, 1).index_select(0, positions), seen.sum(1).tolist()
+def one_by_one(device: torch.device) -> bool:
+    """Whether documents are attended to one by one, without padding: on a CPU, where padding costs time."""
+    return device.type == "cpu"
+
+
+def _split(x: Tensor, labels: Tensor | None, documents: int, size: int) -> Sequence[Tensor]:
+    """Rows of the labels that each group of documents asks for: (|L|, ...) -> (size, m, ...) for each group.
+
+    The rows are gathered once for the batch, so that the backward pass adds to all labels (|L|, ...) once.
+    """
+    if labels is not None:
+        return x[labels].split(size)
+    return [x.expand(min(size, documents), *x.shape)] * max(1, -(-documents // size))

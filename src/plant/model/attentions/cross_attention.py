@@ -3,8 +3,6 @@
 Edin et al. 2024 (section 3, "PLM-CA"), with e_l the representation of a label and h_j the state of a token:
 
     a_l = softmax_j(e_l . W_K h_j)    y_l = LayerNorm(sum_j a_lj (W_V h_j + b_V))    logit_l = w . y_l + b
-
-The layer norm is not linear, so the fast way on a CPU does not apply: PyTorch's attention is used everywhere.
 """
 
 from torch import Tensor, nn
@@ -49,7 +47,11 @@ class SharedOutput(EvidenceHead):
         nn.init.normal_(self.output.weight, std=STD)
         self.register_parameter("evidence", None)
 
-    def forward(self, attended: Tensor, attention: nn.Module, labels: Tensor | None) -> Tensor:  # noqa: ARG002
+    def label_vectors(self, attention: nn.Module) -> tuple[()]:  # noqa: ARG002
+        """Nothing: w and b are those of all labels."""
+        return ()
+
+    def forward(self, attended: Tensor, *of_labels: Tensor) -> Tensor:  # noqa: ARG002
         """Logits (B, m) of what the labels attended to (B, m, h)."""
         return self.output(self.norm(attended))[..., 0]
 

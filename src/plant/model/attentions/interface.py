@@ -4,12 +4,13 @@ A label attention gives every label l a score s_lj for every token j of a docume
 the document's states, and the head makes one logit of what the label attended to. Stage 1 trains the scores, the static
 attention adds to them, Stage 2 trains everything.
 
-Shapes: B documents, |L| labels, m labels asked for, n tokens of a padded document, N tokens of a batch without padding,
-h size of a hidden state, d size of a query.
+Shapes: B documents, |L| labels, m labels asked for, n tokens of a padded document, h size of a hidden state, d size of
+a query.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -35,12 +36,9 @@ class Sizes:
     projection: int | None = None
 
 
-class LabelVectors(NamedTuple):
-    """What a logit takes from its label, whatever the document; constant as long as the weights are."""
-
-    queries: Tensor  # (|L|, d)
-    folded: Tensor  # the head as one vector for each label (|L|, h)
-    bias: Tensor  # added to a label's logit (|L|)
+ScoreBias = Callable[[int, Tensor | None], Tensor]
+"""(position of a document in its batch, label ids (m) or None for all) -> what is added to its scores (m, n'), n' <= n:
+0 at the tokens that follow."""
 
 
 class Attention(Protocol):
@@ -69,26 +67,33 @@ class Attention(Protocol):
     ) -> Tensor:
         """The softmax of s_lj + bias over the tokens that the mask (B, n) allows: (B, m, n), 0 at padding."""
 
-    def attend(self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """The states weighed by the probabilities (B, m, h); `labels` None: all labels."""
+    def queries(self) -> Tensor:
+        """The queries of all labels (|L|, d)."""
 
-    def keys(self, tokens: Tensor) -> Tensor:
-        """What the queries meet: states (N, h) -> (N, d)."""
+    def attend(self, queries: Tensor, hidden: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
+        """The states weighed by the probabilities: queries (B, m, d), H (B, n, h) -> (B, m, h)."""
 
     def values(self, tokens: Tensor) -> Tensor:
-        """What is weighed: states (N, h) -> (N, h)."""
-
-    def label_vectors(self, head: Any) -> LabelVectors | None:
-        """The labels' side of the logits, for the fast way on a CPU. None: the head is not linear and has none.
-
-        The scores are the products of queries and keys, divided by sqrt(d / heads).
-        """
+        """What is weighed: states (..., h) -> (..., h)."""
 
 
 class EvidenceHead(nn.Module):
-    """A head that can add evidence to its logits. A subclass registers the parameter `evidence` as None."""
+    """A head, which can add evidence to its logits. A subclass registers the parameter `evidence` as None."""
 
     evidence: nn.Parameter | None
+
+    def label_vectors(self, attention: Any) -> tuple[Tensor, ...]:
+        """What `forward` takes from the labels, |L| rows each. It is constant as long as the weights are."""
+        raise NotImplementedError
+
+    def forward(self, attended: Tensor, *of_labels: Tensor) -> Tensor:
+        """Logits (B, m) of what the labels attended to (B, m, h), in fp32 or wider.
+
+        Args:
+            attended: from `Attention.attend`.
+            of_labels: `label_vectors` of the same labels (B, m, ...).
+        """
+        raise NotImplementedError
 
     def weigh_evidence(self) -> None:
         """Add the parameter beta of `with_evidence`; it starts at 0, which is a weight of log 2."""
@@ -99,6 +104,27 @@ class EvidenceHead(nn.Module):
         if self.evidence is None:
             raise ValueError("with_evidence: call weigh_evidence first")
         return logits + F.softplus(self.evidence) * evidence
+
+
+def scaled_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, bias: Tensor | None, scale: float
+) -> Tensor:
+    """softmax(scale Q K^T + bias) V of every head, by PyTorch: (B, G, m, h).
+
+    The four dimensions matter: of tensors with three, PyTorch keeps all scores (m, n) on a CPU.
+
+    Args:
+        queries: Q (B, G, m, d).
+        keys: K (B, G, n, d).
+        values: V (B, G, n, h).
+        mask: (B, n), True at tokens that are attended to; None: all.
+        bias: (B, m, n), the same for all heads, or None.
+        scale: of the products.
+    """
+    added = None if mask is None else mask[:, None, None, :]
+    if bias is not None:
+        added = bias[:, None] if added is None else bias[:, None].masked_fill(~added, -torch.inf)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=added, scale=scale)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:

@@ -12,11 +12,9 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from plant.ground.errors import InputError
-from plant.kernels.attention import affine
-from plant.model.attentions.interface import EvidenceHead, LabelVectors, Sizes
+from plant.model.attentions.interface import EvidenceHead, Sizes, scaled_attention
 
 EMBEDDING_STD = 0.02  # choice C10: the usual scale of transformer embeddings
 
@@ -103,46 +101,29 @@ class LabelAttention(nn.Module):
             scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
         return scores.float().softmax(-1).mean(1)
 
-    def attend(self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
+    def queries(self) -> Tensor:
+        """W_Q E + b_Q (|L|, h)."""
+        return self.query(self.embeddings)
+
+    def attend(self, queries: Tensor, hidden: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
         """The concatenated heads' outputs, before W_O (folded into the head: see `Head`).
 
         Args:
+            queries: rows of `queries()` (B, m, h).
             hidden: H, (B, n, h).
-            labels: ids (B, m), or None for all labels.
             mask: (B, n) or None.
             bias: as in `token_probabilities`.
 
         Returns:
             (B, m, h).
         """
-        if labels is None:
-            queries = self._split(self.query(self.embeddings)[None]).expand(hidden.shape[0], -1, -1, -1)
-        else:
-            # W_Q E first, then rows: a label that many documents ask for is projected once
-            queries = self._split(self.query(self.embeddings)[labels])
-        keys, values = self._split(self.key(hidden)), self._split(self.value(hidden))
-        allowed = None if mask is None else mask[:, None, None, :]
-        if bias is not None:
-            allowed = bias[:, None] if allowed is None else bias[:, None].masked_fill(~allowed, -torch.inf)
-        attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed)  # (B, G, m, d)
+        q, k, v = (self._split(states) for states in (queries, self.key(hidden), self.values(hidden)))
+        attended = scaled_attention(q, k, v, mask, bias, 1 / math.sqrt(q.shape[-1]))  # (B, G, m, d)
         return attended.transpose(1, 2).flatten(2)
 
-    def keys(self, tokens: Tensor) -> Tensor:
-        """W_K H + b_K of tokens without padding, (N, h)."""
-        return affine(tokens, self.key.weight, self.key.bias)
-
     def values(self, tokens: Tensor) -> Tensor:
-        """W_V H + b_V of tokens without padding, (N, h)."""
-        return affine(tokens, self.value.weight, self.value.bias)
-
-    def label_vectors(self, head: "Head") -> LabelVectors:
-        """Queries, and the head folded into one vector and one bias for each label."""
-        w, c = head.folded()
-        return LabelVectors(
-            queries=affine(self.embeddings, self.query.weight, self.query.bias),
-            folded=affine(c, self.output.weight.T),
-            bias=head.bias(w, c, self.output),
-        )
+        """W_V H + b_V: (..., h) -> (..., h)."""
+        return self.value(tokens)
 
     def _split(self, states: Tensor) -> Tensor:
         """(B, m, h) -> (B, G, m, d)"""
@@ -171,32 +152,32 @@ class Head(EvidenceHead):
         self.register_parameter("evidence", None)
         self.register_buffer("pooling", pooling_matrix(hidden_size, pool_size).float(), persistent=False)
 
-    def forward(self, attended: Tensor, attention: LabelAttention, labels: Tensor | None) -> Tensor:
+    def label_vectors(self, attention: LabelAttention) -> tuple[Tensor, Tensor]:
+        """The head as one vector and one number for each label.
+
+        Args:
+            attention: whose W_O and b_O are folded in.
+
+        Returns:
+            W_O^T c_l as rows (|L|, h); what no document changes, c_l . b_O + B_a,l . w + beta (|L|).
+        """
+        w = self.project.weight[0] @ self.pooling  # (h)
+        c, output = self.boost_mul * w, attention.output  # c_l as rows (|L|, h)
+        return c @ output.weight, c @ output.bias + self.boost_add @ w + self.project.bias
+
+    def forward(self, attended: Tensor, *of_labels: Tensor) -> Tensor:
         """Logits of the labels whose attention is given.
 
         Args:
             attended: A' (B, m, h), from `LabelAttention.attend`.
-            attention: whose W_O and b_O are folded in.
-            labels: the same ids (B, m), or None for all labels (then m = |L|).
+            of_labels: `label_vectors` of the same labels, (B, m, h) and (B, m).
 
         Returns:
             (B, m) in fp32 or wider.
         """
-        (w, c), output = self.folded(), attention.output
-        u, bias = c @ output.weight, self.bias(w, c, output)  # (|L|, h): W_O^T c_l as rows
-        if labels is not None:
-            u, bias = u[labels], bias[labels]
+        vectors, bias = of_labels
         wide = torch.promote_types(attended.dtype, torch.float32)
-        return (attended.to(wide) * u.to(wide)).sum(-1) + bias.to(wide)
-
-    def folded(self) -> tuple[Tensor, Tensor]:
-        """w (h), and c_l as rows (|L|, h)."""
-        w = self.project.weight[0] @ self.pooling
-        return w, self.boost_mul * w
-
-    def bias(self, w: Tensor, c: Tensor, output: nn.Linear) -> Tensor:
-        """The part of a label's logit that no document changes: c_l . b_O + B_a,l . w + beta (|L|)."""
-        return c @ output.bias + self.boost_add @ w + self.project.bias
+        return (attended.to(wide) * vectors.to(wide)).sum(-1) + bias.to(wide)
 
 
 def build(sizes: Sizes) -> tuple[LabelAttention, Head]:

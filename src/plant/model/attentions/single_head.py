@@ -7,9 +7,8 @@ A subclass gives the keys k_j and the weights that they need. Symbols as in `pla
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from plant.model.attentions.interface import EvidenceHead, LabelVectors, masked_softmax
+from plant.model.attentions.interface import EvidenceHead, masked_softmax, scaled_attention
 
 
 class SingleHeadAttention(nn.Module):
@@ -54,21 +53,14 @@ class SingleHeadAttention(nn.Module):
         """a_l, (B, m, n): rows sum to 1, exactly 0 at padding. The bias (B, m, n) is added to the scores."""
         return masked_softmax(self.token_logits(hidden, labels), mask, bias)
 
-    def attend(self, hidden: Tensor, labels: Tensor | None, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """v_l, (B, m, h)."""
-        queries = self.embeddings[None].expand(len(hidden), -1, -1) if labels is None else self.embeddings[labels]
-        allowed = None if mask is None else mask[:, None, :]
-        if bias is not None:
-            allowed = bias if allowed is None else bias.masked_fill(~allowed, -torch.inf)
-        keys, values = self.keys(hidden), self.values(hidden)  # (B, n, d), (B, n, h)
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed, scale=1.0)
+    def queries(self) -> Tensor:
+        """q_l, (|L|, d)."""
+        return self.embeddings
 
-    def label_vectors(self, head: nn.Module) -> LabelVectors | None:
-        """Queries and output weights, where the head is `LabelOutputs`."""
-        if not isinstance(head, LabelOutputs):
-            return None
-        scale = self.embeddings.shape[1] ** 0.5  # the kernel divides the scores by it
-        return LabelVectors(self.embeddings * scale, head.weight, head.bias)
+    def attend(self, queries: Tensor, hidden: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
+        """v_l: queries (B, m, d), H (B, n, h) -> (B, m, h)."""
+        queries, keys, values = (x[:, None] for x in (queries, self.keys(hidden), self.values(hidden)))  # one head
+        return scaled_attention(queries, keys, values, mask, bias, 1.0)[:, 0]
 
 
 class LabelOutputs(EvidenceHead):
@@ -80,17 +72,20 @@ class LabelOutputs(EvidenceHead):
         self.bias = nn.Parameter(torch.zeros(n_labels))
         self.register_parameter("evidence", None)
 
-    def forward(self, attended: Tensor, attention: nn.Module, labels: Tensor | None) -> Tensor:  # noqa: ARG002
-        """Logits (B, m) of what the labels attended to (B, m, h); `labels` (B, m), or None for all."""
-        return self.summed(self.products(attended, labels), labels)
+    def label_vectors(self, attention: nn.Module) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """w_l (|L|, h) and b_l (|L|)."""
+        return self.weight, self.bias
 
-    def products(self, attended: Tensor, labels: Tensor | None) -> Tensor:
+    def forward(self, attended: Tensor, *of_labels: Tensor) -> Tensor:
+        """Logits (B, m) of what the labels attended to (B, m, h)."""
+        weight, bias = of_labels
+        return self.summed(self.products(attended, weight), bias)
+
+    def products(self, attended: Tensor, weight: Tensor) -> Tensor:
         """w_l * v_l of each label (B, m, h), in fp32 or wider."""
-        weight = self.weight if labels is None else self.weight[labels]
         wide = torch.promote_types(attended.dtype, torch.float32)
         return attended.to(wide) * weight.to(wide)
 
-    def summed(self, products: Tensor, labels: Tensor | None) -> Tensor:
-        """Sum over h, and the label's bias: (B, m, h) -> (B, m)."""
-        bias = self.bias if labels is None else self.bias[labels]
+    def summed(self, products: Tensor, bias: Tensor) -> Tensor:
+        """Sum over h, and the label's bias: (B, m, h), (B, m) -> (B, m)."""
         return products.sum(-1) + bias.to(products)
