@@ -1,5 +1,6 @@
 """From score folders to the three tables."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -222,3 +223,26 @@ def test_what_cannot_be_compared_is_named(written, tmp_path: Path, change, messa
     } | change  # fmt: skip
     with pytest.raises(InputError, match=message):
         write_intervals(tmp_path / "never.parquet", **arguments)
+
+
+def test_documents_of_a_group_are_resampled_and_swapped_together(written, found, tmp_path) -> None:
+    folders, labels = written
+    corpus = tmp_path / "corpus"
+    shutil.copytree(labels.parent, corpus)
+    ids = [str(number) for number in range(open_comparison(
+        folders, reference="plant", labels_parquet=labels, evaluation=Evaluation(), settings=SETTINGS
+    ).documents)]  # fmt: skip
+    pl.DataFrame({"group_id": ids}).write_parquet(corpus / "test.parquet")
+    for table, alone in zip(tables(folders, corpus / "labels.parquet"), found, strict=True):
+        assert table.equals(alone)  # every document is a group of its own
+    pl.DataFrame({"group_id": [ids[number // 4] for number in range(len(ids))]}).write_parquet(corpus / "test.parquet")
+    together, _, randomization = tables(folders, corpus / "labels.parquet")
+    assert together["value"].equals(found[0]["value"])
+    assert not together["diff_low"].equals(found[0]["diff_low"])
+    assert not randomization["p"].equals(found[2]["p"])
+    pl.DataFrame({"group_id": ids[1:]}).write_parquet(corpus / "test.parquet")
+    with pytest.raises(InputError, match="documents, as in the scores"):
+        tables(folders, corpus / "labels.parquet")
+    pl.DataFrame({"id": ids}).write_parquet(corpus / "test.parquet")
+    with pytest.raises(InputError, match="column group_id"):
+        tables(folders, corpus / "labels.parquet")

@@ -12,6 +12,8 @@ from plant.ground import seeds
 from plant.ground.settings import Statistics
 from plant.statistics.resampling import (
     bootstrap_error,
+    count_clusters,
+    draw,
     draw_bootstrap,
     draw_halves,
     half_sampling_error,
@@ -111,3 +113,16 @@ def test_an_error_needs_two_documents_and_two_defined_values() -> None:
     assert np.isnan(half_sampling_error(np.array([0.1, 0.2]), 1))
     assert np.isnan(half_sampling_error(np.array([0.1, np.nan]), 9))
     assert np.isnan(bootstrap_error(np.array([np.nan, 0.3])))
+
+
+def test_a_cluster_is_drawn_as_a_whole_and_counts_as_one_document() -> None:
+    settings, clusters = Statistics(resamples=200), np.repeat(np.arange(9), 3)
+    values = np.random.default_rng(5).normal(size=9)
+    for kind, plain in (("bootstrap", draw_bootstrap), ("halves", draw_halves)):
+        together, alone = draw(kind, clusters, settings), draw(kind, np.arange(9), settings)
+        np.testing.assert_array_equal(together, np.repeat(alone, 3, axis=0))
+        rng = seeds.generator(settings.seed, "statistics", kind)
+        np.testing.assert_array_equal(alone, plain(9, 200, rng))  # without groups: as ever
+    # three equal documents of one patient say no more than one: the error of a mean is the same
+    three, one = (values[c] @ draw("halves", c, settings) / (4 * len(c) / 9) for c in (clusters, np.arange(9)))
+    assert half_sampling_error(three, count_clusters(clusters)) == pytest.approx(half_sampling_error(one, 9))

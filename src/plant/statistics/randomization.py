@@ -36,6 +36,7 @@ from plant.metrics.curves import label_curves, micro_roc_auc
 from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores, require_comparable
+from plant.statistics.resampling import count_clusters
 from plant.statistics.systems import Comparison, to_table
 
 SCHEMA = pa.schema([
@@ -64,9 +65,9 @@ def randomization_p(observed: float, swapped: np.ndarray) -> float:
     return float((1 + np.count_nonzero(~smaller)) / (1 + swapped.size))
 
 
-def draw_swaps(documents: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """(N, R) float32: 1 if a document's outputs are swapped in a round, else 0."""
-    return rng.integers(2, size=(documents, resamples)).astype(np.float32)
+def draw_swaps(units: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """(N, R) float32: 1 if the outputs of a document (or cluster) are swapped in a round, else 0."""
+    return rng.integers(2, size=(units, resamples)).astype(np.float32)
 
 
 def randomization_tests(comparison: Comparison) -> pa.Table:
@@ -93,7 +94,8 @@ def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
     ours, theirs = comparison.systems[name], comparison.systems[comparison.reference]
     metrics, resamples = comparison.settings.metrics, comparison.settings.resamples
     rng = seeds.generator(comparison.settings.seed, "statistics", "randomization", name)
-    swaps = draw_swaps(comparison.documents, resamples, rng)
+    clusters = comparison.clusters
+    swaps = draw_swaps(count_clusters(clusters), resamples, rng)[clusters]  # a cluster is swapped as a whole
     swaps = np.concatenate([np.zeros_like(swaps[:, :1]), swaps], axis=1)
     pairs = math.lcm(len(ours), len(theirs))
     total = {metric: np.zeros(1 + resamples) for metric in metrics}

@@ -1,4 +1,4 @@
-"""Resamples of documents, and errors and intervals from the values of a metric in them.
+"""Resamples of documents (or of clusters of them), and errors and intervals from the values of a metric in them.
 
 A set of resamples is an array of weights (N, B): how often each of N documents is drawn in each of B resamples. All
 systems and seeds of a comparison are measured on the same weights, so their values are paired.
@@ -23,25 +23,38 @@ class Interval(NamedTuple):
     high: float
 
 
-def draw(kind: Resampling, documents: int, settings: Statistics) -> np.ndarray:
-    """The resamples of a comparison, (N, B) float32. The seed of the config fixes them."""
+def draw(kind: Resampling, clusters: np.ndarray, settings: Statistics) -> np.ndarray:
+    """The resamples of a comparison, (N, B) float32. The seed of the config fixes them.
+
+    Args:
+        kind: of resampling.
+        clusters: (N,) cluster of each document, 0 to G - 1. The documents of a cluster (a patient) are drawn together,
+            because they are not independent. Documents without groups are N clusters of one.
+        settings: number of resamples, and seed.
+    """
     draws = {"bootstrap": draw_bootstrap, "halves": draw_halves}
-    return draws[kind](documents, settings.resamples, seeds.generator(settings.seed, "statistics", kind))
+    count = count_clusters(clusters)
+    return draws[kind](count, settings.resamples, seeds.generator(settings.seed, "statistics", kind))[clusters]
 
 
-def draw_bootstrap(documents: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """(N, B) float32: N documents drawn with replacement, B times (appendix F). Each column sums to N."""
-    weights = np.empty((documents, resamples), dtype=np.float32)
+def count_clusters(clusters: np.ndarray) -> int:
+    """G of (N,) clusters 0 to G - 1."""
+    return int(clusters.max(initial=-1)) + 1
+
+
+def draw_bootstrap(units: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """(N, B) float32: N units drawn with replacement, B times (appendix F). Each column sums to N."""
+    weights = np.empty((units, resamples), dtype=np.float32)
     for column in range(resamples):
-        weights[:, column] = np.bincount(rng.integers(documents, size=documents), minlength=documents)
+        weights[:, column] = np.bincount(rng.integers(units, size=units), minlength=units)
     return weights
 
 
-def draw_halves(documents: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """(N, B) float32: half of the documents (rounded down) drawn without replacement, B times."""
-    weights = np.zeros((documents, resamples), dtype=np.float32)
+def draw_halves(units: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """(N, B) float32: half of the units (rounded down) drawn without replacement, B times."""
+    weights = np.zeros((units, resamples), dtype=np.float32)
     for column in range(resamples):
-        weights[rng.permutation(documents)[: documents // 2], column] = 1
+        weights[rng.permutation(units)[: units // 2], column] = 1
     return weights
 
 
@@ -64,23 +77,25 @@ def bootstrap_error(values: np.ndarray) -> float:
     return float(values.std(ddof=1)) if values.size > 1 else float("nan")
 
 
-def half_sampling_error(values: np.ndarray, documents: int) -> float:
-    """Standard error of a metric of N documents, from its values on random halves (delete-half jackknife).
+def half_sampling_error(values: np.ndarray, units: int) -> float:
+    """Standard error of a metric of N units, from its values on random halves (delete-half jackknife).
 
-    Let S^2 be the variance of one document's value. A mean over m of N documents, drawn without replacement, has
-    variance (1/m - 1/N) S^2; a mean over N documents has S^2 / N. So the error is the standard deviation over halves,
+    The units are documents, or clusters of documents that are drawn together.
+
+    Let S^2 be the variance of one unit's value. A mean over m of N units, drawn without replacement, has
+    variance (1/m - 1/N) S^2; a mean over all N has S^2 / N. So the error is the standard deviation over halves,
     divided by sqrt(N/m - 1), which is about 1. Unlike the delete-one jackknife it is right for metrics that are not
-    smooth. Unlike the bootstrap it repeats no document (Shao and Wu 1989; choice C11).
+    smooth. Unlike the bootstrap it repeats no unit (Shao and Wu 1989; choice C11).
 
     Args:
-        values: (B,), the metric on halves of m = N // 2 documents; NaN if it is not defined.
-        documents: N.
+        values: (B,), the metric on halves of m = N // 2 units; NaN if it is not defined.
+        units: N.
 
     Returns:
-        The error; NaN with fewer than two documents or two defined values.
+        The error; NaN with fewer than two units or two defined values.
     """
-    half = documents // 2
+    half = units // 2
     values = values[~np.isnan(values)]
     if half == 0 or values.size < 2:
         return float("nan")
-    return float(values.std(ddof=1) / np.sqrt(documents / half - 1))
+    return float(values.std(ddof=1) / np.sqrt(units / half - 1))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from plant.evaluation.runs import Run, load_run
 from plant.evaluation.values import metric_values
@@ -18,7 +19,7 @@ from plant.metrics.groups import LabelSpace, read_label_space
 from plant.metrics.names import find
 from plant.metrics.scores import Scores, count_documents, require_comparable
 from plant.metrics.thresholds import Thresholds
-from plant.statistics.resampling import Resampling, bootstrap_error, draw, half_sampling_error
+from plant.statistics.resampling import Resampling, bootstrap_error, count_clusters, draw, half_sampling_error
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Comparison:
     reference: str
     labels: LabelSpace
     settings: Statistics
+    groups: Sequence[str] | None = None
+    """Group (patient) of each test document. None: every document stands alone."""
 
     thresholds: dict[Path, Thresholds] = field(default_factory=dict, repr=False)
     """Of the runs that were read. Tuning takes longer than reading."""
@@ -50,6 +53,23 @@ class Comparison:
         """N, the number of test documents of the reference's first run."""
         return count_documents(self.systems[self.reference][0], "test")
 
+    @property
+    def clusters(self) -> np.ndarray:
+        """(N,) cluster of each test document, numbered from 0 in the order of the documents.
+
+        Raises:
+            InputError: the groups are of another number of documents.
+        """
+        if self.groups is None:
+            return np.arange(self.documents)
+        if len(self.groups) != self.documents:
+            raise InputError(
+                "test.parquet of the corpus", expected=f"{self.documents} documents, as in the scores",
+                got=str(len(self.groups)), fix="Delete the scores and run again.",
+            )  # fmt: skip
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(group, len(numbers)) for group in self.groups], dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Values:
@@ -58,25 +78,25 @@ class Values:
     Attributes:
         by_seed: (S,) its value for each seed.
         resampled: kind of resampling -> (B,) its mean over seeds in each resample; NaN if it is not defined.
-        documents: N.
+        units: number of documents, or of clusters of them, that were drawn.
     """
 
     by_seed: np.ndarray
     resampled: Mapping[Resampling, np.ndarray]
-    documents: int
+    units: int
 
     def __sub__(self, other: Values) -> Values:
         """Differences, paired by seed and by resample. A system with one run is compared with every seed of the
         other."""
         resampled = {kind: values - other.resampled[kind] for kind, values in self.resampled.items()}
-        return Values(self.by_seed - other.by_seed, resampled, self.documents)
+        return Values(self.by_seed - other.by_seed, resampled, self.units)
 
     @property
     def error(self) -> float:
         """Standard error of the mean over seeds, over test documents: from halves if they were drawn, else
         bootstrap."""
         if "halves" in self.resampled:
-            return half_sampling_error(self.resampled["halves"], self.documents)
+            return half_sampling_error(self.resampled["halves"], self.units)
         return bootstrap_error(self.resampled["bootstrap"])
 
 
@@ -109,7 +129,25 @@ def open_comparison(
             raise InputError("statistics", expected=f"a score folder of {name!r}", got="none", fix="Run its seeds.")
     for metric in settings.metrics:
         find(metric, evaluation)
-    return Comparison(systems, reference, read_label_space(labels_parquet, evaluation), settings)
+    labels = read_label_space(labels_parquet, evaluation)
+    return Comparison(systems, reference, labels, settings, _groups(Path(labels_parquet).with_name("test.parquet")))
+
+
+def _groups(test: Path) -> list[str] | None:
+    """Groups of the test documents of a corpus; None where the table is not beside the labels.
+
+    Raises:
+        InputError: the table cannot be read, or has no groups.
+    """
+    if not test.is_file():
+        return None
+    try:
+        return pq.read_table(test, columns=["group_id"])["group_id"].to_pylist()
+    except (pa.ArrowException, KeyError) as error:
+        raise InputError(
+            str(test), expected="the test documents of a corpus, with the column group_id",
+            got=f"another file ({type(error).__name__})", fix="Delete it and run again.",
+        ) from error  # fmt: skip
 
 
 def each_run(comparison: Comparison) -> Iterator[tuple[str, Run]]:
@@ -131,10 +169,10 @@ def resampled_values(
     comparison: Comparison, kinds: Sequence[Resampling], metrics: Sequence[str]
 ) -> dict[tuple[str, str], Values]:
     """(system, metric) -> its values in the test split and in the resamples of each kind."""
-    documents = comparison.documents
-    ones = np.ones((documents, 1), dtype=np.float32)
+    clusters = comparison.clusters
+    ones = np.ones((len(clusters), 1), dtype=np.float32)
     # One call per run: the first column gives the plain value, the others the resamples. Rankings are sorted once.
-    weights = np.concatenate([ones, *(draw(kind, documents, comparison.settings) for kind in kinds)], axis=1)
+    weights = np.concatenate([ones, *(draw(kind, clusters, comparison.settings) for kind in kinds)], axis=1)
     by_run: dict[tuple[str, str], list[np.ndarray]] = {}
     for name, run in each_run(comparison):
         for metric, value in metric_values(run, metrics, weights).items():
@@ -142,7 +180,8 @@ def resampled_values(
     values = {}
     for key, runs in by_run.items():
         parts = np.split(np.mean(runs, axis=0)[1:], len(kinds))
-        values[key] = Values(np.array([run[0] for run in runs]), dict(zip(kinds, parts, strict=True)), documents)
+        by_seed = np.array([run[0] for run in runs])
+        values[key] = Values(by_seed, dict(zip(kinds, parts, strict=True)), count_clusters(clusters))
     return values
 
 
