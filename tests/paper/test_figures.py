@@ -213,6 +213,19 @@ def test_curve_of_a_network_has_the_title_of_the_variant_that_is_the_network_alo
     assert not {"PLANT + evidence", "random init + evidence"} & set(text)
 
 
+def test_learning_over_time_begins_after_the_seconds_of_stage_1(toy):
+    (axes,) = drawn(toy, "learning_over_time").axes
+    thick = {line.get_color(): line for line in axes.lines if line.get_linewidth() > 1}
+    assert len(thick) == len(toy.data.networks)
+    look = marks(toy.data.systems)
+    for name, first in (("focal", 0.0), ("plant", 20.0)):  # Stage 1 takes 20 seconds, Stage 2 70
+        line = thick[look[name].colour]
+        epochs = len(line.get_xdata())
+        assert line.get_xdata() == pytest.approx(first + 70 * np.arange(1, epochs + 1) / epochs)
+        (folder, *_) = toy.inputs.finetunings[name]
+        assert pl.read_parquet(folder / "history.parquet").height == epochs
+
+
 def test_formulas_in_labels_words_and_titles_are_drawn_as_they_stand(toy):
     label, word, title = r"$\frac{1}$", "$$", r"$\nothing{ a_b^c 5% & #1"
     odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": title}})

@@ -12,6 +12,7 @@ from plant.paper.experiment.data import ExperimentData
 from plant.paper.figures.differences import interval_figure
 from plant.paper.figures.labels import frequency_figure, rare_label_figure
 from plant.paper.figures.reading import attention_figure
+from plant.paper.figures.seconds import seconds_figure
 from plant.paper.figures.style import look, save
 from plant.paper.figures.training import curves_figure, stage_figure
 
@@ -29,6 +30,7 @@ DRAW: dict[str, Callable[[ExperimentData], Figure]] = {
     "differences": interval_figure,
     "frequency_groups": frequency_figure,
     "training_curves": curves_figure,
+    "learning_over_time": seconds_figure,
 }
 """Name -> the function that draws it; call it inside `style.look()`."""
 
