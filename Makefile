@@ -15,7 +15,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick gpu check format reference audit picture lock clean
+.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick gpu check format reference audit picture lock clean fair-trial
 
 help:  ## this list
 	@echo "make <target>:"
@@ -85,14 +85,26 @@ gpu:  ## all that only a GPU can show, in under 40 minutes, with the Python at h
 
 STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows what_calibration_is_worth
 
-studies: setup  ## when does planting help? Half a day on two cores; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
-	@snakemake --cores 2 $(STUDIES:%=study_%) --configfile config/studies/base.yaml \
-	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
-	@for study in $(STUDIES); do ( cd results/paper/studies/$$study && \
+# Copy the pages of the studies $(1) to docs/studies/.
+define publish
+	@for study in $(1); do ( cd results/paper/studies/$$study && \
 	    for file in page.md provenance.json figures/effects.png tables/effects.csv tables/factors.csv; do \
 	        mkdir -p $(CURDIR)/docs/studies/$$study/$$(dirname $$file) && \
 	        cp $$file $(CURDIR)/docs/studies/$$study/$$file; done ) || exit 1; done
 	@echo "Pages:   docs/studies/*/page.md, read in docs/evidence/when-planting-helps.md"
+endef
+
+studies: setup  ## five experiments with small networks, half a day; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
+	@echo "About seven and a half hours of two cores. A run that stops goes on where it was: give the command again."
+	@snakemake --cores 2 $(STUDIES:%=study_%) --configfile config/studies/base.yaml \
+	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
+	$(call publish,$(STUDIES))
+
+fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)
+	@echo "About three hours of two cores. A run that stops goes on where it was: give the command again."
+	@snakemake --cores 2 study_fair_trial study_fair_curve --configfile config/studies/base.yaml \
+	    config/studies/fair_trial.yaml $(LOCAL)
+	$(call publish,fair_trial fair_curve)
 
 check: setup  ## lint, format, types, import direction, and that generated files are in step
 	ruff check .

@@ -1,4 +1,5 @@
-"""Choice C16: both sides of every comparison that ships have the same epochs, and neither stops early."""
+"""Choice C16: both sides of a comparison that ships have the same epochs and neither stops early, or the same patience
+ends both."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from plant.ground.settings import NO_PRETRAINING, Settings, forget_foreign_nulls, load
+from plant.ground.settings import NO_PRETRAINING, Experiment, Settings, forget_foreign_nulls, load
 from plant.paper.systems import budget_notes, list_systems, total_epochs
 from plant.paper.values.transcription import load_values
 
@@ -52,10 +53,29 @@ def is_marked(settings: Settings, name: str) -> bool:
     return MARK in (settings.variants[name].title or "")
 
 
+def to_the_end(settings: Settings, experiment: Experiment) -> bool:
+    """Whether patience ends Stage 2 of all its networks."""
+    recipes = [settings.stage2_of(experiment, name) for name in experiment.variants if settings.reads_network(name)]
+    return bool(recipes) and all(recipe.patience is not None for recipe in recipes)
+
+
 @every_config
-def test_no_recipe_stops_early(settings):
-    recipes = {**settings.pretrainings, **{f"{name} ": each for name, each in settings.finetunings.items()}}
-    assert [name for name, recipe in recipes.items() if recipe.patience is not None] == []
+def test_no_recipe_stops_early_but_where_all_of_an_experiment_are_trained_to_the_end(settings):
+    assert [name for name, recipe in settings.pretrainings.items() if recipe.patience is not None] == []
+    for name, experiment in settings.experiments.items():
+        recipes = [settings.stage2_of(experiment, each) for each in experiment.variants if settings.reads_network(each)]
+        assert len({(each.patience, each.epochs if each.patience else 0) for each in recipes}) <= 1, name
+
+
+def test_only_the_fair_trial_is_trained_to_the_end():
+    names = {
+        name
+        for settings in CONFIGS.values()
+        for name, experiment in settings.experiments.items()
+        if to_the_end(settings, experiment)
+    }
+    assert names
+    assert all(name.startswith("fair_") for name in names)
 
 
 @every_config
@@ -64,7 +84,7 @@ def test_every_row_of_a_table_has_the_epochs_of_its_reference_or_says_that_they_
         expected = epochs(settings, experiment.reference)
         for variant in experiment.variants:
             assert total_epochs(settings, experiment, variant) == epochs(settings, variant)
-        if name in STUDIED:
+        if name in STUDIED or to_the_end(settings, experiment):
             continue
         for variant in experiment.variants:
             if settings.variants[variant].pretraining_epoch is not None or not settings.reads_network(variant):
@@ -85,6 +105,8 @@ def test_both_sides_of_a_row_of_a_study_have_the_same_epochs(settings):
         for cell in study.cells:
             sides = [system for _, system in cell.sides if system in settings.variants]
             sides = [system for system in sides if settings.reads_network(system)]
+            if to_the_end(settings, settings.experiments[cell.experiment]):
+                continue
             assert len({epochs(settings, system) for system in sides}) <= 1, (name, cell.title, sides)
 
 

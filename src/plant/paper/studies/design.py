@@ -30,10 +30,24 @@ def epochs(settings: Settings, experiment: str, system: str) -> tuple[int, int] 
     return stage_epochs(settings, settings.experiments[experiment], system)
 
 
+def patience(settings: Settings, cell: Cell) -> int | None:
+    """Epochs without a better validation value after which Stage 2 of both sides stops; None if a side runs them all,
+    or if the two differ."""
+    recipes = [
+        settings.stage2_of(settings.experiments[name], system)
+        for name, system in cell.sides
+        if epochs(settings, name, system) is not None
+    ]
+    values = {recipe.patience for recipe in recipes}
+    return values.pop() if len(values) == 1 else None
+
+
 def is_equal(settings: Settings, cell: Cell) -> bool:
-    """Whether both sides of a row have the same number of epochs. True if a side has no network."""
+    """Whether both sides of a row have the same compute: the same number of epochs, or the same patience. True if a
+    side has no network."""
     sides = [epochs(settings, *side) for side in cell.sides]
-    return len({sum(stages) for stages in sides if stages is not None}) < 2
+    same = len({sum(stages) for stages in sides if stages is not None}) < 2
+    return same or patience(settings, cell) is not None
 
 
 def design_of(settings: Settings, study: Study) -> str:
@@ -49,6 +63,7 @@ def design_of(settings: Settings, study: Study) -> str:
     return template(__package__, "design.md.j2").render(
         study=study,
         networks=len(networks),
+        patience={waits for cell in study.cells if (waits := patience(settings, cell)) is not None},
         unequal=[title_of(cell) for cell in study.cells if not is_equal(settings, cell)],
         title_of=title_of,
         experiments=lambda cell: [settings.experiments[name] for name, _ in cell.sides],
