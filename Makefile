@@ -43,7 +43,7 @@ $(STAMP): envs/dev.txt envs/cpu.txt pyproject.toml | $(BIN)/python
 	    exit 1; \
 	}
 	@echo "Installing the locked environment (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 

@@ -7,6 +7,9 @@ pip resolves against its index alone (no local wheels, no extra index), so that 
 same files. On Linux that index has the CUDA build of torch: what only CUDA needs goes to cuda.txt, so that
 cpu.txt and dev.txt install wherever there is a small CPU build of the same torch version. plant.yaml repeats
 cpu.txt for conda, which copies that file away from its neighbours.
+
+Every pin has the SHA-256 of all its files on the index, so that pip installs no other file. The CPU builds of torch
+are on an index of their own; torch-cpu.sha256 has their digests.
 """
 
 import json
@@ -51,7 +54,8 @@ Package = dict[str, Any]
 
 def pins(source: Path) -> dict[str, tuple[str, str]]:
     """Name -> (requirement, reason) of the lines of an .in file."""
-    lines = [line.partition("#") for line in source.read_text(encoding="utf-8").splitlines()]
+    text = source.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.partition(" --hash")[0].partition("#") for line in text.splitlines()]
     found = [(requirement.strip(), reason.strip()) for requirement, _, reason in lines if requirement.strip()]
     return {
         canonicalize_name(Requirement(requirement).name): (requirement, reason)
@@ -92,13 +96,46 @@ def wanted_by(packages: dict[str, Package], top: Iterable[str]) -> dict[str, lis
     return {name: sorted(set(group) - {name}) for name, group in parents.items()}
 
 
-def lines(packages: dict[str, Package], reasons: dict[str, tuple[str, str]], names: Iterable[str]) -> Iterator[str]:
-    """One pinned line a package, with its reason or the packages that ask for it."""
+def hashes(packages: dict[str, Package]) -> dict[str, list[str]]:
+    """Name -> SHA-256 of every file of that version on the index, and of the CPU builds of torch."""
+    pinned = "".join(f"{name}=={_version(package)}\n" for name, package in packages.items())
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--no-config", "--no-deps", "--universal", "--quiet"]
+    command += ["--generate-hashes", "--no-annotate", "--no-header", "-"]
+    compiled = subprocess.run(command, input=pinned, text=True, check=True, stdout=subprocess.PIPE).stdout
+    found = {
+        canonicalize_name(pin.partition("==")[0]): re.findall("sha256:([0-9a-f]{64})", pin)
+        for pin in re.split(r"^(?=\S)", compiled, flags=re.MULTILINE)
+        if pin
+    }
+    builds = [line.split() for line in (ENVS / "torch-cpu.sha256").read_text(encoding="utf-8").splitlines()]
+    torch = _version(packages["torch"])
+    if not all(file.startswith(f"torch-{torch}+cpu-") for _, file in builds):
+        sys.exit(
+            f"envs/torch-cpu.sha256: expected the files of torch {torch}+cpu, got those of another version. "
+            "Copy their digests from https://download.pytorch.org/whl/cpu/torch/."
+        )
+    found["torch"] += [digest for digest, _ in builds]
+    return found
+
+
+def lines(
+    packages: dict[str, Package], reasons: dict[str, tuple[str, str]], names: Iterable[str], known: dict[str, list[str]]
+) -> Iterator[str]:
+    """One pin a package: its reason or the packages that ask for it, its version, and the hashes of its files."""
     parents = wanted_by(packages, reasons)
     for name in sorted(names):
-        version = packages[name]["version"].partition("+")[0]
         why = reasons[name][1] if name in reasons else "via " + ", ".join(parents[name])
-        yield f"{name}=={version}  # {why}"
+        yield f"# {why}"
+        yield " \\\n    ".join([f"{name}=={_version(packages[name])}", *_options(known[name])])
+
+
+def _version(package: Package) -> str:
+    """The version without the name of a build."""
+    return str(package["version"].partition("+")[0])
+
+
+def _options(digests: Iterable[str]) -> list[str]:
+    return [f"--hash=sha256:{digest}" for digest in sorted(digests)]
 
 
 def main() -> None:
@@ -110,17 +147,19 @@ def main() -> None:
         _keep(constraints, base)
         full = resolve([ENVS / "cpu.in", ENVS / "dev.in"], Path(constraints.name))
     cuda = {name for name in base if ONLY_CUDA.match(name)}
-    torch = base["torch"]["version"].partition("+")[0]
+    known, torch = hashes(full), _version(base["torch"])
     for lock, names, include in (
         ("cpu", set(base) - cuda, []),
         ("dev", set(full) - set(base), ["-r cpu.txt"]),
         ("cuda", cuda, ["-r cpu.txt"]),
     ):
-        body = lines(full, {**run_time, **development}, names)
+        body = lines(full, {**run_time, **development}, names, known)
         text = [f"# {HEADERS[lock].format(torch=torch)}", "", *include, *body]
         (ENVS / f"{lock}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
         print(f"envs/{lock}.txt: {len(names)} packages")
-    locked = [line.partition("  #")[0] for line in lines(full, run_time, set(base) - cuda)]
+    locked = [
+        " ".join([f"{name}=={_version(full[name])}", *_options(known[name])]) for name in sorted(set(base) - cuda)
+    ]
     (ENVS / "plant.yaml").write_text(CONDA + "".join(f"      - {pin}\n" for pin in locked), encoding="utf-8")
 
 

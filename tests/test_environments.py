@@ -33,10 +33,15 @@ def steps(verb: str) -> list[str]:
     return [text for found, text in STEPS if found == verb]
 
 
+def lines(name: str) -> list[str]:
+    """The lines of a lock, without remarks. A pin is one line with its hashes."""
+    text = (ROOT / "envs" / name).read_text("utf-8").replace("\\\n", " ")
+    return [line for line in (line.partition("#")[0].strip() for line in text.splitlines()) if line]
+
+
 def lock(name: str) -> list[str]:
-    """The pins of a lock, without remarks."""
-    lines = (line.partition("#")[0].strip() for line in (ROOT / "envs" / name).read_text("utf-8").splitlines())
-    return [line for line in lines if line]
+    """The pins of a lock."""
+    return [line.partition(" ")[0] if "==" in line else line for line in lines(name)]
 
 
 def names(requirements: list[str]) -> set[str]:
@@ -78,7 +83,7 @@ def test_every_import_of_the_library_is_declared_where_it_is_needed():
         if more := imported(file) - names(PACKAGE["dependencies"]).union(*of):
             missing[place] = more
     assert missing == {"kernels/pairwise_triton.py": {"triton"}}, "Triton comes with torch, where there is CUDA"
-    assert re.search(r"^triton==.*# via torch$", (ROOT / "envs" / "cuda.txt").read_text("utf-8"), re.MULTILINE)
+    assert re.search(r"^# via torch\ntriton==", (ROOT / "envs" / "cuda.txt").read_text("utf-8"), re.MULTILINE)
 
 
 def test_the_locks_hold_every_pin_and_every_import_and_no_cuda_library_reaches_the_cpu():
@@ -132,7 +137,7 @@ def test_every_rule_that_starts_a_job_names_the_conda_file():
 
 def test_the_conda_file_holds_the_pins_of_the_lock_in_its_order():
     pip = yaml.safe_load((ROOT / "envs" / "plant.yaml").read_text("utf-8"))["dependencies"][-1]["pip"]
-    assert pip == lock("cpu.txt")
+    assert [line.split() for line in pip] == [line.split() for line in lines("cpu.txt")]
 
 
 def test_the_container_copies_what_exists_and_what_is_let_through():
@@ -145,7 +150,7 @@ def test_the_container_copies_what_exists_and_what_is_let_through():
 
 def test_the_container_installs_locks_that_exist_and_starts_what_they_hold():
     (default,) = (argument.removeprefix("LOCK=") for argument in steps("ARG"))
-    assert "pip install --no-cache-dir -r envs/${LOCK}.txt" in steps("RUN")
+    assert "pip install --no-cache-dir --require-hashes -r envs/${LOCK}.txt" in steps("RUN")
     assert set(re.findall(r"LOCK=(\w+)", RECIPE)) == {default, "cuda"}
     assert lock("cuda.txt")[0] == "-r cpu.txt"
     (command,) = map(json.loads, steps("CMD"))
@@ -200,3 +205,24 @@ def test_the_locks_are_what_is_installed_here():
 @pytest.mark.parametrize("name", ["cpu.in", "cpu.txt", "dev.in", "dev.txt", "cuda.txt", "optional.txt"])
 def test_every_line_of_a_lock_is_one_exact_version(name):
     assert [line for line in lock(name) if not re.fullmatch(r"-r [\w.]+|[\w.-]+==[\w.+!]+", line)] == []
+
+
+HASH = re.compile("--hash=sha256:[0-9a-f]{64}")
+
+
+@pytest.mark.parametrize("name", ["cpu.txt", "dev.txt", "cuda.txt", "optional.txt"])
+def test_every_pin_has_the_hashes_of_its_files_and_nothing_is_installed_without_them(name):
+    found = [line.split() for line in lines(name) if not line.startswith("-r")]
+    assert [pin for pin, *options in found if not options or not all(map(HASH.fullmatch, options))] == []
+    recipes = [(ROOT / file).read_text("utf-8") for file in ("Makefile", "envs/Containerfile")]
+    installs = [line for text in recipes for line in text.splitlines() if re.search(r"pip install .*-r envs/", line)]
+    assert len(installs) == 2
+    assert all("--require-hashes" in line for line in installs)
+
+
+def test_the_cpu_builds_of_torch_are_among_the_files_of_its_pin():
+    (torch,) = (line for line in lines("cpu.txt") if line.startswith("torch=="))
+    builds = [line.split() for line in (ROOT / "envs" / "torch-cpu.sha256").read_text("utf-8").splitlines()]
+    assert len(builds) == 8
+    assert all(f"sha256:{digest}" in torch for digest, _ in builds)
+    assert {file.split("-")[1] for _, file in builds} == {torch.split()[0].removeprefix("torch==") + "+cpu"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plant.ground.job import describe, job
+from plant.ground.provenance import CHEAP, write_provenance
 
 SCRIPT = """
 import os
@@ -141,3 +142,19 @@ def test_an_input_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypat
         job(lambda args: None)
     assert ended.value.code == 2
     assert f"{tmp_path / 'notes'}: expected to read it, got 'Permission denied'" in caplog.text
+
+
+@pytest.mark.parametrize("size", [10, CHEAP + 1])
+def test_a_damaged_input_is_named_before_any_work_and_a_large_one_when_the_job_has_failed_on_it(
+    tmp_path, monkeypatch, size
+):
+    monkeypatch.chdir(tmp_path)
+    weights = Path("weights")
+    weights.write_bytes(b"whole")
+    facts = {"inputs": [], "settings": {}, "seed": None, "started": 0.0, "resources": {}}
+    write_provenance(tmp_path / "weights.provenance.json", outputs=[weights], **facts)
+    with weights.open("r+b") as file:
+        file.truncate(size)  # zeros that take no room
+    ended = run(tmp_path, {"raise": size > CHEAP}, many=(weights,))
+    assert "error: weights: expected the bytes that its job wrote, got others" in ended.stderr
+    assert (ended.returncode, "Traceback" in ended.stderr, (tmp_path / "out").exists()) == (2, False, False)

@@ -13,7 +13,7 @@ import pytest
 
 from plant.ground import provenance
 from plant.ground.errors import InputError
-from plant.ground.provenance import code_of, digest, sha256, write_provenance
+from plant.ground.provenance import check_unchanged, code_of, digest, sha256, write_provenance
 from plant.ground.resources import Meter
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "workflow" / "scripts").glob("*.py"))
@@ -203,3 +203,31 @@ def test_a_module_that_no_import_names_is_part_of_a_digest_where_it_is_named(pac
     with (package / "baselines/linear.py").open("a", encoding="utf-8") as module:
         module.write("CHANGED = 1\n")
     assert [digest(script, name) == before[name] for name in names] == [False, True]
+
+
+# --- inputs that are not what their job wrote -----------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", [b"", b"who", b"whole contenu", b"whole content and more"])
+@pytest.mark.parametrize("named", ["weights", "folder"])
+def test_a_changed_file_or_folder_is_refused_with_the_command_that_makes_it_anew(here: Path, named: str, damage: bytes):
+    for file in (Path("weights"), Path("folder/config.json")):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"whole content")
+    inputs = [Path("weights"), Path("folder"), Path("raw.csv")]
+    written(here / "made.provenance.json", outputs=inputs[:2])
+    Path("raw.csv").touch()  # no job made it
+    check_unchanged(inputs)
+    (Path("weights") if named == "weights" else Path("folder/config.json")).write_bytes(damage)
+    with pytest.raises(InputError, match=f"^{named}: expected the bytes that its job .* --cores 1 --force {named} "):
+        check_unchanged(inputs)
+    check_unchanged(inputs, largest=-1)
+
+
+def test_of_several_sidecars_that_name_a_file_the_newest_counts(here: Path) -> None:
+    """A rule that has a new name leaves the sidecar of its old one behind."""
+    for name, content, year in (("z", "old", 2025), ("a", "new", 2026)):
+        Path("weights").write_text(content)
+        facts = {"written": f"{year}-01-01", "outputs": {"weights": sha256(Path("weights"))}}
+        Path(f"{name}.provenance.json").write_text(json.dumps(facts))
+    check_unchanged([Path("weights")])

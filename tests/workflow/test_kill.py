@@ -21,7 +21,8 @@ from plant.ground.seeds import generator
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = int(os.environ.get("PLANT_KILLS", "50"))
 LONGEST = 14.0  # seconds that a run lives at most before it is killed; a job takes two to eight
-STAGE = {"batch_size": 16, "accumulation": 1, "head_learning_rate": 0.005}
+PASSES = {"batch_size": 16, "accumulation": 1}
+STAGE = {**PASSES, "head_learning_rate": 0.005}
 CONFIG = {
     "datasets": {
         "small": {
@@ -33,11 +34,19 @@ CONFIG = {
     "backbones": {
         "tiny": {"kind": "random", "hidden_size": 16, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 500},
         "words": {"kind": "words"},
+        "lstm": {
+            "kind": "word_network", "encoder": "awd_lstm", "embedding_size": 8, "hidden_size": 16,
+            "attention_heads": 2, "options": {"segment": 20}, "language_model": {**PASSES, "epochs": 1},
+        },
     },
     "relevance": {"k": 200},
-    "pretrainings": {"plant": {**STAGE, "epochs": 2, "k": 200}},
+    "pretrainings": {
+        "plant": {**STAGE, "epochs": 2, "k": 200},
+        "ranked_words": {**STAGE, "lists": "vocabulary", "epochs": 2, "k": 50, "l2r_size": 8, "l2r_hidden": 8},
+    },
     "finetunings": {"focal": {**STAGE, "epochs": 3, "hard_negatives": 5}},
-    "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}, "random_init": {"finetuning": "focal"}},
+    "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}, "random_init": {"finetuning": "focal"},
+                 "plant_words": {"pretraining": "ranked_words", "finetuning": "focal"}},
     "statistics": {"resamples": 50},
     "experiments": {
         "small": {
@@ -47,9 +56,11 @@ CONFIG = {
             "baselines": ["tfidf_linear", "mig_log_odds", "combined"],
             "reference": "plant",
             "seeds": [0],
-        }
+        },
+        "earlier": {"dataset": "small", "backbone": "lstm", "variants": ["plant_words"], "reference": "plant_words",
+                    "seeds": [0]},
     },
-}
+}  # fmt: skip
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen:
@@ -115,7 +126,7 @@ def test_killed_at_random_moments_the_pipeline_ends_with_the_numbers_of_an_undis
     undisturbed = prepare(tmp_path / "undisturbed")
     finish(undisturbed)
     expected = numbers(undisturbed)
-    assert len([name for name in expected if name.endswith("metrics.json")]) == 5
+    assert len([name for name in expected if name.endswith("metrics.json")]) == 6
 
     random = generator(0, "kills")
     kills, runs, resumed, partial = 0, 0, 0, 0

@@ -4,6 +4,7 @@ import gc
 import hashlib
 import json
 import logging
+import math
 import os
 import stat
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 from plant.ground.errors import InputError, Interrupted, printable
 from plant.ground.files import explain, is_private, read_json, unreadable, write_json, written
-from plant.ground.provenance import SIDECAR, write_provenance
+from plant.ground.provenance import SIDECAR, check_unchanged, write_provenance
 from plant.ground.resources import Meter, add_attempt
 
 log = logging.getLogger("plant")
@@ -71,9 +72,10 @@ def job(
         optional: inputs that a rule may leave out. They are None then.
         reads: arguments -> further files that are read, such as raw files that the settings name.
 
-    All inputs are hashed. An InputError is one line, and the exit status is 2. An unexpected error is one line that
-    names the file with the traceback, beside the log; the exit status is 1. A training run that SIGTERM or Ctrl-C
-    interrupted ends with 75. It continues when it is started again.
+    All inputs are hashed. Small ones are compared with the sidecar of the job that made them before any work, and all
+    of them after an unexpected error: a damaged one is an InputError. An InputError is one line, and the exit status is
+    2. An unexpected error is one line that names the file with the traceback, beside the log; the exit status is 1. A
+    training run that SIGTERM or Ctrl-C interrupted ends with 75. It continues when it is started again.
 
     If a dataset is credentialed, or only the owner can read an input, then only the owner can read the outputs, their
     folders and the log. The message of an unexpected error is not shown then, because it may quote the data.
@@ -96,6 +98,7 @@ def job(
         for path in read:
             if path.exists() and not os.access(path, os.R_OK):  # a reader would call it damaged
                 raise unreadable(path)
+        check_unchanged(args.inputs)
         extra = dict(main(args) or {})
         device = str(extra.pop("device", "cpu"))
         used = meter.read(device)  # of all processes
@@ -212,12 +215,21 @@ def _exit_status(args: Namespace, meter: Meter, first: bool) -> Iterator[None]:
         log.warning("interrupted; the same command begins it anew, or continues from what it has saved")
         sys.exit(INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - told in one line, and the job ends
-        clear = explain(error, _targets(args)) if isinstance(error, OSError) else None
+        clear = explain(error, _targets(args)) if isinstance(error, OSError) else _damage(args)
         if clear is not None:
             log.error("error: %s", clear)
             sys.exit(BAD_INPUT)
         _tell_unexpected(error, args)
         sys.exit(UNEXPECTED)
+
+
+def _damage(args: Namespace) -> InputError | None:
+    """The error for a damaged input, however large. None: all are as their jobs wrote them."""
+    try:
+        check_unchanged(args.inputs, largest=math.inf)
+    except InputError as damaged:
+        return damaged
+    return None
 
 
 def _tell_unexpected(error: Exception, args: Namespace) -> None:

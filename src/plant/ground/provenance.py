@@ -7,7 +7,7 @@ import hashlib
 import importlib.metadata
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -15,11 +15,13 @@ from types import CodeType
 from typing import Any
 
 from plant.ground.errors import InputError
-from plant.ground.files import absence, write_json
+from plant.ground.files import absence, read_json, write_json
 from plant.ground.resources import cuda_of_this_step
 
 PACKAGE = Path(__file__).parents[1]
 SIDECAR = "provenance.json"
+CHEAP = 2**26
+"""Inputs of at most this number of bytes are compared with their sidecars before a job starts: it takes 0.1 s."""
 DATA = (".yaml", ".j2")
 """Endings of the package's data files."""
 NO_PART_OF_A_RESULT = {
@@ -114,6 +116,40 @@ def sha256(path: Path) -> str:
     for file in _visible_files(path):
         total.update(f"{file.relative_to(path).as_posix()}\0{sha256(file)}\0".encode())
     return total.hexdigest()
+
+
+def check_unchanged(paths: Iterable[Path], *, largest: float = CHEAP) -> None:
+    """Refuse files and folders that are not what the job that made them wrote.
+
+    Args:
+        paths: inputs of a job. Those that no sidecar names, such as raw files, are not compared.
+        largest: larger ones are not compared either (bytes).
+
+    Raises:
+        InputError: one has changed, or is damaged.
+    """
+    for path in paths:
+        if not path.exists() or _size(path) > largest:
+            continue
+        made = _made(path)
+        if made is not None and sha256(path) != made:
+            raise InputError(
+                public_path(path), expected="the bytes that its job wrote", got="others: it is damaged, or was changed",
+                fix=f"Make it anew: snakemake --cores 1 --force {public_path(path)} (and your --configfile).",
+            )  # fmt: skip
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else sum(file.stat().st_size for file in _visible_files(path))
+
+
+def _made(path: Path) -> str | None:
+    """The SHA-256 of a file or folder when its job wrote it, from the sidecars beside it and beside its folder."""
+    sidecars = [file for folder in list(path.parents)[:2] for file in folder.glob(f"*{SIDECAR}")]
+    found = [facts for facts in map(read_json, sidecars) if isinstance(facts, dict)]
+    newest_last = sorted(found, key=lambda facts: str(facts.get("written")))
+    digests = [facts.get("outputs", {}).get(public_path(path)) for facts in newest_last]
+    return next((one for one in reversed(digests) if one is not None), None)
 
 
 def digest(script: Path, *modules: str) -> str:

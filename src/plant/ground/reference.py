@@ -61,7 +61,7 @@ def values(node: Mapping[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
     if node.get("type") == "array":
         return f"list of: {values(node.get('items') or node['prefixItems'][0])}"
-    limits = [f"{sign} {node[word]:g}" for word, sign in SIGNS.items() if word in node]
+    limits = [f"{sign} {node[word]:,}" for word, sign in SIGNS.items() if node.get(word) not in (None, 2**31)]
     return " ".join([TYPES.get(node.get("type", ""), "mapping"), " and ".join(limits)]).strip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
@@ -20,9 +21,26 @@ def _each_once(values: tuple) -> tuple:
     return values
 
 
+def _path(text: str) -> str:
+    names = [name for name in text.split("/") if name]
+    if (
+        not names
+        or len(text) > 1024
+        or any(len(name.encode()) > 255 for name in names)
+        or re.search(r"[\x00-\x1f]", text)
+    ):
+        raise ValueError("a path has a name, no control characters, at most 255 bytes a name and 1,024 characters")
+    return text
+
+
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-Positive = Annotated[int, Field(gt=0)]
-Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(gt=0, lt=2**31)]
+"""The upper end of this and of `Count` is that of the 32-bit integers in our arrays."""
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Size = Annotated[int, Field(gt=0, le=65_536)]
+"""Size of a layer or a number of them: more is a slip of the pen, and no machine could hold it."""
+FilePath = Annotated[str, AfterValidator(_path)]
+"""A path that a file system can hold."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(gt=0)]
 LearningRate = Annotated[float, Field(gt=0, le=10)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from plant.ground.settings.base import Count, Fraction, Frozen, Name, Positive, Seed
+from plant.ground.settings.base import Count, FilePath, Fraction, Frozen, Name, Positive, Seed
 
 
 class Download(Frozen):
@@ -15,7 +15,7 @@ class Download(Frozen):
     url: str
     """Address of the file: https:// or file://. An http:// or ftp:// address needs `sha256`, because others could
     change the file on the way."""
-    path: str
+    path: FilePath
     """Where the file is saved. A dataset that names this path, or one above or below it, waits for the download."""
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
     """SHA-256 of the downloaded file. If it is not set, the SHA-256 of the first download is written beside the file,
@@ -48,9 +48,9 @@ class Split(Frozen):
     """Fraction of the documents in the test split."""
     seed: Seed = 0
     """Seed of the random split, of `train_size` and of `val_size`."""
-    ids: dict[Literal["train", "val", "test"], str] | None = None
+    ids: dict[Literal["train", "val", "test"], FilePath] | None = None
     """Published id lists: one file for each split, with one document id per line. They replace the fractions."""
-    table: str | None = None
+    table: FilePath | None = None
     """A published feather or parquet file with the columns `_id` and `split`. It replaces the fractions."""
 
     @model_validator(mode="after")
@@ -80,7 +80,7 @@ class LabelSpace(Frozen):
     """Name of the published label set. Scores on different label sets are never compared."""
     min_count: Positive = 1
     """Labels with fewer documents in all splits together are dropped before the split. Edin's MIMIC-IV uses 10."""
-    keep: str | None = None
+    keep: FilePath | None = None
     """A file with one label per line. All other labels are dropped."""
     top: Positive | None = None
     """Keep this number of labels: the most frequent ones in all documents. Ties are broken by name."""
@@ -96,13 +96,13 @@ class Generate(Frozen):
     """A synthetic corpus in the raw format of the source. Each code has indicator words, which favours relevance
     measures that look at the presence of words."""
 
-    admissions: Positive = 1500
+    admissions: Annotated[int, Field(gt=0, le=10_000_000)] = 1500
     """Number of admissions. Some patients have several."""
-    codes: Positive = 150
+    codes: Annotated[int, Field(gt=0, le=1_000_000)] = 150
     """Number of different ICD-9 codes. Their use follows a Zipf distribution."""
-    words: Positive = 3000
+    words: Annotated[int, Field(gt=0, le=10_000_000)] = 3000
     """Number of words in the background vocabulary (Zipf distribution)."""
-    words_per_note: Positive = 90
+    words_per_note: Annotated[int, Field(gt=0, le=1_000_000)] = 90
     """Mean number of words in a discharge summary."""
     codes_per_admission: Annotated[float, Field(gt=0)] = 6.0
     """Mean number of codes of an admission."""
@@ -146,7 +146,7 @@ class _Dataset(Frozen):
     larger sample always contains every smaller one."""
     expected: Expected = Expected()
     """Published sizes of this corpus."""
-    descriptions: str | None = None
+    descriptions: FilePath | None = None
     """File with label descriptions, used in place of those of the source. Either a table with the columns label and
     description (a label may have several rows: a title and synonyms), or the .xml tabular list of ICD-10-CM."""
     category_ends: str | None = None
@@ -184,7 +184,7 @@ class _Dataset(Frozen):
 class _Raw(_Dataset):
     """A published raw format: the real files, or synthetic files in the same format."""
 
-    path: str | None = None
+    path: FilePath | None = None
     """Folder of the raw files. Give either `path` or `generate`."""
     generate: Generate | None = None
     """Make a synthetic corpus in this raw format, in place of `path`."""
@@ -201,9 +201,9 @@ class Table(_Dataset):
 
     source: Literal["table"]
     """Format of the raw files."""
-    path: str | None = None
+    path: FilePath | None = None
     """One file for all splits. `split_column` or the section `split` divides it."""
-    files: dict[Literal["train", "val", "test"], str] | None = None
+    files: Annotated[dict[Literal["train", "val", "test"], FilePath], Field(min_length=1)] | None = None
     """One file for each split. A missing split is held out of train, with the fractions of the section `split`."""
     id_column: str = "id"
     """Column of the document id."""
@@ -217,7 +217,7 @@ class Table(_Dataset):
     """Column of the group (such as the patient). All documents of a group stay in one split. None: no groups."""
     label_separator: Annotated[str, StringConstraints(min_length=1)] = ";"
     """Text between two labels, if the labels are one string."""
-    mentions: str | None = None
+    mentions: FilePath | None = None
     """File with the words that people marked as the reason for a label: a table with the columns document, label and
     mention. Only mentions in training documents are read (baseline and channel `mentions`)."""
 
@@ -265,7 +265,7 @@ class CodiEsp(_Dataset):
 
     source: Literal["codiesp"]
     """Format of the raw files."""
-    path: str
+    path: FilePath
     """Path of the zip file or its folder."""
     language: Literal["en", "es"] = "en"
     """Language of the texts: the Spanish originals, or the published machine translation into English."""
@@ -282,7 +282,7 @@ class Eurlex57k(_Dataset):
 
     source: Literal["eurlex57k"]
     """Format of the raw files."""
-    path: str
+    path: FilePath
     """Path of the folder or tar file."""
 
 

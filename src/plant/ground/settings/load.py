@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
 
 from plant.ground.errors import InputError, nearest
-from plant.ground.settings.base import NO_PRETRAINING, Frozen, Name, refuse
+from plant.ground.settings.base import NO_PRETRAINING, FilePath, Frozen, Name, refuse
 from plant.ground.settings.corpus import Dataset, Download, Subset
 from plant.ground.settings.model import Backbone, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
@@ -33,7 +33,7 @@ WHOLE = "whole config"
 class Settings(Frozen):
     """The whole config."""
 
-    results: str = "results"
+    results: FilePath = "results"
     """Folder of all outputs."""
     downloads: dict[Name, Download] = Field(default_factory=dict)
     datasets: dict[Name, Dataset]
@@ -141,7 +141,7 @@ def load(config: Mapping[str, Any], *, where: str = "config") -> Settings:
     try:
         return Settings.model_validate(dict(config), context=WHOLE)
     except ValidationError as error:
-        faults = [line for fault in error.errors() for line in _describe(fault)]
+        faults = [line for fault in _first_causes(error.errors()) for line in _describe(fault)]
     raise InputError(
         where,
         expected="a config as docs/reference/config.md describes it",
@@ -164,6 +164,16 @@ def forget_foreign_nulls(config: MutableMapping[str, Any]) -> None:
             known = fields.get(entry.get(tag)) if isinstance(entry, MutableMapping) else None
             for key in [key for key, value in entry.items() if value is None and key not in known] if known else ():
                 del entry[key]
+
+
+def _first_causes(faults: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The faults without those that a list is too short: pydantic also says so where an item of the list is bad."""
+    places = [fault["loc"] for fault in faults]
+    return [
+        fault
+        for fault in faults
+        if fault["type"] != "too_short" or not any(place[:-1] == fault["loc"] for place in places)
+    ]
 
 
 def _describe(fault: Mapping[str, Any]) -> Iterator[str]:

@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import Fraction, Frozen, LearningRate, Positive, Rate, Seed, Some
+from plant.ground.settings.base import FilePath, Fraction, Frozen, LearningRate, Positive, Rate, Seed, Size, Some
 from plant.ground.settings.recipes import Optimisation
 
 
 class Lora(Frozen):
     """LoRA as in appendix A: rank 16, alpha 32, dropout .05 on the query, key, value and output projections."""
 
-    rank: Positive = 16
+    rank: Size = 16
     """Rank r of the low-rank update (appendix A)."""
     alpha: Rate = 32.0
     """The update is multiplied by alpha / rank (appendix A, choice C32)."""
@@ -50,15 +50,15 @@ class _Network(Frozen):
     attention: str = "multi_head"
     """Name of the label attention with its head. multi_head: that of the paper. docs/explanation/encoders.md lists
     them all."""
-    attention_heads: Positive = 8
+    attention_heads: Size = 8
     """Number of heads of the label attention `multi_head` (appendix A)."""
-    pool_size: Positive = 128
+    pool_size: Size = 128
     """Output size p of the adaptive average pooling of `multi_head` (appendix A)."""
-    attention_size: Positive | None = None
+    attention_size: Size | None = None
     """Size of the projected states, for label attentions that project them. None: that of the hidden states."""
     mask_padding: bool = True
     """False reproduces a common fault of published code: scores depend on the padding of the batch."""
-    devices: Positive = 1
+    devices: Annotated[int, Field(gt=0, le=1024)] = 1
     """Number of GPUs of one training job (on a CPU: number of processes)."""
 
 
@@ -97,7 +97,7 @@ class Pretrained(_Transformer):
 
     kind: Literal["pretrained"]
     """Type of the backbone."""
-    path: str
+    path: FilePath
     """Hub id or folder."""
     revision: str | None = None
     """Branch, tag or commit of the hub id. None: the newest version."""
@@ -117,11 +117,11 @@ class Random(_Transformer):
     """Which weights of the backbone are trained: none, LoRA matrices, or all."""
     architecture: Literal["llama", "mistral", "phi3", "deepseek_v3", "bert"] = "llama"
     """Architecture of the transformer."""
-    hidden_size: Positive = 64
+    hidden_size: Size = 64
     """Hidden size h of the backbone. It must be a multiple of `heads` and of `attention_heads`."""
-    layers: Positive = 2
+    layers: Size = 2
     """Number of layers."""
-    heads: Positive = 4
+    heads: Size = 4
     """Number of self-attention heads."""
     vocabulary: Positive = 4000
     """Number of tokens in the byte-level BPE vocabulary."""
@@ -156,7 +156,7 @@ class LanguageModel(Optimisation):
     """Largest number of passes over the training documents (A.6)."""
     learning_rate: LearningRate = 1e-3
     """Learning rate. The earlier version's 1e-5 is for published weights (A.6)."""
-    start: str | None = None
+    start: FilePath | None = None
     """File of published weights (docs/explanation/encoders.md gives its form). None: random weights."""
     seed: Seed = 0
     """Seed of the random initial weights and of the order of the documents."""
@@ -169,17 +169,17 @@ class WordNetwork(_Length, _Vocabulary, _Network):
     """Type of the backbone."""
     encoder: str
     """Name of the network. docs/explanation/encoders.md lists them all."""
-    embedding_size: Positive = 100
+    embedding_size: Size = 100
     """Size of a word vector."""
-    hidden_size: Positive = 256
+    hidden_size: Size = 256
     """Size h of the hidden state of a word, as label attention reads it (of both directions, or of all kernels)."""
-    layers: Positive = 1
+    layers: Size = 1
     """Number of layers, for encoders that have several."""
-    kernel_sizes: Some[Positive] = (9,)
+    kernel_sizes: Some[Size] = (9,)
     """Width of each convolution in words, for encoders that have some."""
     dropout: Fraction = 0.2
     """Dropout rate on the word vectors."""
-    word_vectors: Literal["trained"] | str | None = None
+    word_vectors: Literal["trained"] | FilePath | None = None
     """Initial word vectors. None: random. trained: word2vec on the training split. Else a file: safetensors with
     `vectors` and `words`, or the text format of word2vec."""
     word2vec: WordVectors = WordVectors()

@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import NO_PRETRAINING, Count, Frozen, LearningRate, Name, Once, Positive, Rate, Seed
+from plant.ground.settings.base import (
+    NO_PRETRAINING,
+    Count,
+    Frozen,
+    LearningRate,
+    Name,
+    Once,
+    Positive,
+    Rate,
+    Seed,
+    Size,
+)
 
 
 class Relevance(Frozen):
@@ -42,7 +53,7 @@ class Optimisation(Frozen):
     head_learning_rate: LearningRate = 2e-5
     """Learning rate of label embeddings, attention and head (choice C08: at 2e-5 the head of a small model hardly
     learns)."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    weight_decay: Annotated[float, Field(ge=0, le=100)] = 0.01
     """Weight decay of AdamW (appendix A)."""
     clip: Rate = 1.0
     """Gradients with a larger L2 norm are scaled down to it (appendix A)."""
@@ -88,9 +99,9 @@ class Pretraining(Optimisation):
     by the ranking model of the earlier version (its A.2); Stage 2 then needs `differentiable_attention`."""
     outside: Count = 1000
     """With `lists: vocabulary`, number of words outside T_l in a label's list; their relevance is 0 (choice C35)."""
-    l2r_size: Positive = 100
+    l2r_size: Size = 100
     """With `lists: vocabulary`, size of the embeddings of labels and words in the ranking model (choice C35)."""
-    l2r_hidden: Positive = 100
+    l2r_hidden: Size = 100
     """With `lists: vocabulary`, width of the ranking model's first layer (choice C35)."""
     reduction: Literal["mean", "sum"] = "mean"
     """How the losses of the label lists in a batch are combined (choice C06)."""

@@ -53,7 +53,7 @@ class Evaluation(Frozen):
 class Statistics(Frozen):
     """Intervals and tests."""
 
-    resamples: Positive = 1000
+    resamples: Annotated[int, Field(gt=0, le=1_000_000)] = 1000
     """Number B of resamples of the paired bootstrap (appendix F; choice C11) and of the approximate randomisation
     test."""
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from plant.ground.errors import nearest
-from plant.ground.settings.base import Count, Frozen, Name, Positive, Rate, SomeOnce
+from plant.ground.settings.base import Frozen, Name, Positive, Rate, Seed, SomeOnce
 
 if TYPE_CHECKING:
     from plant.ground.settings.load import Settings
@@ -44,7 +44,7 @@ class Tuning(Frozen):
     """Largest number of epochs. It should be large enough that patience ends every run."""
     patience: Positive
     """Training stops after this number of epochs without a better validation value."""
-    seeds: SomeOnce[Count] = (0,)
+    seeds: SomeOnce[Seed] = (0,)
     """Seeds of the training runs. A point of the grid is judged by its mean over the seeds."""
     also: tuple[Name, ...] = ()
     """Other experiments that use the chosen learning rates, but not the epochs. A variant takes the rates of the arm
