@@ -23,6 +23,7 @@ PACKAGE = PROJECT["project"]
 EXTRAS_OF_MODULES = {
     "paper/": {"paper"}, "baselines/": {"baselines"}, "model/encoders/experts.py": {"quantisation"},
     "model/word_vectors.py": {"word_vectors"}, "serving/server.py": {"serve"},
+    "ground/tracking.py": {"tensorboard"},
 }  # fmt: skip
 """What may import the packages of which extra, by how its path starts."""
 OWNERS = packages_distributions()

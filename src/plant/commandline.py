@@ -184,6 +184,23 @@ def verify(folder: Annotated[Path, typer.Argument(help="Folder of all results.")
         raise typer.Exit(1)
 
 
+@app.command()
+def tensorboard(
+    results: Annotated[Path, typer.Argument(help="Folder of all results.")] = RESULTS,
+    out: Annotated[Path, typer.Option(help="Folder to write; then: tensorboard --logdir FOLDER.")] = Path(
+        "tensorboard"
+    ),
+) -> None:
+    """Write the training curves for TensorBoard: numbers only."""
+    if find_spec("tensorboard") is None:
+        raise InputError(
+            "plant tensorboard", expected="tensorboard", got="none", fix="pip install 'plant-xmtc[tensorboard]'"
+        )
+    from plant.ground.tracking import write_events
+
+    _print(write_events(results, out))
+
+
 def _print(lines: Iterable[str]) -> None:
     from plant.ground.errors import printable
 
