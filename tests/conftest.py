@@ -1,9 +1,17 @@
 """For all tests: no network, one thread, the same examples every time."""
 
+import base64
+import json
 import os
-from collections.abc import Callable
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 os.environ.update(
     {
@@ -240,3 +248,111 @@ def read_reasons() -> Callable[[Path], pl.DataFrame]:
         return told
 
     return read
+
+
+# A headless browser, driven by its own protocol over two pipes: no driver, no library, no port.
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+PIPES = """import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+for place, end in zip((3, 4), ends):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])"""
+"""The browser reads commands from 3 and writes answers to 4."""
+KEYS = {"Tab": 9, "Enter": 13, " ": 32}
+
+
+class Browser:
+    """One page. `errors` holds what the console said and what failed."""
+
+    def __init__(self, profile: Path) -> None:
+        read, self._commands = os.pipe()
+        self._answers, write = os.pipe()
+        command = [sys.executable, "-c", PIPES, str(read), str(write), str(CHROMIUM), "--headless", "--no-sandbox",
+                   "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={profile}"]  # fmt: skip
+        self._process = subprocess.Popen(
+            command, pass_fds=(read, write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        os.close(read)
+        os.close(write)
+        self._buffer, self._number, self._loaded, self.errors = b"", 0, False, []
+        self._session: dict[str, str] = {}
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = {"sessionId": self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """The result of a command."""
+        self._number += 1
+        order = {"id": self._number, "method": method, "params": params, **self._session}
+        os.write(self._commands, json.dumps(order).encode() + b"\0")
+        while (message := self._next()).get("id") != self._number:
+            pass
+        assert "error" not in message, message
+        return message["result"]
+
+    def _next(self) -> dict[str, Any]:
+        until = time.monotonic() + 60
+        while b"\0" not in self._buffer:
+            assert select.select([self._answers], [], [], max(0, until - time.monotonic()))[0], "no answer in time"
+            piece = os.read(self._answers, 1 << 20)
+            assert piece, "the browser has ended"
+            self._buffer += piece
+        line, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(line)
+        self._loaded |= message.get("method") == "Page.loadEventFired"
+        if message.get("method") in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
+            self.errors.append(message["params"])
+        return message
+
+    def open(self, url: str, *, width: int, dark: bool = False, script: bool = True) -> None:
+        """Load a page in a window of this width, in pixels of the style sheet."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self._loaded = False
+        self.call("Page.navigate", url=url)
+        while not self._loaded:
+            self._next()
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression is, awaited."""
+        found = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def press(self, key: str) -> None:
+        """Press a key as a person does."""
+        text = {"Enter": "\r", " ": " "}.get(key, "")
+        common = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": KEYS[key]}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **common, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def write(self, text: str) -> None:
+        """Type into what has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def picture(self, target: Path, *, whole: bool = False) -> None:
+        """A PNG of the window, or of the whole page."""
+        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        target.write_bytes(base64.b64decode(found["data"]))
+
+    def close(self) -> None:
+        os.close(self._commands)
+        self._process.terminate()
+        self._process.wait(30)
+        os.close(self._answers)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    """A page of a headless Chromium; without one the test is skipped."""
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    page = Browser(tmp_path / "browser")
+    yield page
+    page.close()

@@ -21,6 +21,7 @@ from plant.paper.figures import DRAW, write_figures
 from plant.paper.figures.reading import attention_figure
 from plant.paper.figures.style import look, marks, save, spread
 from plant.paper.inputs import read_labels
+from plant.paper.systems import group_systems
 
 
 def drawn(toy, name: str):
@@ -93,9 +94,32 @@ def test_interval_marks_are_filled_only_where_zero_is_excluded(toy):
     panel = next(axes for axes in figure.axes if axes.get_title(loc="left") == "P@5")
     faces = {round(float(line.get_ydata()[0])): line.get_markerfacecolor() for line in panel.get_lines()[1:]
              if line.get_marker() not in ("None", "")}  # fmt: skip
-    focal = [system.name for system in toy.data.systems].index("focal")
-    assert faces.pop(focal) == "white"
+    rows = [label.get_text() for label in figure.axes[4].get_yticklabels()]
+    assert faces.pop(rows.index("random init, focal + HNM")) == "white"
     assert "white" not in faces.values()
+
+
+def test_forest_rows_are_grouped_by_the_stage_that_differs_from_the_reference(toy):
+    figure = drawn(toy.with_config(finetunings={"focal_long": {}, "focal": {}, "bce": {}}, variants={
+        "focal": {"finetuning": "focal"}, "bce": {"finetuning": "bce", "title": "bce"},
+    }), "differences")  # fmt: skip
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [
+        "Stage 1 differs", "focal", "PLANT, shuffled relevance", "several stages differ", "bce",
+        "no network", "TF-IDF + linear", "MIG log-odds", "TF-IDF + MIG combined",
+    ]  # fmt: skip
+    alone = drawn(toy.with_experiment(baselines=[], variants=["bce", "plant"]), "differences")
+    assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["random init, BCE"]
+    baseline = toy.with_experiment(reference="combined")
+    assert set(group_systems(baseline.settings, baseline.experiment)) == {"networks", "no network"}
+
+
+def test_training_curves_of_many_networks_name_only_the_leading_ones(toy, monkeypatch):
+    assert "random init, BCE" in texts(drawn(toy, "training_curves"))
+    for module in ("style", "training"):
+        monkeypatch.setattr(f"plant.paper.figures.{module}.MANY", 3)
+    figure = drawn(toy, "training_curves")
+    assert "random init, BCE" not in texts(figure)
+    assert figure.axes[-1].get_xlabel() == "epoch\ngrey: 1 other systems, all in the table"
 
 
 def test_stage_figure_has_one_point_a_seed(toy):

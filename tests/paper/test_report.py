@@ -42,7 +42,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self._open:
+        if not {"style", "script"} & {*self._open}:
             self.text += data
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
@@ -67,11 +67,11 @@ def report(toy, figures: Path) -> str:
 def test_report_loads_nothing_from_outside_and_is_the_same_twice(toy, figures):
     html = report(toy, figures)
     for tag, attributes in Page(html).tags:
-        assert tag not in ("script", "iframe", "object", "embed", "link")
+        assert tag not in ("iframe", "object", "embed", "link")
         for name in ("src", "srcset", "poster", "data", "background", "action"):
             assert (attributes.get(name) or "data:").startswith("data:")
         assert tag == "a" or "href" not in attributes
-    assert not re.search(r"url\(|@import", html)
+    assert not re.search(r"url\(|@import|fetch|XMLHttp|import\(", html)
     assert report(toy, figures) == html
 
 
@@ -85,6 +85,70 @@ def test_figures_have_alternative_texts_and_tables_captions_and_scoped_headers(t
     assert len(page.all("caption")) == len(TABLES)
     for words in ("Table 6", "Spread over training seeds", "Cost of every stage", "MIG log-odds"):
         assert words in page.text
+
+
+def test_headers_and_contents_name_what_they_lead_to(toy, figures):
+    page = Page(report(toy, figures))
+    links = {a["href"] for a in page.all("a")}
+    for kind, names in (("table", TABLES), ("figure", [name for name in FIGURES if name != "attention"])):
+        ids = {f"#{kind}-{name}" for name in names}
+        assert ids <= links | {"#table-corpus", "#table-cost"}  # these two are alone in their sections
+    assert {"macro-AUC", "Gain, interval (paper's)", "Measured effect", "test"} <= {
+        cell.get("data-label") for cell in page.all("td")
+    }
+
+
+@pytest.fixture
+def shown(toy, figures) -> str:
+    """Address of a report."""
+    report(toy, figures)
+    return (toy.folder / "paper" / "report.html").as_uri()
+
+
+@pytest.mark.parametrize(("width", "dark", "script"), [(360, False, False), (390, True, True), (1280, False, True)])
+def test_the_page_fits_every_width_without_a_sideways_scroll_or_an_error(browser, shown, width, dark, script):
+    browser.open(shown, width=width, dark=dark, script=script)
+    browser.value("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    assert browser.value("document.documentElement.scrollWidth") <= browser.value("innerWidth")
+    cards = browser.value("getComputedStyle(document.querySelector('#table-ablation tbody tr')).display")
+    assert cards == ("flex" if width < 768 else "table-row")
+    too_wide = """[...document.querySelectorAll('#table-ablation td, #table-intervals td, .prose td')]
+        .filter((cell) => cell.getBoundingClientRect().right > innerWidth).length"""
+    assert browser.value(too_wide) == 0
+    assert (browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)") != dark
+    assert bool(browser.value("document.querySelectorAll('th button').length")) == script
+    assert browser.errors == []
+
+
+def test_a_column_is_sorted_by_keyboard_and_the_third_press_brings_the_first_order_back(browser, shown):
+    browser.open(shown, width=1280)
+    column = "document.querySelectorAll('#table-ablation thead th')[3]"
+    cells = (
+        "[...document.querySelectorAll('#table-ablation tbody tr')].map((row) => row.cells[3].firstChild.textContent)"
+    )
+    first = browser.value(cells)
+    while browser.value(f"document.activeElement.parentElement !== {column}"):
+        browser.press("Tab")
+    orders = []
+    for key in ("Enter", " ", "Enter"):
+        browser.press(key)
+        orders.append((browser.value(f"{column}.getAttribute('aria-sort')"), [float(v) for v in browser.value(cells)]))
+    numbers = [float(value) for value in first]
+    assert numbers != sorted(numbers)
+    assert orders == [
+        ("descending", sorted(numbers, reverse=True)), ("ascending", sorted(numbers)), (None, numbers),
+    ]  # fmt: skip
+    assert browser.errors == []
+
+
+def test_sorting_reads_units_signs_and_missing_values(browser, shown):
+    browser.open(shown, width=1280)
+    texts = ["2.5 h", "–", "3.2 s", "−1.0▼ (−3.4)", "1,234", "2.0 min", "< 0.001", "0.001"]
+    rows = f"{texts}.map((text) => ({{cells: [{{textContent: text}}]}}))"
+    ordered = f"order({rows}, 0, 'DIRECTION').map((row) => row.cells[0].textContent)"
+    known = ["−1.0▼ (−3.4)", "< 0.001", "0.001", "3.2 s", "2.0 min", "1,234", "2.5 h"]
+    assert browser.value(ordered.replace("DIRECTION", "ascending")) == [*known, "–"]
+    assert browser.value(ordered.replace("DIRECTION", "descending")) == [*known[::-1], "–"]
 
 
 def test_headline_stands_before_every_table(toy, figures):

@@ -255,5 +255,8 @@ def test_help_is_one_screen_with_every_command(capsys):
     main(["--help"])
     said = capsys.readouterr().out
     assert len(said.splitlines()) <= 24
-    assert all(f" {name} " in said for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify"))
+    assert all(
+        f" {name} " in said
+        for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify", "tensorboard")
+    )
     assert max(map(len, said.splitlines())) <= int(os.environ.get("COLUMNS", "120"))

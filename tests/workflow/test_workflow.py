@@ -4,9 +4,15 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
+
+from plant.paper import FIGURES, TABLES
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def planned(run):
@@ -52,6 +58,25 @@ def test_every_trained_artifact_has_a_provenance_sidecar_with_its_inputs(finishe
 
 def test_a_second_run_does_nothing(finished, snakemake, config):
     assert planned(snakemake(finished, config, "--dry-run")) == {}
+
+
+def test_snakemake_makes_its_own_report_with_captions(finished, snakemake, config, tmp_path):
+    page = tmp_path / "snakemake.html"
+    made = snakemake(finished, config, "--report", str(page))
+    assert made.returncode == 0, made.stdout[-2000:]
+    text = page.read_text(encoding="utf-8")
+    assert "pretrained by learning to rank" in text  # the start page
+    assert text.count("filled marks are significant") == len(FIGURES)
+    assert text.count("at full precision") == len(TABLES)
+    assert text.count("in one file that needs nothing else") == 1
+
+
+def test_what_the_workflow_catalogue_asks_for_is_there():
+    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text(encoding="utf-8"))["usage"]
+    assert usage["software-stack-deployment"]["conda"] == (ROOT / "envs/plant.yaml").is_file()
+    assert usage["report"] == bool([*(ROOT / "workflow/report").glob("*.rst")])
+    assert "../Snakefile" in (ROOT / "workflow/Snakefile").read_text(encoding="utf-8")
+    assert (ROOT / "config/README.md").is_file()
 
 
 def test_a_change_of_one_ablation_reruns_what_hangs_on_it_and_nothing_else(finished, snakemake, config):

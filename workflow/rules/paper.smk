@@ -19,7 +19,7 @@ rule write_tables:
     input:
         lambda wildcards: PATHS.input_files(wildcards.experiment),
     output:
-        PATHS.tables("{experiment}"),
+        shown(PATHS.tables("{experiment}"), "tables"),
         provenance="<results>/paper/{experiment}/tables.provenance.json",
     log:
         "logs/paper/{experiment}/tables.log",
@@ -40,7 +40,7 @@ use rule write_tables as write_figures with:
     input:
         PATHS.tables("{experiment}")[0],
     output:
-        PATHS.figures("{experiment}"),
+        shown(PATHS.figures("{experiment}"), "figures"),
         provenance="<results>/paper/{experiment}/figures.provenance.json",
     log:
         "logs/paper/{experiment}/figures.log",
@@ -54,7 +54,7 @@ rule write_report:
         PATHS.tables("{experiment}")[0],
         figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
     output:
-        report="<results>/paper/{experiment}/report.html",
+        report=shown([PATHS.report("{experiment}")], "report")[0],
         provenance="<results>/paper/{experiment}/report.provenance.json",
     log:
         "logs/paper/{experiment}/report.log",
@@ -102,9 +102,7 @@ rule write_paper_table:
     input:
         grid_files,
     output:
-        "<results>/paper/tables/{item}.csv",
-        "<results>/paper/tables/{item}.md",
-        "<results>/paper/tables/{item}.tex",
+        shown([f"<results>/paper/tables/{{item}}.{kind}" for kind in ("csv", "md", "tex")], "paper"),
         provenance="<results>/paper/tables/{item}.provenance.json",
     log:
         "logs/paper/tables/{item}.log",
@@ -124,8 +122,7 @@ rule write_paper_table:
 
 use rule write_paper_table as write_paper_figure with:
     output:
-        "<results>/paper/figures/{item}.pdf",
-        "<results>/paper/figures/{item}.png",
+        shown([f"<results>/paper/figures/{{item}}.{kind}" for kind in ("pdf", "png")], "paper"),
         provenance="<results>/paper/figures/{item}.provenance.json",
     log:
         "logs/paper/figures/{item}.log",
@@ -135,11 +132,8 @@ use rule write_paper_table as write_paper_figure with:
 
 use rule write_paper_table as write_cost with:
     output:
-        "<results>/paper/tables/cost.csv",
-        "<results>/paper/tables/cost.md",
-        "<results>/paper/tables/cost.tex",
-        "<results>/paper/figures/cost.pdf",
-        "<results>/paper/figures/cost.png",
+        shown([f"<results>/paper/tables/cost.{kind}" for kind in ("csv", "md", "tex")], "paper"),
+        shown([f"<results>/paper/figures/cost.{kind}" for kind in ("pdf", "png")], "paper"),
         provenance="<results>/paper/cost.provenance.json",
     log:
         "logs/paper/cost.log",

@@ -81,6 +81,40 @@ def system_of(variant: Variant) -> str:
     return variant.network + ("" if variant.evidence is None else f"+{variant.evidence}")
 
 
+def group_systems(settings: Settings, experiment: Experiment) -> dict[str, list[System]]:
+    """The systems by what sets them apart from the reference: one stage, several stages, or having no network.
+
+    Returns:
+        group -> its systems in table order, without the reference and without empty groups. A reference without
+        stages of its own (a baseline) has one group of networks.
+    """
+    *others, reference = list_systems(settings, experiment)
+    parts = _stages(settings, reference)
+    groups: dict[str, list[System]] = {
+        **{f"Stage {stage} differs": [] for stage in (1, 2, 3)}, "several stages differ": [], "networks": [],
+        "no network": [],
+    }  # fmt: skip
+    for system in others:
+        if system.kind == "no network":
+            group = "no network"
+        elif parts is None:
+            group = "networks"
+        else:
+            changed = [i for i, pair in enumerate(zip(parts, _stages(settings, system) or (), strict=True), 1)
+                       if pair[0] != pair[1]]  # fmt: skip
+            group = f"Stage {changed[0]} differs" if len(changed) == 1 else "several stages differ"
+        groups[group].append(system)
+    return {group: systems for group, systems in groups.items() if systems}
+
+
+def _stages(settings: Settings, system: System) -> tuple[object, ...] | None:
+    """What a variant does in Stages 1, 2 and 3; None of a system without a network."""
+    if system.kind == "no network":
+        return None
+    variant = settings.variants[system.name]
+    return variant.initial, variant.finetuning, variant.evidence
+
+
 def list_networks(settings: Settings, experiment: Experiment) -> dict[str, System]:
     """The trained networks: the variant that names a network's files -> the system that is this network alone.
 

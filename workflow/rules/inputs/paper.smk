@@ -1,6 +1,18 @@
 """Functions of `paper.smk`: inputs and settings of its jobs. Snakemake asks for files with either rules or functions."""
 
 
+def shown(paths, category):
+    """The outputs of a rule. `snakemake --report` shows the tables in CSV, the figures in PNG and the report."""
+    found = []
+    for path in paths:
+        if path.endswith((".csv", ".png", ".html")):
+            group = None if category == "paper" else "{experiment}"
+            caption, labels = f"../report/{category}.rst", {"name": Path(path).stem}
+            path = report(path, caption=caption, category=category, subcategory=group, labels=labels)
+        found.append(path)
+    return found
+
+
 def ablations():
     """Target -> (variant, experiments that hold it)."""
     found = {}

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.figures.style import PAGE, forest, forest_row, new_figure, sentence
-from plant.paper.systems import KIND_COLOURS
+from plant.paper.systems import KIND_COLOURS, System, group_systems
 from plant.paper.wording import metric_title
 
 _COLUMNS = 4
+_WIDEST = 16
+"""Letters of a panel's title that fit over it."""
 
 
 def interval_figure(data: ExperimentData) -> Figure:
-    """One panel per metric, one row per system. A mark is filled if the difference is significant by our test."""
+    """One panel per metric, one row per system. A mark is filled if the difference is significant by our test.
+
+    The rows are grouped by the stage in which a system differs from the reference.
+    """
     shown = [metric for metric in data.settings.paper.metrics if (data.results["metric"] == metric).any()]
-    others = data.systems[:-1]
-    if not shown or not others:
+    rows = _rows(data)
+    if not shown or not rows:
         return sentence("There is nothing to compare with the reference.")
     lines = -(-len(shown) // _COLUMNS)
-    figure = new_figure(PAGE, 0.5 + lines * (0.5 + 0.19 * len(others)))
+    figure = new_figure(PAGE, 0.5 + lines * (0.5 + 0.19 * len(rows)))
     grid = figure.subplots(lines, min(_COLUMNS, len(shown)), squeeze=False, sharey=True)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     for axes, metric in zip(grid.flat, shown, strict=False):
-        _panel(axes, data, metric)
+        _panel(axes, data, metric, rows)
     level = f"{100 * data.settings.statistics.confidence:g}%"
     figure.supxlabel(
         f"difference to {data.reference.title} in points (×100), our {level} interval; filled: significant by ours",
@@ -34,15 +41,30 @@ def interval_figure(data: ExperimentData) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, data: ExperimentData, metric: str) -> None:
-    others = data.systems[:-1]
+def _rows(data: ExperimentData) -> list[System | str]:
+    """The systems, each group after its name. One group alone has no name."""
+    groups = group_systems(data.settings, data.experiment)
+    if len(groups) == 1:
+        return [system for systems in groups.values() for system in systems]
+    rows: list[System | str] = []
+    for group, systems in groups.items():
+        rows += [group, *systems]
+    return rows
+
+
+def _panel(axes: Axes, data: ExperimentData, metric: str, rows: list[System | str]) -> None:
     forest(axes, margin=0.08)
-    for place, system in enumerate(others):
+    for place, system in enumerate(rows):
+        if isinstance(system, str):
+            continue
         row = data.rows.get((system.name, metric))
         if row is None or row["diff_low"] is None or row["diff_high"] is None:
             continue
         low, high, value = (100 * row[name] for name in ("diff_low", "diff_high", "difference"))
         forest_row(axes, place, (low, high), value, KIND_COLOURS[system.kind], sure=bool(row["our_arrow"]))
-    axes.set_title(metric_title(metric))
-    axes.set_yticks(range(len(others)), [system.title for system in others])
-    axes.set_ylim(len(others) - 0.5, -0.5)
+    axes.set_title(fill(metric_title(metric), _WIDEST))
+    axes.set_yticks(range(len(rows)), [row if isinstance(row, str) else row.title for row in rows])
+    for label, shown in zip(axes.get_yticklabels(), rows, strict=False):  # only the first column has labels
+        if isinstance(shown, str):
+            label.set(fontstyle="italic", color="#555555")
+    axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -13,6 +13,7 @@ from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import leading
 from plant.paper.figures.style import (
     COLUMN,
+    MANY,
     PAGE,
     EndLabel,
     Mark,
@@ -76,7 +77,7 @@ Line = tuple[str, str, Mark]
 
 def curves_figure(data: ExperimentData) -> Figure:
     """Loss and quality by epoch: Stage 1 above, Stage 2 below. Thin lines are seeds, thick ones their mean."""
-    look = marks(data.systems)
+    look = marks(data.systems, leading(data) if len(data.networks) > MANY else None)
     recipes: dict[str, Line] = {}
     for system in [data.reference, *data.systems[:-1]]:  # a recipe has the look of the first system that has it
         if system.pretraining is not None:
@@ -99,7 +100,7 @@ def curves_figure(data: ExperimentData) -> Figure:
         for axes, (column, title, factor) in zip(grid, panels, strict=True):
             _curves(axes, histories.with_columns(pl.col(column) * factor), column, lines, named=axes is grid[-1])
             axes.set_title(title)
-            axes.set_xlabel("epoch")
+            axes.set_xlabel("epoch" + rest_note({name: mark for name, _, mark in lines}))
     return figure
 
 
@@ -107,14 +108,16 @@ def _curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Li
     ends = []
     for name, title, mark in lines:
         own = histories.filter(name=name).drop_nulls(column)
-        for _, seed in own.group_by("seed", maintain_order=True):
+        for _, seed in own.group_by("seed", maintain_order=True) if mark.named else ():
             axes.plot(seed["epoch"], seed[column], color=mark.colour, linewidth=0.5, alpha=0.5)
         mean = own.group_by("epoch").agg(pl.col(column).mean()).sort("epoch")
         if mean.is_empty():
             continue
         x, y = mean["epoch"].to_list(), mean[column].to_list()
-        axes.plot(x, y, color=mark.colour, marker=mark.marker, markersize=2.5, linestyle=mark.dash)
-        ends.append(EndLabel(x[-1], y[-1], title, mark.ink))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        axes.plot(x, y, color=mark.colour, marker=mark.marker, markersize=2.5, linestyle=mark.dash,
+                  zorder=2 + mark.named)  # fmt: skip
+        if mark.named:
+            ends.append(EndLabel(x[-1], y[-1], title, mark.ink))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
     if named:
         label_ends(axes, ends, height=1.2)
