@@ -1,0 +1,86 @@
+"""Attention: where it goes before and after each stage, and how like it is to what people marked.
+
+REQUIRED INPUTS
+    results/pretraining/.../seed<seed>/, results/finetuning/.../seed<seed>/   weights of an experiment's networks
+    results/corpus/<dataset>/marks.parquet                                    (attention against people)
+
+OUTPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/attention_{mass,marks,points}.parquet
+    results/paper/<experiment>/attention_{mass,against_people}/{page.md,tables/*,figures/*}
+    results/paper/<experiment>/attention.html
+"""
+
+
+include: "inputs/attention.smk"
+
+
+attention_settings = settings_of(
+    "backbone", "compute", "evaluation", "attention_study", finetuning=stage2_of, initialisation=first_embeddings
+)
+
+
+rule attention_mass:
+    """Attention on relevant tokens and its entropy in validation documents, at three points of training."""
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        static=static,
+        residual=residual,
+        embeddings=embeddings_of_start,
+        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        planted=planted,
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
+    output:
+        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.parquet",
+        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.provenance.json",
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: SETTINGS.compute.threads
+    resources:
+        gpu=devices_of_one_process,
+        mem_mb=attempts(16000),
+    params:
+        settings=attention_settings,
+        backbone=backbone_source,
+        start=start_folder,
+        code=code_of_network("attention_study"),
+    script:
+        "../scripts/attention_study.py"
+
+
+use rule attention_mass as attention_marks with:
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        static=static,
+        residual=residual,
+        embeddings=embeddings_of_start,
+        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        marks="<results>/corpus/{dataset}/marks.parquet",
+        planted=planted,
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
+    output:
+        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.parquet",
+        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.provenance.json",
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.tsv"
