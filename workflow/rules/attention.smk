@@ -84,3 +84,56 @@ use rule attention_mass as attention_marks with:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.log",
     benchmark:
         "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.tsv"
+
+
+rule write_attention_mass:
+    """Mass and entropy of the attention of an experiment's networks: a table, a figure and half a page."""
+    input:
+        lambda wildcards: attention_files(wildcards, "attention_mass.parquet"),
+    output:
+        PATHS.attention_page("{experiment}", "mass"),
+        provenance="<results>/paper/{experiment}/attention_mass/provenance.json",
+    log:
+        "logs/paper/{experiment}/attention_mass.log",
+    benchmark:
+        "benchmarks/paper/{experiment}/attention_mass.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        settings=lambda wildcards: attention_page_settings(wildcards, "attention_mass.parquet"),
+        code=code_of_baselines("attention_page", baselines().values()),
+    script:
+        "../scripts/attention_page.py"
+
+
+use rule write_attention_mass as write_attention_against_people with:
+    input:
+        marks=lambda wildcards: marks_of(wildcards.experiment),
+        tables=lambda wildcards: attention_files(wildcards, "attention_marks.parquet"),
+    output:
+        PATHS.attention_page("{experiment}", "against_people"),
+        provenance="<results>/paper/{experiment}/attention_against_people/provenance.json",
+    log:
+        "logs/paper/{experiment}/attention_against_people.log",
+    benchmark:
+        "benchmarks/paper/{experiment}/attention_against_people.tsv"
+    params:
+        settings=lambda wildcards: attention_page_settings(wildcards, "attention_marks.parquet"),
+        code=code_of_baselines("attention_page", baselines().values()),
+
+
+for experiment in SETTINGS.experiments:
+
+    rule:
+        name:
+            f"attention_mass_{experiment}"
+        input:
+            PATHS.attention_page(experiment, "mass"),
+        localrule: True
+
+    rule:
+        name:
+            f"attention_against_people_{experiment}"
+        input:
+            PATHS.attention_page(experiment, "against_people"),
+        localrule: True
