@@ -104,11 +104,8 @@ def drops_table(pairs: Pairs) -> Table:
         for scorer, title in HIDDEN.items():
             own = pairs.estimate(system.name, scorer, "drop")
             beside = pairs.difference((system.name, scorer), (system.name, "random"), "drop")
-            body.append(
-                row_of(
-                    system.title, title, nats_cell(own), "" if scorer == "random" else nats_cell(beside, signed=True)
-                )
-            )
+            more = "" if scorer == "random" else nats_cell(beside, signed=True)
+            body.append(row_of(system.title, title, nats_cell(own), more))
     rows = [
         {"system": each.name, "hidden": scorer, **_fields(pairs.estimate(each.name, scorer, "drop"), "drop")}
         for each in pairs.systems for scorer in HIDDEN
