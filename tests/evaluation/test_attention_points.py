@@ -12,6 +12,7 @@ from torch import nn
 
 from plant.evaluation.attention_marks import REFERENCES, write_marks_study
 from plant.evaluation.attention_mass import highest_grades, sampled, write_mass
+from plant.evaluation.attention_points import write_attention_points
 from plant.evaluation.points import POINTS, Run, attention, logits_of_parts
 from plant.ground.files import write_arrays
 from plant.ground.settings import AttentionStudy, Finetuning
@@ -181,6 +182,25 @@ def test_attention_against_marks_is_that_of_a_loop(run, top, folder, tmp_path):
             assert rows["uniform"][value] == pytest.approx(len(places) / len(tokens))
         assert rows["uniform"]["drop"] is None
         assert (rows["after_stage_2"]["drop"] is None) == (len(tokens) == 1)  # no token would be left
+
+
+@pytest.mark.parametrize("with_marks", [True, False])
+def test_texts_are_written_with_attention_at_each_point_relevance_and_marks(run, top, folder, tmp_path, with_marks):
+    pl.DataFrame({"token": [f"t{i}" for i in range(30)]}).write_parquet(folder / "vocabulary.parquet")
+    marks = pl.DataFrame(LINES, schema=["document_id", "label", "start", "end"], orient="row") if with_marks else None
+    out = tmp_path / "points.parquet"
+    write_attention_points(run, top, marks, corpus=folder, tokens=folder, documents=2, out=out,
+                           vocabulary=folder / "vocabulary.parquet")  # fmt: skip
+    table = pl.read_parquet(out)
+    assert table.select("document_id", "label").unique(maintain_order=True).rows() == [
+        ("test0", "b"), ("test1", "b"), ("test1", "a"),  # the rarest label first
+    ]  # fmt: skip
+    shown = table.filter(document_id="test1", label="a")
+    assert shown["token"].to_list() == ["t11", "t12", "t20", "t12", "t5"]
+    assert shown["relevance"].to_list() == [1.0, 0.5, 0.0, 0.5, 0.0]
+    assert shown["marked"].to_list() == ([True, True, True, False, False] if with_marks else [None] * 5)
+    for seed, point in enumerate(POINTS):
+        np.testing.assert_allclose(shown[point], softmax_of(seed, DOCUMENTS["test"][1][0], 0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("recipe", [{"static_attention": 2.0}, {"static_attention": 2.0, "static_place": "weights"},

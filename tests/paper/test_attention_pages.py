@@ -8,8 +8,9 @@ from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.paper.attention.mass import METRICS as MASS_METRICS
 from plant.paper.attention.mass import write_mass_page
+from plant.paper.attention.page import write_attention_page
 from plant.paper.attention.pairs import POINT_TITLES, read_pairs
-from plant.paper.attention.people import METRICS, OWN, REFERENCES, write_people_page
+from plant.paper.attention.people import METRICS, OWN, REFERENCES, answers, write_people_page
 from plant.paper.paths import Paths
 from plant.statistics.pairs import estimate, pair_values
 from plant.statistics.resampling import draw_bootstrap
@@ -90,15 +91,20 @@ def test_whole_documents_are_drawn():
 
 
 @pytest.mark.parametrize(("gain", "word"), [(0.2, "higher"), (-0.2, "lower"), (0.0, "not told apart")])
-def test_the_page_says_what_the_numbers_say(settings, tmp_path, gain, word):
-    write_people_page(settings, "own", people(tmp_path, gain), tmp_path / "out")
-    page = (tmp_path / "out/page.md").read_text()
-    line = next(line for line in page.splitlines() if line.startswith("- PLANT against random_init"))
-    start, end = line.split("when Stage 2 starts, ")
+def test_the_sentences_follow_the_numbers(settings, tmp_path, gain, word):
+    pairs = read_pairs(settings, "own", people(tmp_path, gain), scorer="scorer", metrics=METRICS)
+    found = answers(pairs)
+    planted = next(line for line in found if line.startswith("PLANT against random_init"))
+    start, end = planted.split("when Stage 2 starts, ")
     assert "not told apart" in start
     assert word in end
-    assert "PLANT: without its top attended tokens the logit drops by 2.0" in page
-    assert "attention shows what the network uses" in page
+    drop = next(line for line in found if line.startswith("PLANT: without its top attended tokens"))
+    assert "drops by 2.0" in drop
+    assert "attention shows what the network uses" in drop
+
+
+def test_the_page_against_people_has_its_tables_and_figure(settings, tmp_path):
+    write_people_page(settings, "own", people(tmp_path), tmp_path / "out")
     expected = {path.rpartition("attention_against_people/")[2] for path in
                 Paths(settings).attention_page("own", "against_people")}  # fmt: skip
     written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
@@ -108,7 +114,29 @@ def test_the_page_says_what_the_numbers_say(settings, tmp_path, gain, word):
         by_predicate=(pl.col("system") == "plant") & (pl.col("against") == "random_init")
         & (pl.col("metric") == "ndcg") & (pl.col("scorer") == "after_stage_2"), named=True,
     )  # fmt: skip
-    assert row["difference"] == pytest.approx(gain, abs=0.02)
+    assert row["difference"] == pytest.approx(0.2, abs=0.02)
+
+
+def test_a_page_to_look_at_shades_each_panel_by_its_largest_weight_and_underlines_marks(settings, tmp_path):
+    points = dict.fromkeys(POINT_TITLES, [0.25, 0.25, 0.5])
+    for system in ("plant", "random_init"):
+        own = points | ({"after_stage_2": [0.01, 0.0, 0.99]} if system == "plant" else {})
+        pl.DataFrame({
+            "document_id": ["d<1>"] * 3, "label": ["x"] * 3, "position": [0, 1, 2], "token": ["<b>fe", "##ver", "high"],
+            "relevance": [1.0, 0.0, 0.5], "marked": [False, False, True], **own,
+        }).write_parquet(tmp_path / f"{system}.parquet")  # fmt: skip
+    tables = {name: tmp_path / f"{name}.parquet" for name in ("plant", "random_init")}
+    write_attention_page(settings, "own", tables, tmp_path / "attention.html")
+    page = (tmp_path / "attention.html").read_text()
+    assert page.count("<figure>") == 1 + 2 * len(POINT_TITLES)
+    assert "<b>" not in page
+    assert "d&lt;1&gt;" in page
+    assert "Underlined: marked by people" in page
+    relevance = page.split("<figure>")[1]
+    assert ' <span style="--s:1.0">&lt;b&gt;fe</span>ver <u><span style="--s:0.5">high</span></u></p>' in relevance
+    planted = next(part for part in page.split("<figure>") if "PLANT: after Stage 2" in part)
+    assert ' &lt;b&gt;fever <u><span style="--s:1.0">high</span></u></p>' in planted  # 0.01 of 0.99 is too faint
+    assert "http" not in page
 
 
 def test_the_page_on_mass_has_a_row_for_each_system_and_point(settings, tmp_path):

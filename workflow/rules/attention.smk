@@ -86,6 +86,34 @@ use rule attention_mass as attention_marks with:
         "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.tsv"
 
 
+use rule attention_mass as attention_points with:
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        static=static,
+        residual=residual,
+        embeddings=embeddings_of_start,
+        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        marks=marks_if_any,
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        planted=planted,
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
+    output:
+        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.parquet",
+        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.provenance.json",
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.tsv"
+
+
 rule write_attention_mass:
     """Mass and entropy of the attention of an experiment's networks: a table, a figure and half a page."""
     input:
@@ -108,7 +136,7 @@ rule write_attention_mass:
 
 use rule write_attention_mass as write_attention_against_people with:
     input:
-        marks=lambda wildcards: marks_of(wildcards.experiment),
+        marks=lambda wildcards: marks_of(SETTINGS.experiments[wildcards.experiment].dataset),
         tables=lambda wildcards: attention_files(wildcards, "attention_marks.parquet"),
     output:
         PATHS.attention_page("{experiment}", "against_people"),
@@ -119,6 +147,21 @@ use rule write_attention_mass as write_attention_against_people with:
         "benchmarks/paper/{experiment}/attention_against_people.tsv"
     params:
         settings=lambda wildcards: attention_page_settings(wildcards, "attention_marks.parquet"),
+        code=code_of_baselines("attention_page", baselines().values()),
+
+
+use rule write_attention_mass as write_attention_page with:
+    input:
+        lambda wildcards: shown_points(wildcards.experiment),
+    output:
+        page="<results>/paper/{experiment}/attention.html",
+        provenance="<results>/paper/{experiment}/attention.provenance.json",
+    log:
+        "logs/paper/{experiment}/attention.log",
+    benchmark:
+        "benchmarks/paper/{experiment}/attention.tsv"
+    params:
+        settings=shown_settings,
         code=code_of_baselines("attention_page", baselines().values()),
 
 
@@ -136,4 +179,11 @@ for experiment in SETTINGS.experiments:
             f"attention_against_people_{experiment}"
         input:
             PATHS.attention_page(experiment, "against_people"),
+        localrule: True
+
+    rule:
+        name:
+            f"attention_page_{experiment}"
+        input:
+            f"{R}/paper/{experiment}/attention.html",
         localrule: True

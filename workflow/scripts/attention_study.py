@@ -1,4 +1,4 @@
-"""Attention of a network at three points of training: its mass on relevant tokens, or against what people marked."""
+"""Attention of a network at three points of training: on relevant tokens, against marks, or over a few texts."""
 
 from argparse import Namespace
 
@@ -9,6 +9,7 @@ def main(args: Namespace) -> dict[str, object]:
     from plant.corpus.marks import read_marks
     from plant.evaluation.attention_marks import write_marks_study
     from plant.evaluation.attention_mass import write_mass
+    from plant.evaluation.attention_points import write_attention_points
     from plant.evaluation.points import open_run
     from plant.ground.settings import AttentionStudy
     from plant.pretraining.lists import load_top_tokens
@@ -20,14 +21,16 @@ def main(args: Namespace) -> dict[str, object]:
     )  # fmt: skip
     settings = AttentionStudy.model_validate(args.settings["attention_study"])
     top = load_top_tokens(args.relevance, run.data, k=None)
+    folders = {"corpus": args.labels.parent, "tokens": args.tokens.parent}
     if args.rule == "attention_mass":
         write_mass(run, top, settings=settings, out=args.table)
         return facts
-    counts = write_marks_study(
-        run, top, read_marks(args.marks), corpus=args.labels.parent, tokens=args.tokens.parent, settings=settings,
-        out=args.table,
-    )  # fmt: skip
-    return {**facts, **counts}
+    marks = args.marks and read_marks(args.marks)
+    if args.rule == "attention_marks":
+        return facts | write_marks_study(run, top, marks, settings=settings, out=args.table, **folders)
+    shown = args.settings["evaluation"]["attention_documents"]
+    write_attention_points(run, top, marks, vocabulary=args.vocabulary, documents=shown, out=args.table, **folders)
+    return facts
 
 
 if __name__ == "__main__":

@@ -37,11 +37,43 @@ def attention_page_settings(wildcards, file):
     )
 
 
-def marks_of(experiment):
-    """The marks of an experiment's dataset. Ends the run where nobody marked words in its texts."""
-    dataset = SETTINGS.experiments[experiment].dataset
+def marks_of(dataset):
+    """The marks of a dataset. Ends the run where nobody marked words in its texts."""
     try:
         require_marks(SETTINGS.datasets[dataset])
     except InputError as error:  # Snakemake would print an exception of an input function with a traceback
         raise SystemExit(f"error: {error}") from None
     return f"{R}/corpus/{dataset}/marks.parquet"
+
+
+def marks_if_any(wildcards):
+    """The marks of a job's dataset, or nothing."""
+    return marks_of(wildcards.dataset) if SETTINGS.datasets[wildcards.dataset].has_mentions else []
+
+
+def shown_tables(experiment):
+    """The planted network and its control (first seed) -> their attention over texts. Ends the run where no text may
+    be shown."""
+    names, dataset = PATHS.attention(experiment), SETTINGS.experiments[experiment].dataset
+    if not SETTINGS.documents_shown(dataset):
+        raise SystemExit(
+            f"error: attention page of {experiment}: expected text that may be shown, got evaluation.attention_documents"
+            f" = 0, or a credentialed dataset ({dataset}). Set evaluation.attention_documents, and for credentialed text"
+            " evaluation.show_credentialed: true; then only you can read the page, and you must not share it."
+        )
+    files = PATHS.attention_tables(experiment, "attention_points.parquet")
+    return {name: paths[:1] for name, paths in files.items() if name in names or not names}
+
+
+def shown_points(experiment):
+    return [path for paths in shown_tables(experiment).values() for path in paths]
+
+
+def shown_settings(wildcards):
+    name = wildcards.experiment
+    return section(
+        SETTINGS.experiments[name].dataset,
+        config=cut_settings(SETTINGS, name),
+        experiment=name,
+        tables=shown_tables(name),
+    )
