@@ -118,7 +118,7 @@ def test_the_page_against_people_has_its_tables_and_figure(settings, tmp_path):
 
 
 def test_a_page_to_look_at_shades_each_panel_by_its_largest_weight_and_underlines_marks(settings, tmp_path):
-    points = dict.fromkeys(POINT_TITLES, [0.25, 0.25, 0.5])
+    points = {point: [0.25, 0.25, 0.5] for point in POINT_TITLES}
     for system in ("plant", "random_init"):
         own = points | ({"after_stage_2": [0.01, 0.0, 0.99]} if system == "plant" else {})
         pl.DataFrame({
