@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from plant.baselines.registry import baselines, check
 from plant.baselines.registry import channels as known_channels
+from plant.corpus.marks import require_marks
 from plant.finetuning.losses import check_losses, loss_module
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError

@@ -7,7 +7,7 @@ REQUIRED INPUTS
 
 OUTPUTS
     results/corpus/<dataset>/{train,val,test,labels}.parquet, labels.safetensors, statistics.json
-    results/corpus/<dataset>/mentions.parquet, where the source has some
+    results/corpus/<dataset>/mentions.parquet, marks.parquet, where the source has some
     results/corpus/<dataset>/<backbone>/tokens.safetensors, vocabulary.parquet, statistics.json
 """
 
@@ -151,6 +151,27 @@ rule marked:
         code=code("marked"),
     script:
         "../scripts/marked.py"
+
+
+rule marks:
+    """Where people marked words in the test texts as the reason of a label. Only measurements read it."""
+    input:
+        documents=multiext("<results>/corpus/{dataset}/", "test.parquet", "labels.parquet"),
+        downloads=downloads,
+    output:
+        marks="<results>/corpus/{dataset}/marks.parquet",
+        provenance="<results>/corpus/{dataset}/marks.provenance.json",
+    log:
+        "logs/corpus/{dataset}/marks.log",
+    benchmark:
+        "benchmarks/corpus/{dataset}/marks.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        settings=corpus_settings,
+        code=code("marks"),
+    script:
+        "../scripts/marks.py"
 
 
 rule tokenizer:

@@ -8,7 +8,7 @@ import torch
 
 from plant.ground.files import write_with
 from plant.model.assemble import TrainingData
-from plant.model.batches import pad_documents
+from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.pretraining.lists import TopTokens
 
@@ -39,14 +39,8 @@ def write_attention(
     tokens = pl.read_parquet(vocabulary)["token"]
     ids = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]
     first = data.corpus.splits["test"][0]
-    counts = np.bincount(
-        data.corpus.indices[: data.corpus.indptr[data.corpus.splits["train"][1]]], minlength=len(data.trained)
-    )
-    shown = [d for d in data.corpus.documents("test") if len(data.corpus.labels(d))][:documents]
     parts = []
-    for document in shown:
-        labels = data.corpus.labels(document)
-        labels = labels[np.argsort(counts[labels], kind="stable")][:LABELS]
+    for document, labels in shown_pairs(data.corpus, documents):
         weights, probability = _weights(classifier, data, document, labels)
         read = data.corpus.tokens(document)
         relevance = None if top is None else top.relevance_of(labels, read)  # (m, n); below 0: not in T_l
@@ -65,6 +59,14 @@ def write_attention(
             frame = pl.DataFrame(table, schema_overrides={"relevance": pl.Float32})
             parts.append(frame.with_columns(pl.col("relevance").fill_nan(None)))
     write_with(out, (pl.concat(parts) if parts else _empty()).write_parquet)
+
+
+def shown_pairs(corpus: Corpus, documents: int) -> list[tuple[int, np.ndarray]]:
+    """The first test documents with a label, and the ids of the rarest true labels of each."""
+    counts = np.bincount(corpus.indices[: corpus.indptr[corpus.splits["train"][1]]])
+    shown = [int(d) for d in corpus.documents("test") if len(corpus.labels(d))][:documents]
+    by_rarity = ((d, corpus.labels(d)[np.argsort(counts[corpus.labels(d)], kind="stable")]) for d in shown)
+    return [(document, labels[:LABELS]) for document, labels in by_rarity]
 
 
 @torch.no_grad()

@@ -17,6 +17,8 @@ from plant.paper.systems import find_roles, system_of
 SCORES = ("val.scores.parquet", "test.scores.parquet")
 METRICS = ("metrics.json", "per_label.parquet")
 TESTS = ("intervals", "wilcoxon", "randomization")
+ATTENTION_PAGES = {"mass": (("mass",), "mass"), "against_people": (("likeness", "differences", "drops"), "people")}
+"""Tables and figure of the pages on attention."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,12 @@ class Paths:
         base, seed = self.of("evaluation", experiment), chosen.seeds[0]
         return {name: f"{base}/{self.settings.variants[name].network}/seed{seed}/attention.parquet" for name in names}
 
+    def attention_tables(self, experiment: str, file: str) -> dict[str, list[str]]:
+        """System -> a file on the attention of its network for each seed; systems that share a network come once."""
+        base = self.of("evaluation", experiment)
+        runs = self.runs(experiment, "finetuning")
+        return {name: [f"{base}/{'/'.join(run.split('/')[-2:])}/{file}" for run in own] for name, own in runs.items()}
+
     def inputs(self, experiment: str) -> dict[str, Any]:
         """All that the tables, figures and report of an experiment read: the fields of `plant.paper.inputs.Inputs`."""
         corpus = f"{self.settings.results}/corpus/{self.experiment(experiment).dataset}"
@@ -134,6 +142,13 @@ class Paths:
         stem = "cost" if name.endswith("_cost") else name
         formats = TABLE_FORMATS if kind == "table" else FIGURE_FORMATS
         return _written(f"{self.settings.results}/paper/{kind}s", [stem], formats)
+
+    def attention_page(self, experiment: str, name: str) -> list[str]:
+        """Tables, figure and page of `attention_<name>`, which is `mass` or `against_people`."""
+        folder = f"{self.settings.results}/paper/{experiment}/attention_{name}"
+        tables, figure = ATTENTION_PAGES[name]
+        made = _written(f"{folder}/tables", tables, TABLE_FORMATS)
+        return [f"{folder}/page.md", *made, *_written(f"{folder}/figures", [figure], FIGURE_FORMATS)]
 
     def study(self, name: str) -> list[str]:
         """Table of effects, table of factors, figure and page of a study."""

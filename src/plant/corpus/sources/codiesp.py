@@ -43,14 +43,43 @@ def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:
     Raises:
         InputError: see `read`.
     """
-    name = "train/trainX.tsv"
+    rows = _marked_rows(dataset, path, "train", "document, kind, code, mention")
+    chosen = [(row[0], row[2].strip().upper(), row[3].strip()) for row in rows]
+    return pl.DataFrame(chosen, schema=dict.fromkeys(("document_id", "label", "mention"), pl.String), orient="row")
+
+
+def read_marks(dataset: CodiEsp, path: Path) -> pl.DataFrame:
+    """Where the coders marked the words of each code in the Spanish TEST texts (`testX.tsv`).
+
+    Returns:
+        Columns document_id, label, start and end, in the order of the file: characters of the text as published. A
+        mention with gaps has one row for each part. Empty parts are left out.
+
+    Raises:
+        InputError: see `read`.
+    """
+    rows = []
+    for row in _marked_rows(dataset, path, "test", "document, kind, code, mention, position"):
+        for part in row[4].split(";"):
+            try:
+                start, end = map(int, part.split())
+            except ValueError:
+                got = "other text"
+                raise InputError(str(path), expected="positions `start end` in testX.tsv", got=got, fix=FIX) from None
+            if start < end:
+                rows.append((row[0], row[2].strip().upper(), start, end))
+    schema = {"document_id": pl.String, "label": pl.String, "start": pl.Int64, "end": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _marked_rows(dataset: CodiEsp, path: Path, folder: str, columns: str) -> list[list[str]]:
+    """The rows of `{folder}X.tsv` with a code of the dataset's kinds."""
+    name = f"{folder}/{folder}X.tsv"
     files = _files(path, "")
     if name not in files:
         raise InputError(str(path), expected=name, got="an archive without it", fix=FIX)
-    rows = _rows(files[name], name, path, "document, kind, code, mention")
     kinds = set(KINDS.values()) if dataset.code_types == "both" else {KINDS[dataset.code_types]}
-    chosen = [(row[0], row[2].strip().upper(), row[3].strip()) for row in rows if row[1] in kinds]
-    return pl.DataFrame(chosen, schema=dict.fromkeys(("document_id", "label", "mention"), pl.String), orient="row")
+    return [row for row in _rows(files[name], name, path, columns) if row[1] in kinds]
 
 
 def _files(path: Path, texts: str) -> dict[str, bytes]:

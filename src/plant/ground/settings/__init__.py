@@ -25,6 +25,7 @@ from plant.ground.settings.load import Settings, forget_foreign_nulls, load, par
 from plant.ground.settings.model import Backbone, LanguageModel, Lora, Network, Pretrained, Random, WordNetwork, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Optimisation, Pretraining, Relevance, Variant
 from plant.ground.settings.results import (
+    AttentionStudy,
     BaselineSettings,
     Cell,
     Compute,
@@ -40,6 +41,7 @@ from plant.ground.settings.tuning import Tuned, Tuning, further_runs, runs_of_ar
 
 __all__ = [
     "NO_PRETRAINING",
+    "AttentionStudy",
     "Backbone",
     "BaselineSettings",
     "Cell",

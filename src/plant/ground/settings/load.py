@@ -15,6 +15,7 @@ from plant.ground.settings.corpus import Dataset, Download, Subset
 from plant.ground.settings.model import Backbone, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
 from plant.ground.settings.results import (
+    AttentionStudy,
     BaselineSettings,
     Compute,
     Evaluation,
@@ -45,6 +46,7 @@ class Settings(Frozen):
     variants: dict[Name, Variant]
     baselines: BaselineSettings = BaselineSettings()
     evaluation: Evaluation = Evaluation()
+    attention_study: AttentionStudy = AttentionStudy()
     statistics: Statistics = Statistics()
     paper: Paper = Paper()
     compute: Compute = Compute()

@@ -50,6 +50,23 @@ class Evaluation(Frozen):
         return self
 
 
+class AttentionStudy(Frozen):
+    """What `attention_mass_<experiment>` and `attention_against_people_<experiment>` measure."""
+
+    at: Positive = 10
+    """Value of k in the nDCG@k of marked tokens."""
+    grades: Positive = 5
+    """Number of grades: the relevant tokens of a document and a label are those with this many highest values of
+    relevance."""
+    documents: Positive = 500
+    """Number of validation documents whose attention mass and entropy are measured (a random sample)."""
+    hidden_documents: Count = 100
+    """Number of test documents in which tokens are hidden: one by one (leave-one-out), and the most attended ones
+    together (a random sample). It takes a forward pass for each token. 0: none."""
+    seed: Seed = 0
+    """Seed of the samples and of the random references."""
+
+
 class Statistics(Frozen):
     """Intervals and tests."""
 

@@ -1,0 +1,102 @@
+"""Marks: where people marked, in the texts of the TEST split, the words that are the reason for a label.
+
+marks.parquet has the columns document_id, label, start and end: characters of the text in the corpus. It holds no word.
+Only measurements read it (`attention_against_people_<experiment>`); no system does.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+from plant.corpus import sources
+from plant.corpus.cleaning import clean
+from plant.corpus.sources import codiesp
+from plant.corpus.tables import text_columns
+from plant.ground import settings
+from plant.ground.errors import InputError
+from plant.ground.files import is_private, require_file, write_with
+from plant.ground.staging import owner_only
+
+COLUMNS = ("document_id", "label", "start", "end")
+SCHEMA = {"document_id": pl.String, "label": pl.String, "start": pl.Int64, "end": pl.Int64}
+
+
+def require_marks(dataset: settings.Dataset) -> None:
+    """Raises InputError if nobody marked words in the texts of a dataset."""
+    if dataset.has_mentions:
+        return
+    got = f"source {dataset.source}" + (", language en" if isinstance(dataset, settings.CodiEsp) else "")
+    raise InputError(
+        "attention against people", expected="a dataset in whose texts people marked the words of each label (CodiEsp "
+        "in Spanish; a table with `mentions`)", got=got,
+        fix="Name an experiment on such a dataset (CodiEsp: `language: es`; the marks are of the Spanish texts).",
+    )  # fmt: skip
+
+
+def write_marks(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
+    """Find what people marked in the test texts of a corpus, for the labels that a document has there.
+
+    CodiEsp gives the characters of the published text; text cleaning moves them. A table gives the words only: each
+    place of the document where they occur is marked.
+
+    Args:
+        dataset: an entry of the config's `datasets`.
+        corpus: folder of its corpus.
+        out: marks.parquet. Only the owner can read it, if only the owner can read the corpus.
+
+    Raises:
+        InputError: the dataset has no marks, their file is damaged, or none belongs to a test document.
+    """
+    require_marks(dataset)
+    test = require_file(Path(corpus) / "test.parquet")
+    documents = pl.read_parquet(test, columns=["document_id", "text", "labels"])
+    pairs = documents.select("document_id", "labels").explode("labels").rename({"labels": "label"})
+    if isinstance(dataset, settings.CodiEsp):
+        marks = _moved(codiesp.read_marks(dataset, Path(dataset.path)), dataset)
+    else:
+        marks = _places(dataset, documents)
+    length = documents.select("document_id", pl.col("text").str.len_chars().alias("length"))
+    kept = pairs.join(marks, on=["document_id", "label"], how="inner", maintain_order="left_right")
+    kept = kept.join(length, on="document_id", how="left", maintain_order="left")
+    kept = kept.filter(pl.col("start") < pl.min_horizontal("end", "length")).select(COLUMNS)  # a text may be cut
+    if not len(kept):
+        raise InputError(
+            str(test), expected="marked words of labels of test documents", got="none",
+            fix="Write documents and labels as in the corpus.",
+        )  # fmt: skip
+    with owner_only(is_private(test)):
+        write_with(Path(out), kept.write_parquet)
+
+
+def read_marks(path: Path) -> pl.DataFrame:
+    """Read marks.parquet."""
+    return pl.read_parquet(require_file(path), columns=list(COLUMNS))
+
+
+def _moved(marks: pl.DataFrame, dataset: settings.CodiEsp) -> pl.DataFrame:
+    """Marks in the cleaned text. A character has as many before it there as the cleaned text before it is long."""
+    if dataset.cleaning.style == "raw":
+        return marks
+    cleaning = dataset.cleaning.model_copy(update={"max_words": None})
+    frame = sources.read(dataset).frame.select("document_id", "text")
+    both = marks.join(frame, on="document_id", how="left", maintain_order="left")
+    moved = {}
+    for edge in ("start", "end"):
+        before = both.select(pl.col("text").str.slice(0, pl.col(edge)))["text"]
+        moved[edge] = clean(before, cleaning).str.len_chars().cast(pl.Int64)
+    return marks.with_columns(**moved)
+
+
+def _places(dataset: settings.Dataset, documents: pl.DataFrame) -> pl.DataFrame:
+    """Each place of a document's text where the words of a mention occur, whatever their case."""
+    table = text_columns(Path(str(dataset.sources["mentions"])), ("document", "label", "mention"))
+    table = table.with_columns(clean(table["mention"], dataset.cleaning)).rename({"document": "document_id"})
+    rows = []
+    found = table.join(documents.select("document_id", "text"), on="document_id", how="inner", maintain_order="left")
+    for document, label, mention, text in found.filter(pl.col("mention") != "").rows():
+        whole = re.compile(rf"(?<!\w){re.escape(mention.strip())}(?!\w)", re.IGNORECASE)
+        rows += [(document, label, match.start(), match.end()) for match in whole.finditer(text)]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -1,0 +1,182 @@
+"""The attention of a network at three points of its training, and its logits where tokens are hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plant.finetuning.kept_evidence import keep_evidence
+from plant.ground.settings import Finetuning
+from plant.kernels.attention import ScoreBias
+from plant.model.assemble import TrainingData, load_weights, prepare
+from plant.model.batches import Corpus, pad_documents
+from plant.model.classifier import Documents, Known, LabelClassifier
+
+POINTS = ("before_stage_1", "before_stage_2", "after_stage_2")
+"""Random weights; the weights (and static attention) that Stage 2 starts from; the trained network."""
+PADDED = 2**16
+"""Tokens of altered documents that are read at once."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network and what it reads.
+
+    Attributes:
+        data: documents and label space.
+        classifier: as its seed initialises it.
+        recipe: of Stage 2.
+        planted: folder of the weights of Stage 1; None without Stage 1.
+        trained: folder of the weights of Stage 2.
+        static, residual: files of the relevance room that the recipe keeps, or None.
+    """
+
+    data: TrainingData
+    classifier: LabelClassifier
+    recipe: Finetuning
+    planted: Path | None
+    trained: Path
+    static: Path | None = None
+    residual: Path | None = None
+
+    def points(self) -> Iterator[tuple[str, Corpus]]:
+        """Each of `POINTS` with the corpus to read; the classifier has the weights of that point until the next.
+
+        After the last one it is the trained network.
+        """
+        yield POINTS[0], self.data.corpus
+        kept = keep_evidence(
+            self.data, self.classifier, self.recipe, static=self.static, residual=self.residual, whole=False
+        )
+        if self.planted is not None:
+            load_weights(self.classifier, self.planted, head=False)
+        yield POINTS[1], kept.corpus
+        load_weights(self.classifier, self.trained, head=True)
+        yield POINTS[2], kept.corpus
+
+
+def open_run(
+    settings: Mapping[str, Any], *, start: str | None, trained: Path, static: Path | None, residual: Path | None,
+    **more: Any,
+) -> tuple[Run, dict[str, Any]]:  # fmt: skip
+    """Build the network of a run, with the weights that its seed gives.
+
+    Args:
+        settings: sections of the config, with `backbone`, `compute`, `finetuning` and `initialisation`.
+        start: folder of the weights of Stage 1, or None.
+        trained: folder of the weights of Stage 2.
+        static, residual: as in `Run`.
+        more: the other arguments of `plant.model.assemble.prepare`.
+
+    Returns:
+        The run, and facts for the provenance.
+    """
+    data, classifier, facts = prepare(settings, initialisation=settings["initialisation"], **more)
+    recipe = Finetuning.model_validate(settings["finetuning"])
+    return Run(data, classifier, recipe, start and Path(start), trained, static, residual), facts
+
+
+def attention(classifier: LabelClassifier, corpus: Corpus, document: int, labels: np.ndarray) -> np.ndarray:
+    """The attention of labels (m) to the n tokens of a document as the head uses it, (m, n); rows sum to 1.
+
+    It is S of Eq. 1 with static attention in its scores. What Eq. 7 adds after the softmax is added, and the row is
+    scaled to sum to 1. With `segment` the softmax is over each segment, and all segments weigh the same.
+    """
+    classifier.eval()
+    device = classifier.attention.embeddings.device
+    return attention_of(classifier, pad_documents(corpus, [document], device), labels)[0].cpu().numpy()
+
+
+@torch.no_grad()
+def attention_of(classifier: LabelClassifier, documents: Documents, labels: np.ndarray) -> Tensor:
+    """`attention` of documents of one length, (B, m, n)."""
+    hidden, known = classifier.hidden_states(documents), documents.known
+    ids = torch.from_numpy(labels.astype(np.int64)).to(hidden.device).expand(len(hidden), -1)
+    bias = None if known.bias is None else classifier.dense_bias(hidden, ids, known.bias)
+    whole = classifier.stateful is None
+    size = hidden.shape[1] if classifier.stateful is None else classifier.stateful.segment
+    parts = []
+    for start in range(0, hidden.shape[1], size):
+        part = slice(start, start + size)
+        own = None if bias is None else bias[:, :, part]
+        parts.append(classifier.attention.token_probabilities(hidden[:, part], ids, documents.mask[:, part], own))
+    weights = parts[0] if whole else torch.cat(parts, dim=-1)
+    if known.weights is not None:
+        weights = weights + classifier.dense_bias(hidden, ids, known.weights)
+    return weights if whole and known.weights is None else weights / weights.sum(-1, keepdim=True)
+
+
+@torch.no_grad()
+def logits_of_parts(
+    classifier: LabelClassifier, corpus: Corpus, document: int, labels: np.ndarray, kept: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Logits of labels (m) for a document from which tokens were taken out, (len(kept), m) float64.
+
+    The backbone reads the shorter document; cached hidden states stay what they were. What counts say of the tokens
+    that are left (static attention, residual) stays too.
+
+    Args:
+        classifier: trained.
+        corpus: with the evidence that its recipe keeps.
+        document: its id.
+        labels: label ids (m).
+        kept: positions of the tokens that are left, ascending, at least one; one array for each altered document.
+    """
+    classifier.eval()
+    device = classifier.attention.embeddings.device
+    known = _known(corpus, document, labels, device)
+    size = max(1, PADDED // max(map(len, kept)))
+    rows = []
+    for start in range(0, len(kept), size):
+        part = kept[start : start + size]
+        altered = pad_documents(_altered(corpus, document, part), np.arange(len(part)), device)
+        ids = torch.from_numpy(labels.astype(np.int64)).to(device).expand(len(part), -1)
+        found = classifier.logits(
+            classifier.hidden_states(altered), altered.mask, ids, known=_known_of_parts(known, part)
+        )
+        rows.append(found.double().cpu().numpy())
+    return np.concatenate(rows)
+
+
+def _altered(corpus: Corpus, document: int, kept: Sequence[np.ndarray]) -> Corpus:
+    """A corpus of the altered documents alone, without evidence."""
+    places = corpus.offsets[document] + np.concatenate(kept)
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in kept])])
+    features = None if corpus.features is None else corpus.features[places]
+    return replace(corpus, input_ids=corpus.input_ids[places], offsets=offsets, features=features, known=None)
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What counts say of one document: bias and weights (m, n), log-odds (1, |L|); None where there is none."""
+
+    bias: Tensor | None
+    weights: Tensor | None
+    evidence: Tensor | None
+
+
+def _known(corpus: Corpus, document: int, labels: np.ndarray, device: torch.device) -> _Evidence:
+    if corpus.known is None:
+        return _Evidence(None, None, None)
+    known = corpus.known(np.array([document]), device)
+    ids = torch.from_numpy(labels.astype(np.int64)).to(device)
+    return _Evidence(*(None if part is None else part(0, ids) for part in (known.bias, known.weights)), known.evidence)
+
+
+def _known_of_parts(known: _Evidence, kept: Sequence[np.ndarray]) -> Known:
+    """The evidence of altered documents: the columns of the tokens that are left."""
+
+    def columns(part: Tensor | None) -> ScoreBias | None:
+        def of_row(row: int, _: Tensor | None) -> Tensor:
+            return part[:, torch.from_numpy(kept[row]).to(part.device)]  # type: ignore[index]
+
+        return None if part is None else of_row
+
+    evidence = None if known.evidence is None else known.evidence.expand(len(kept), -1)
+    return Known(columns(known.bias), columns(known.weights), evidence)

@@ -1,0 +1,158 @@
+"""Reads the tables of an experiment's networks, and estimates means and differences over their pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from plant.ground.errors import InputError
+from plant.ground.settings import Settings
+from plant.paper.inputs import read_table
+from plant.paper.systems import System, list_systems
+from plant.paper.wording import is_number
+from plant.statistics.pairs import Estimate, estimate, pair_values
+from plant.statistics.resampling import draw
+from plant.statistics.systems import Values
+
+POINT_TITLES = {
+    "before_stage_1": "random weights",
+    "before_stage_2": "start of Stage 2",
+    "after_stage_2": "after Stage 2",
+}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The measured pairs of an experiment.
+
+    Attributes:
+        settings: the config.
+        experiment: name of the experiment.
+        systems: its networks in table order, the reference first.
+        values: (system, scorer or point, metric) -> its values, on the same documents and resamples for all.
+        documents: number of documents.
+        pairs: number of pairs of a document and a label.
+    """
+
+    settings: Settings
+    experiment: str
+    systems: tuple[System, ...]
+    values: Mapping[tuple[str, str, str], Values]
+    documents: int
+    pairs: int
+
+    @property
+    def reference(self) -> System:
+        """The system that the others are compared with."""
+        return self.systems[0]
+
+    def estimate(self, system: str, scorer: str, metric: str) -> Estimate | None:
+        """A mean with its interval; None if no pair has a value."""
+        return self._estimate(self.values.get((system, scorer, metric)))
+
+    def difference(self, ours: tuple[str, str], theirs: tuple[str, str], metric: str) -> Estimate | None:
+        """The first (system, scorer) minus the second, with its interval; None if one has no value."""
+        both = [self.values.get((*side, metric)) for side in (ours, theirs)]
+        return None if both[0] is None or both[1] is None else self._estimate(both[0] - both[1])
+
+    def _estimate(self, values: Values | None) -> Estimate | None:
+        if values is None or not np.isfinite(values.by_seed).all():
+            return None
+        return estimate(values, self.settings.statistics.confidence)
+
+
+def read_pairs(
+    settings: Settings, experiment: str, tables: Mapping[str, Sequence[Path]], *, scorer: str, metrics: Sequence[str]
+) -> Pairs:
+    """Read the tables of all networks.
+
+    Args:
+        settings: the config.
+        experiment: name of the experiment.
+        tables: system -> its table for each seed; the columns document, label, `scorer` and the metrics are read.
+        scorer: column of the point or scorer.
+        metrics: columns of the metrics.
+
+    Raises:
+        InputError: a table is missing, or two were made on different pairs.
+    """
+    chosen = settings.experiments[experiment]
+    names = sorted(tables, key=lambda name: name != chosen.reference)  # stable: the order of the table
+    known = {system.name: system for system in list_systems(settings, chosen)}
+    keys = ("document", "label")
+    first: pl.DataFrame | None = None
+    sums: dict[tuple[str, str, str], list[np.ndarray]] = {}
+    for name in names:
+        for path in tables[name]:
+            table = read_table(Path(path), (*keys, scorer, *metrics))
+            pairs = table.select(keys).unique().sort(keys)
+            first = pairs if first is None else first
+            if not first.equals(pairs):
+                raise InputError(
+                    str(path), expected=f"the pairs of document and label of {names[0]}", got="others",
+                    fix="Delete it and run again.",
+                )  # fmt: skip
+            for key, both in _sums(table, scorer, metrics, first["document"].unique().sort()):
+                sums.setdefault((name, *key), []).append(both)
+    if first is None or not first.height:
+        raise InputError(
+            f"experiment {experiment}", expected="a network with a measured pair of document and label", got="none",
+            fix="Name an experiment with variants on a dataset whose documents have labels of the training split.",
+        )  # fmt: skip
+    documents = first["document"].n_unique()
+    resamples = draw("bootstrap", documents, settings.statistics)
+    values = {key: pair_values(*np.stack(parts, axis=1), resamples) for key, parts in sums.items()}
+    return Pairs(settings, experiment, tuple(known[name] for name in names), values, documents, first.height)
+
+
+def _sums(table: pl.DataFrame, scorer: str, metrics: Sequence[str], documents: pl.Series) -> Any:
+    """((scorer, metric), (2, N) sums and counts of the pairs of each document) for each of them."""
+    frame = pl.DataFrame({"document": documents})
+    for (name,), own in table.group_by([scorer], maintain_order=True):
+        summed = own.group_by("document").agg(
+            *(pl.col(metric).sum().alias(f"{metric} sum") for metric in metrics),
+            *(pl.col(metric).count().alias(f"{metric} count") for metric in metrics),
+        )
+        filled = frame.join(summed, on="document", how="left", maintain_order="left").fill_null(0)
+        for metric in metrics:
+            columns = (filled[f"{metric} {what}"].cast(pl.Float64).to_numpy() for what in ("sum", "count"))
+            yield (str(name), metric), np.stack(list(columns))
+
+
+def number(value: float, digits: int, *, signed: bool = False) -> str:
+    """A number with a fixed number of digits.
+
+    >>> number(0.1234, 2), number(0.1234, 2, signed=True), number(-0.5, 1)
+    ('0.12', '+0.12', '−0.5')
+    """
+    if not is_number(value):
+        return "\N{EN DASH}"
+    text = f"{abs(value):.{digits}f}"
+    is_zero = float(text) == 0
+    return ("" if is_zero else "\N{MINUS SIGN}" if value < 0 else "+" if signed else "") + text
+
+
+def rows_of(pairs: Pairs, metrics: Sequence[str], scorers: Sequence[str]) -> list[dict[str, Any]]:
+    """One row for each system, scorer and metric: value, interval, and the difference to the reference system."""
+    rows = []
+    for system in pairs.systems:
+        for scorer in scorers:
+            for metric in metrics:
+                own = pairs.estimate(system.name, scorer, metric)
+                if own is None:
+                    continue
+                other = None
+                if system.name != pairs.reference.name:
+                    other = pairs.difference((system.name, scorer), (pairs.reference.name, scorer), metric)
+                rows.append({
+                    "experiment": pairs.experiment, "system": system.name, "scorer": scorer, "metric": metric,
+                    "value": own.value, "low": own.low, "high": own.high, "n_seeds": own.n_seeds,
+                    "reference": pairs.reference.name, "difference": other and other.value,
+                    "diff_low": other and other.low, "diff_high": other and other.high,
+                })  # fmt: skip
+    return rows

@@ -1,0 +1,78 @@
+"""Attention against marked tokens: naive loops, scikit-learn, and closed forms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
+
+from plant.metrics.attention import entropy, equal_length_recall, marked_ndcg, mass, relative_entropy, top_tokens
+
+
+@st.composite
+def rows(draw):
+    """Attention of one label to n tokens, with ties, and the marked ones, at least one."""
+    n = draw(st.integers(2, 12))
+    scores = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)), dtype=float) + 1
+    marked = np.zeros(n, dtype=bool)
+    marked[draw(st.lists(st.integers(0, n - 1), min_size=1, unique=True))] = True
+    return scores[None] / scores.sum(), marked[None]
+
+
+@given(rows(), st.integers(1, 15))
+def test_ndcg_of_marked_tokens_is_that_of_scikit_learn(row, k):
+    weights, marked = row
+    np.testing.assert_allclose(marked_ndcg(weights, marked, k), [ndcg_score(marked, weights, k=k)], rtol=1e-12)
+
+
+@given(rows())
+def test_mass_entropy_and_recall_are_those_of_a_loop(row):
+    weights, marked = row
+    n = weights.shape[1]
+    total = sum(w for w, is_marked in zip(weights[0], marked[0], strict=True) if is_marked)
+    np.testing.assert_allclose(mass(weights, marked), [total])
+    nats = -sum(w * math.log(w) for w in weights[0])
+    np.testing.assert_allclose(entropy(weights), [nats])
+    np.testing.assert_allclose(relative_entropy(weights), [nats / math.log(n)])
+    # recall: among the tokens above the boundary all count, of those at the boundary the expected number
+    size = int(marked.sum())
+    boundary = sorted(weights[0], reverse=True)[size - 1]
+    above, at = weights[0] > boundary, weights[0] == boundary
+    expected = (marked[0][above].sum() + marked[0][at].mean() * (size - above.sum())) / size
+    np.testing.assert_allclose(equal_length_recall(weights, marked), [expected])
+
+
+def test_equal_weights_get_the_mean_over_all_orders():
+    weights, marked = np.array([[0.4, 0.2, 0.2, 0.2]]), np.array([[False, True, False, True]])
+    orders = [np.array([[4.0, *order]]) for order in itertools.permutations((1.0, 2.0, 3.0))]
+    for metric in (equal_length_recall, lambda scores, truth: marked_ndcg(scores, truth, 3)):
+        expected = np.mean([metric(order, marked) for order in orders])
+        np.testing.assert_allclose(metric(weights, marked), [expected])
+
+
+def test_uniform_attention_has_closed_forms():
+    n, marked = 8, np.array([[True, True, False, False, False, False, False, False]])
+    uniform = np.full((1, n), 1 / n)
+    assert mass(uniform, marked) == pytest.approx(2 / n)
+    assert entropy(uniform) == pytest.approx(math.log(n))
+    assert relative_entropy(uniform) == pytest.approx(1)
+    assert equal_length_recall(uniform, marked) == pytest.approx(2 / n)
+
+
+def test_attention_equal_to_the_marks_is_perfect():
+    marked = np.array([[False, True, True, False], [True, False, False, False]])
+    weights = marked / marked.sum(axis=1, keepdims=True)
+    for value in (mass(weights, marked), equal_length_recall(weights, marked), marked_ndcg(weights, marked, 3)):
+        np.testing.assert_allclose(value, 1)
+    np.testing.assert_allclose(entropy(weights), [math.log(2), 0], atol=1e-12)
+
+
+def test_a_document_of_one_token_has_no_relative_entropy():
+    assert np.isnan(relative_entropy(np.array([[1.0]])))
+
+
+def test_top_tokens_come_in_the_order_of_the_text_and_the_first_of_equal_ones_wins():
+    assert top_tokens(np.array([0.1, 0.3, 0.3, 0.3]), 2).tolist() == [1, 2]

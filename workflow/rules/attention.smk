@@ -1,0 +1,189 @@
+"""Attention: where it goes before and after each stage, and how like it is to what people marked.
+
+REQUIRED INPUTS
+    results/pretraining/.../seed<seed>/, results/finetuning/.../seed<seed>/   weights of an experiment's networks
+    results/corpus/<dataset>/marks.parquet                                    (attention against people)
+
+OUTPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/attention_{mass,marks,points}.parquet
+    results/paper/<experiment>/attention_{mass,against_people}/{page.md,tables/*,figures/*}
+    results/paper/<experiment>/attention.html
+"""
+
+
+include: "inputs/attention.smk"
+
+
+attention_settings = settings_of(
+    "backbone", "compute", "evaluation", "attention_study", finetuning=stage2_of, initialisation=first_embeddings
+)
+
+
+rule attention_mass:
+    """Attention on relevant tokens and its entropy in validation documents, at three points of training."""
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        static=static,
+        residual=residual,
+        embeddings=embeddings_of_start,
+        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        planted=planted,
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
+    output:
+        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.parquet",
+        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.provenance.json",
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    threads: SETTINGS.compute.threads
+    resources:
+        gpu=devices_of_one_process,
+        mem_mb=attempts(16000),
+    params:
+        settings=attention_settings,
+        backbone=backbone_source,
+        start=start_folder,
+        code=code_of_network("attention_study"),
+    script:
+        "../scripts/attention_study.py"
+
+
+use rule attention_mass as attention_marks with:
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        static=static,
+        residual=residual,
+        embeddings=embeddings_of_start,
+        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        marks="<results>/corpus/{dataset}/marks.parquet",
+        planted=planted,
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
+    output:
+        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.parquet",
+        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.provenance.json",
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.tsv"
+
+
+use rule attention_mass as attention_points with:
+    input:
+        labels="<results>/corpus/{dataset}/labels.safetensors",
+        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+        made=made_backbone,
+        features=features,
+        static=static,
+        residual=residual,
+        embeddings=embeddings_of_start,
+        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        marks=marks_if_any,
+        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        planted=planted,
+        weights=multiext(
+            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
+            "label_attention.safetensors",
+            "backbone.safetensors",
+            "head.safetensors",
+        ),
+    output:
+        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.parquet",
+        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.provenance.json",
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.tsv"
+
+
+rule write_attention_mass:
+    """Mass and entropy of the attention of an experiment's networks: a table, a figure and half a page."""
+    input:
+        lambda wildcards: attention_files(wildcards, "attention_mass.parquet"),
+    output:
+        PATHS.attention_page("{experiment}", "mass"),
+        provenance="<results>/paper/{experiment}/attention_mass/provenance.json",
+    log:
+        "logs/paper/{experiment}/attention_mass.log",
+    benchmark:
+        "benchmarks/paper/{experiment}/attention_mass.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    params:
+        settings=lambda wildcards: attention_page_settings(wildcards, "attention_mass.parquet"),
+        code=code_of_baselines("attention_page", baselines().values()),
+    script:
+        "../scripts/attention_page.py"
+
+
+use rule write_attention_mass as write_attention_against_people with:
+    input:
+        marks=lambda wildcards: marks_of(SETTINGS.experiments[wildcards.experiment].dataset),
+        tables=lambda wildcards: attention_files(wildcards, "attention_marks.parquet"),
+    output:
+        PATHS.attention_page("{experiment}", "against_people"),
+        provenance="<results>/paper/{experiment}/attention_against_people/provenance.json",
+    log:
+        "logs/paper/{experiment}/attention_against_people.log",
+    benchmark:
+        "benchmarks/paper/{experiment}/attention_against_people.tsv"
+    params:
+        settings=lambda wildcards: attention_page_settings(wildcards, "attention_marks.parquet"),
+        code=code_of_baselines("attention_page", baselines().values()),
+
+
+use rule write_attention_mass as write_attention_page with:
+    input:
+        lambda wildcards: shown_points(wildcards.experiment),
+    output:
+        page="<results>/paper/{experiment}/attention.html",
+        provenance="<results>/paper/{experiment}/attention.provenance.json",
+    log:
+        "logs/paper/{experiment}/attention.log",
+    benchmark:
+        "benchmarks/paper/{experiment}/attention.tsv"
+    params:
+        settings=shown_settings,
+        code=code_of_baselines("attention_page", baselines().values()),
+
+
+for experiment in SETTINGS.experiments:
+
+    rule:
+        name:
+            f"attention_mass_{experiment}"
+        input:
+            PATHS.attention_page(experiment, "mass"),
+        localrule: True
+
+    rule:
+        name:
+            f"attention_against_people_{experiment}"
+        input:
+            PATHS.attention_page(experiment, "against_people"),
+        localrule: True
+
+    rule:
+        name:
+            f"attention_page_{experiment}"
+        input:
+            f"{R}/paper/{experiment}/attention.html",
+        localrule: True

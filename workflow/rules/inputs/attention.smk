@@ -1,0 +1,79 @@
+"""Functions of `attention.smk`: inputs and settings of its jobs. Snakemake asks for files with either rules or functions."""
+
+
+def first_recipe(wildcards):
+    """The recipe of the first stage of a network: it says how the label embeddings start."""
+    planted = wildcards.initial != plant_settings.NO_PRETRAINING
+    return SETTINGS.pretrainings[wildcards.initial.partition("@")[0]] if planted else stage2_of(wildcards)
+
+
+def first_embeddings(wildcards):
+    """How the label embeddings start: `random` or `descriptions`."""
+    return first_recipe(wildcards).initialisation
+
+
+def embeddings_of_start(wildcards):
+    """Label embeddings that the first stage starts from, where it asks for some."""
+    return label_embeddings(first_recipe(wildcards), wildcards)
+
+
+def start_folder(wildcards):
+    """Folder of the weights of Stage 1, or nothing."""
+    files = planted_weights(wildcards)
+    return str(Path(files[0]).parent) if files else None
+
+
+def attention_files(wildcards, file):
+    """A file on the attention of every network and seed of an experiment."""
+    return [path for paths in PATHS.attention_tables(wildcards.experiment, file).values() for path in paths]
+
+
+def attention_page_settings(wildcards, file):
+    """The config cut down to one experiment, and the files of its networks."""
+    name = wildcards.experiment
+    tables = PATHS.attention_tables(name, file)
+    return section(
+        SETTINGS.experiments[name].dataset, config=cut_settings(SETTINGS, name), experiment=name, tables=tables
+    )
+
+
+def marks_of(dataset):
+    """The marks of a dataset. Ends the run where nobody marked words in its texts."""
+    try:
+        require_marks(SETTINGS.datasets[dataset])
+    except InputError as error:  # Snakemake would print an exception of an input function with a traceback
+        raise SystemExit(f"error: {error}") from None
+    return f"{R}/corpus/{dataset}/marks.parquet"
+
+
+def marks_if_any(wildcards):
+    """The marks of a job's dataset, or nothing."""
+    return marks_of(wildcards.dataset) if SETTINGS.datasets[wildcards.dataset].has_mentions else []
+
+
+def shown_tables(experiment):
+    """The planted network and its control (first seed) -> their attention over texts. Ends the run where no text may
+    be shown."""
+    names, dataset = PATHS.attention(experiment), SETTINGS.experiments[experiment].dataset
+    if not SETTINGS.documents_shown(dataset):
+        raise SystemExit(
+            f"error: attention page of {experiment}: expected text that may be shown, got evaluation.attention_documents"
+            f" = 0, or a credentialed dataset ({dataset}). Set evaluation.attention_documents, and for credentialed text"
+            " evaluation.show_credentialed: true; then only you can read the page, and you must not share it."
+        )
+    files = PATHS.attention_tables(experiment, "attention_points.parquet")
+    return {name: paths[:1] for name, paths in files.items() if name in names or not names}
+
+
+def shown_points(experiment):
+    return [path for paths in shown_tables(experiment).values() for path in paths]
+
+
+def shown_settings(wildcards):
+    name = wildcards.experiment
+    return section(
+        SETTINGS.experiments[name].dataset,
+        config=cut_settings(SETTINGS, name),
+        experiment=name,
+        tables=shown_tables(name),
+    )
