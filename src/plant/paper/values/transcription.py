@@ -101,6 +101,14 @@ class PaperItem(Frozen):
         return f"Appendix A.{name[1:]}" if self.item in APPENDICES else f"Table {name[1:]}"
 
 
+class PaperWords(Frozen):
+    """Words that the text says a system attends to for a label."""
+
+    label: str
+    system: str
+    words: tuple[str, ...]
+
+
 class SamePlaces(Frozen):
     """Two places that are compared. A place is item/dataset or item/dataset/row."""
 
@@ -179,6 +187,7 @@ class Values(Frozen):
     """The content of values.yaml."""
 
     items: tuple[PaperItem, ...]
+    words: tuple[PaperWords, ...] = ()
     same: tuple[SamePlaces, ...]
     independent: tuple[SamePlaces, ...]
     published: dict[str, Published]
