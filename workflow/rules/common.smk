@@ -68,6 +68,7 @@ pathvars:
 wildcard_constraints:
     dataset=one_of(SETTINGS.datasets),
     backbone=one_of(SETTINGS.backbones),
+    other=one_of(SETTINGS.backbones),
     pretraining=one_of(SETTINGS.pretrainings),
     # a Stage 1 recipe, or one of its epochs: plant, plant@3, none
     initial=rf"{plant_settings.NO_PRETRAINING}|(?:{one_of(SETTINGS.pretrainings)})(?:@\d+)?",

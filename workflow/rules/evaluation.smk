@@ -7,6 +7,7 @@ REQUIRED INPUTS
 OUTPUTS
     results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/
         {val,test}.scores.parquet (and .safetensors for small label sets), metrics.json, per_label.parquet
+        with `average_with`: choices.json (what was averaged)
         with Stage 3: choices.json (weights), evidence.parquet, reasons.parquet
 """
 
@@ -87,6 +88,36 @@ rule evidence:
         code=code_of_baselines("evidence", known_channels().values()),
     script:
         "../scripts/evidence.py"
+
+
+rule average:
+    """The mean of the probabilities that two networks of the same recipes give (earlier version, A.11)."""
+    input:
+        scores=multiext("<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/", *SCORES),
+        others=multiext("<results>/evaluation/{dataset}/{other}/{initial}+{finetuning}/seed{seed}/", *SCORES),
+        corpus=multiext(
+            "<results>/corpus/{dataset}/", "labels.safetensors", "labels.parquet", "val.parquet", "test.parquet"
+        ),
+    output:
+        multiext(
+            "<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+mean@{other}/seed{seed}/",
+            *SCORES,
+            "choices.json",
+            "provenance.json",
+        ),
+    log:
+        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+mean@{other}/seed{seed}.average.log",
+    benchmark:
+        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+mean@{other}/seed{seed}.average.tsv"
+    conda:
+        "../../envs/plant.yaml"
+    resources:
+        mem_mb=attempts(8000),
+    params:
+        settings=settings_of("evaluation"),
+        code=code("average"),
+    script:
+        "../scripts/average.py"
 
 
 rule metrics:

@@ -109,7 +109,7 @@ rule write_paper_table:
     benchmark:
         "benchmarks/paper/tables/{item}.tsv"
     wildcard_constraints:
-        item=r"(awd_)?(table|figure)_\d+",
+        item=r"(awd_)?(table|figure|appendix)_\d+",
     conda:
         "../../envs/plant.yaml"
     params:

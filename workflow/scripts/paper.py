@@ -60,6 +60,11 @@ def reads(args: Namespace) -> list[Path]:
     from plant.paper.inputs import files_read
 
     found = [file for inputs in inputs_of(args).values() for file in files_read(inputs)]
+    if args.settings.get("item") == "awd_table_11":
+        from plant.paper.grid.words import NGRAMS
+
+        folders = {folder for inputs in inputs_of(args).values() for folder in inputs.evaluations.get(NGRAMS, ())}
+        found += sorted(file for folder in folders if (file := folder / "weights.parquet").is_file())
     return [*found, *([args.choices] if "choices" in args else [])]
 
 

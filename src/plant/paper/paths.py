@@ -138,7 +138,7 @@ class Paths:
 
     def item(self, name: str) -> list[str]:
         """A table or figure of the paper (`table_6`, `awd_figure_2`), or its cost, in its formats."""
-        kind = "table" if "table_" in name else "figure"
+        kind = "figure" if "figure_" in name else "table"
         stem = "cost" if name.endswith("_cost") else name
         formats = TABLE_FORMATS if kind == "table" else FIGURE_FORMATS
         return _written(f"{self.settings.results}/paper/{kind}s", [stem], formats)

@@ -77,7 +77,11 @@ def system_of(variant: Variant) -> str:
 
     >>> system_of(Variant(finetuning="bce", evidence="all")), system_of(Variant(finetuning="bce"))
     ('none+bce+all', 'none+bce')
+    >>> system_of(Variant(finetuning="bce", average_with="backward"))
+    'none+bce+mean@backward'
     """
+    if variant.average_with is not None:
+        return f"{variant.network}+mean@{variant.average_with}"
     return variant.network + ("" if variant.evidence is None else f"+{variant.evidence}")
 
 
@@ -118,8 +122,8 @@ def _stages(settings: Settings, system: System) -> tuple[object, ...] | None:
 def list_networks(settings: Settings, experiment: Experiment) -> dict[str, System]:
     """The trained networks: the variant that names a network's files -> the system that is this network alone.
 
-    Variants that differ only in Stage 3 share a network. The first of them names its files. If none of them is the
-    network alone, the title is the names of its recipes.
+    Variants that differ only in Stage 3 or in `average_with` share a network. The first of them names its files. If
+    none of them is the network alone, the title is the names of its recipes.
     """
     systems = {system.name: system for system in list_systems(settings, experiment)}
     first: dict[str, str] = {}
@@ -127,7 +131,7 @@ def list_networks(settings: Settings, experiment: Experiment) -> dict[str, Syste
     for name in filter(settings.reads_network, experiment.variants):
         variant = settings.variants[name]
         first.setdefault(variant.network, name)
-        if variant.evidence is None:
+        if system_of(variant) == variant.network:
             alone.setdefault(variant.network, systems[name])
     return {name: alone.get(folder) or replace(systems[name], title=folder) for folder, name in first.items()}
 
@@ -142,13 +146,16 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     datasets = (settings.whole(experiment.dataset), experiment.dataset)
     variants = {key: settings.variants[key] for key in experiment.variants}
     words = bool(experiment.baselines) or any(e and read_by(e) for e in map(settings.evidence_of, variants))
+    networks = {experiment.backbone, *(variant.average_with for variant in variants.values())} - {None}
     needed: dict[str, Collection[str | None]] = {
-        "backbones": {experiment.backbone, *(("words",) if words else ())},
+        "backbones": {*networks, *(("words",) if words else ())},
         "pretrainings": {variant.pretraining for variant in variants.values()} - {NO_PRETRAINING},
         "finetunings": {variant.finetuning for variant in variants.values()},
         "evidences": {variant.evidence for variant in variants.values()},
         "experiments": {name},
-        "tuned": {f"{experiment.dataset}/{experiment.backbone}/{variant.network}" for variant in variants.values()},
+        "tuned": {
+            f"{experiment.dataset}/{network}/{variant.network}" for network in networks for variant in variants.values()
+        },
         "downloads": (),
         "tunings": (),
     }
@@ -171,8 +178,9 @@ def stage_epochs(settings: Settings, experiment: Experiment, name: str) -> tuple
 
 
 def total_epochs(settings: Settings, experiment: Experiment, name: str) -> int:
-    """Epochs of both stages of a variant together."""
-    return sum(stage_epochs(settings, experiment, name))
+    """Epochs of both stages of a variant together; those of both networks for an average."""
+    networks = 1 if settings.variants[name].average_with is None else 2
+    return networks * sum(stage_epochs(settings, experiment, name))
 
 
 def may_stop_early(settings: Settings, experiment: Experiment, name: str) -> bool:
@@ -217,7 +225,8 @@ def _unfairness(settings: Settings, experiment: Experiment, planted: str, contro
 
     def method(name: str) -> tuple[object, ...]:
         stage2 = settings.finetunings[settings.variants[name].finetuning]
-        return stage2.gamma, stage2.epsilon, stage2.hard_negatives, settings.evidence_of(name)
+        other = settings.variants[name].average_with
+        return stage2.gamma, stage2.epsilon, stage2.hard_negatives, settings.evidence_of(name), other
 
     epochs = [total_epochs(settings, experiment, name) for name in (planted, control)]
     return method(planted) != method(control), abs(epochs[0] - epochs[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -15,8 +16,9 @@ from plant.ground.settings import Item, Settings, load
 from plant.paper.figures.grid import grid_figure
 from plant.paper.figures.style import look
 from plant.paper.grid.cells import JUDGED
-from plant.paper.grid.items import needs, write_item
+from plant.paper.grid.items import WORDS, needs, write_item
 from plant.paper.grid.tables import build_sheet, to_frame, to_page
+from plant.paper.grid.words import word_table
 from plant.paper.values.transcription import is_table, load_values
 
 ROOT = Path(__file__).parents[3]
@@ -102,7 +104,7 @@ def test_the_shipped_config_has_an_experiment_for_every_cell(name, world, tmp_pa
     nothing = type(world)(SETTINGS, tmp_path / "nothing")
     experiments, datasets = needs(name, SETTINGS)
     assert experiments or datasets
-    if "table" in name:
+    if name in {item.target for item in VALUES.items}:
         judged = shown(nothing, name).filter(pl.col("kind").is_in(JUDGED))
         assert set(judged.get_column("verdict")) == {"not attempted"}
         assert all(why.startswith("not run yet: target `experiment_") for why in judged.get_column("why"))
@@ -110,7 +112,7 @@ def test_the_shipped_config_has_an_experiment_for_every_cell(name, world, tmp_pa
 
 def test_every_table_of_the_version_with_numbers_of_ours_is_an_item_of_the_shipped_config():
     tables = {item.target for item in VALUES.items if item.version == "awd" and is_table(item.item)}
-    assert tables == {name for name in ITEMS if "table" in name}
+    assert tables | {WORDS} == {name for name in ITEMS if "figure" not in name}
     assert set(ITEMS) <= set(SETTINGS.paper.items)
 
 
@@ -119,17 +121,33 @@ def test_every_table_of_the_version_with_numbers_of_ours_is_an_item_of_the_shipp
     ("awd_no_k", 5, None, 1 / 3), ("awd_k8", 5, 8, 1 / 3), ("awd_stateful_3", 3, 56, 0.5),
     ("awd_stateless_7", 7, 8, 1 / 3), ("awd_one_rate_1", 1, 56, 1), ("awd_half_rate_1", 1, 56, 0.5),
     ("awd_one_rate_7", 7, 8, 1), ("awd_third_rate_7", 7, 8, 1 / 3), ("awd_full_unfreezing", 10, 56, 0.5),
-    ("awd_gradual_unfreezing_k8", 10, 8, 1 / 3),
+    ("awd_gradual_unfreezing_k8", 10, 8, 1 / 3), ("awd_both", 25, 56, 0.5), ("awd_both_k8", 25, 8, 1 / 3),
 ])  # fmt: skip
 def test_the_shipped_recipes_are_those_of_the_text(variant, epochs, k, rate):
     recipe = SETTINGS.finetunings[SETTINGS.variants[variant].finetuning]
     assert (recipe.epochs, recipe.inattention) == (epochs, k)
     assert recipe.attention_rate == pytest.approx(rate, abs=1e-3)
     assert recipe.segment == (None if "stateless" in variant else 72)
-    assert recipe.unfreezing == ("gradual" if "gradual" in variant else "together")
+    assert recipe.unfreezing == ("gradual" if "gradual" in variant or "both" in variant else "together")
     trains_encoder = recipe.backbone_from_epoch <= recipe.epochs
-    assert trains_encoder == ("unfreezing" in variant)
+    assert trains_encoder == ("unfreezing" in variant or "both" in variant)  # A.10
     assert (recipe.gamma, recipe.epsilon, recipe.hard_negatives) == (0, 0, None)  # BCE
+
+
+def test_both_directions_are_an_average_of_one_recipe_with_its_difference_to_the_forward_network(world, tmp_path):
+    level = {"awd_forward": 0.606, "awd_both": 0.612}
+    made = type(world)(SETTINGS, tmp_path).run("awd_mimic3_directions", level=lambda system, _: level.get(system, 0.3))
+    frame = shown(made, "awd_appendix_11")
+    both, gain = (numbers(frame, "both directions", kind) for kind in ("value", "gain"))
+    assert both[:2] == pytest.approx((61.67, 61.2))
+    assert gain[:2] == pytest.approx((1.06, 0.6))
+    assert both[5] == gain[5] == "awd_mimic3_directions"
+    page = to_page(build_sheet("awd_appendix_11", made.grid, VALUES))
+    assert page.startswith("# Appendix A.11 of the earlier version of the paper beside ours: ")
+    forward, average = (SETTINGS.variants[name] for name in ("awd_forward", "awd_both"))
+    assert average == forward.model_copy(update={"average_with": "awd_lstm_backward", "title": "both directions"})
+    one, other = (SETTINGS.backbones[name] for name in ("awd_lstm", "awd_lstm_backward"))
+    assert other == one.model_copy(update={"options": {**one.options, "backward": True}})
 
 
 def drawn(name: str, world) -> tuple[str, set[tuple[float, float]]]:
@@ -151,6 +169,73 @@ def test_figure_3_has_the_sizes_of_the_text_and_no_ablation(earlier):
     assert "PLANT, k = 56, P@15" in text
     assert "k = 72" not in text
     assert "target experiment_awd_mimic3_n235" in text
+
+
+def test_the_caption_of_training_sizes_names_the_system_that_planting_is_compared_with(earlier):
+    earlier.run("awd_mimic3_n136", level=lambda system, _: LEVELS.get(system, 0.3))
+    text, _ = drawn("awd_figure_3", earlier)
+    assert "LAAT" in text and "single stage" not in text
+
+
+def test_figure_5_has_training_and_validation_by_epoch_and_the_epochs_of_the_text(earlier, tmp_path):
+    assert "target experiment_awd_mimic4_overfitting" in drawn("awd_figure_5", earlier)[0]
+    name, runs = "awd_mimic4_overfitting", {}
+    for system, end in (("awd_laat_60", 0.2), ("awd_plant_60", 0.3)):
+        folder = tmp_path / system / "seed0"
+        folder.mkdir(parents=True)
+        runs[system] = [folder]
+        history = {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.0], "macro_f1": [0.1, 0.15, end], "threshold": [0.0] * 3}
+        pl.DataFrame(history).write_parquet(folder / "history.parquet")
+    earlier.paths[name] = replace(earlier.paths[name], finetunings=runs)
+    with look():
+        figure = grid_figure("awd_figure_5", earlier.grid, VALUES)
+    drawn_lines = [[list(map(float, line.get_ydata())) for line in axes.get_lines()] for axes in figure.axes]
+    assert [3.0, 2.0, 1.0] in drawn_lines[0]
+    assert any(y == pytest.approx([10, 15, 30]) for y in drawn_lines[1])
+    dotted = {float(x) for axes in figure.axes for line in axes.get_lines() for x in line.get_xdata()[:1]}
+    assert {40.0, 60.0} <= dotted
+    words = "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))
+    assert "to read them off a picture is not attempted" in " ".join(words.split())
+
+
+def attention_of(words: dict[str, float]) -> pl.DataFrame:
+    """attention.parquet of one label in one document."""
+    return pl.DataFrame({
+        "document_id": "d", "label": "fish", "truth": True, "probability": 0.5, "position": range(len(words)),
+        "token": list(words), "weight": list(words.values()),
+        "relevance": [0.5 if word == "net" else None for word in words],
+    })  # fmt: skip
+
+
+def test_table_11_ranks_words_by_attention_and_relevance_and_n_grams_by_weight_on_open_text_alone(earlier, tmp_path):
+    inputs, files = earlier.paths["awd_eurlex4k"], {}
+    table = word_table(earlier.grid, VALUES)
+    assert "Not run yet: target `experiment_awd_eurlex4k experiment_awd_wiki10_31k`." in table.notes
+    assert "The paper on 518.81: Acute respiratory failure, PLANT: intubation, fio2, pc02." in table.notes
+    planted = {"the": 0.1, "net": 0.3, "cod": 0.2, "sea": 0.15, "of": 0.05, "boat": 0.08, "and": 0.0}
+    for system, words in (("awd_plant", planted), ("awd_laat", {**planted, "the": 0.9})):
+        files[system] = tmp_path / f"{system}.parquet"
+        attention_of(words).write_parquet(files[system])
+    earlier.paths["awd_eurlex4k"] = replace(inputs, attention=files)
+    linear = Path(inputs.evaluations["tfidf_linear"][0])
+    linear.mkdir(parents=True, exist_ok=True)
+    features = {"label": ["fish", "fish", "fish", "coal"], "feature": [None, "fishing quota", "steel", "mine"],
+                "weight": [9.0, 2.0, -3.0, 4.0]}  # fmt: skip
+    pl.DataFrame(features).write_parquet(linear / "weights.parquet")
+    write_item("awd_table_11", earlier.settings, earlier.paths, tmp_path / "paper")
+    rows = pl.read_csv(tmp_path / "paper/tables/awd_table_11.csv")
+    found = rows.group_by("system", "what", maintain_order=True).agg(pl.col("words")).rows()
+    assert found == [
+        ("awd_plant", "learned attention A", ["net", "cod", "sea", "the", "boat"]),
+        ("awd_laat", "learned attention A", ["the", "net", "cod", "sea", "boat"]),
+        ("awd_plant", "relevance S", ["net"]),
+        ("tfidf_linear", "weight", ["fishing quota"]),
+    ]
+    assert (
+        "| awd_eurlex4k | fish | TF-IDF + linear | weight | fishing quota |"
+        in (tmp_path / "paper/tables/awd_table_11.md").read_text()
+    )
+    assert set(rows.get_column("experiment")) == {"awd_eurlex4k"}  # no text under credentials
 
 
 def test_figure_2_marks_the_means_of_the_text_and_no_share(earlier):

@@ -28,7 +28,9 @@ def item_sources(item, wildcards):
     from plant.paper.grid.items import needs  # loads matplotlib
 
     experiments, datasets = needs(item, SETTINGS)
+    words = experiments if item == "awd_table_11" else []
     return [
+        *(file for name in words for file in PATHS.attention(name).values()),
         *(f"{R}/corpus/{dataset}/statistics.json" for dataset in datasets),
         *(f"{R}/statistics/{name}/intervals.parquet" for name in experiments if SETTINGS.experiments[name].report),
         *(file for name in experiments for file in PATHS.score_files(name, *METRICS)),

@@ -3,8 +3,13 @@
 
 def served_systems(experiment, name):
     """The systems that a folder may hold: one, or all of the experiment of which the best is taken."""
-    chosen = SETTINGS.experiments[experiment]
-    return [*chosen.variants, *chosen.baselines] if name == BEST else [name]
+    return saved_systems(SETTINGS.experiments[experiment]) if name == BEST else [name]
+
+
+def saved_systems(experiment):
+    """All systems of an experiment but averages: a folder holds one network."""
+    averages = [name for name in experiment.variants if SETTINGS.variants[name].average_with]
+    return [name for name in (*experiment.variants, *experiment.baselines) if name not in averages]
 
 
 def candidates(experiment, name):
@@ -95,6 +100,6 @@ def served_folders():
     found = {}
     for name, experiment in SETTINGS.experiments.items():
         found[f"model_{name}"] = f"{R}/serving/{name}/{BEST}"
-        for system in (*experiment.variants, *experiment.baselines):
+        for system in saved_systems(experiment):
             found[f"model_{system}_in_{name}"] = f"{R}/serving/{name}/{system}"
     return found

@@ -248,6 +248,7 @@ def _variant_faults(settings: Settings) -> Iterator[str]:
         yield from _check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
         if recipe.evidence is not None:
             yield from _check(f"variants.{name}.evidence", recipe.evidence, settings.evidences)
+        yield from _other_backbone(settings, name)
         yield from _epoch_of(settings, name)
         stage1, stage2 = settings.pretrainings.get(recipe.pretraining), settings.finetunings.get(recipe.finetuning)
         ranks_words = stage1 is not None and stage1.lists == "vocabulary"
@@ -281,6 +282,21 @@ def _unused(settings: Settings) -> Iterator[str]:
                 f"datasets.{name}: no experiment uses it. Name it in one (`dataset: {name}`; with `on_request: true` "
                 "it is no part of `all`), or leave it out"
             )
+
+
+def _other_backbone(settings: Settings, variant: str) -> Iterator[str]:
+    """Faults of `average_with`."""
+    recipe, path = settings.variants[variant], f"variants.{variant}.average_with"
+    if recipe.average_with is None:
+        return
+    yield from _check(path, recipe.average_with, settings.backbones)
+    if isinstance(settings.backbones.get(recipe.average_with), Words):
+        yield f"{path}: {recipe.average_with!r} has no network"
+    if recipe.evidence is not None:
+        yield f"{path}: a variant has `average_with` or `evidence`, not both"
+    for name, experiment in settings.experiments.items():
+        if variant in experiment.variants and experiment.backbone == recipe.average_with:
+            yield f"{path}: experiments.{name} has this backbone itself; name another one"
 
 
 def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:

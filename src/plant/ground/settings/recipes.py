@@ -223,6 +223,9 @@ class Variant(Frozen):
     C24)."""
     evidence: Name | None = None
     """Name of the Stage 3 recipe. None: the scores of the network (choice C25)."""
+    average_with: Name | None = None
+    """Another backbone: the probabilities are averaged with those of the same recipes on it (earlier version, A.11: a
+    forward and a backward AWD-LSTM). None: the scores of one network."""
     title: str | None = None
     """Title in tables and figures. None: the name."""
 

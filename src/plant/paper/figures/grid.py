@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 from plant.ground.errors import InputError
 from plant.paper.figures.grid_curves import draw_epochs, draw_sizes
-from plant.paper.figures.grid_rare import draw_frequency, draw_violins
+from plant.paper.figures.grid_rare import LOOK, draw_frequency, draw_violins
 from plant.paper.figures.style import PAGE, new_figure, sentence
-from plant.paper.grid.points import Points, epoch_points, label_points, size_points
+from plant.paper.figures.training import draw_curves
+from plant.paper.grid.points import Points, epoch_points, label_points, size_points, training_points
 from plant.paper.grid.results import Grid, target
 from plant.paper.values.transcription import Values
 
@@ -39,7 +40,14 @@ _EPOCHS = (
 )
 _SIZES = (
     "Solid: PLANT, dashed: without Stage 1; circles: P@5, squares: P@15; small marks are seeds. Black and hollow: the "
-    "sizes at which the paper's PLANT (diamond) and its single stage (square, up to 5 epochs) reach one precision."
+    "sizes at which the paper's PLANT (diamond) and its {} (square, up to 5 epochs) reach one precision."
+)
+_LLM, _EARLIER = (_SIZES.format(name) for name in ("single stage", "LAAT, the decoder without S and P"))
+
+_TRAINING = (
+    "Thin lines are seeds, thick ones their mean. Dotted: epochs 40 and 60. The text says that LAAT overfits after 40, "
+    "and that PLANT does not within 60. The paper draws loss and P@15 of the test split after every epoch. Here the "
+    "test split is read once. The paper's curves are in a picture only; to read them off a picture is not attempted."
 )
 
 
@@ -57,11 +65,12 @@ def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
         ),
         "figure_3": _figure_3,
         "figure_4": _figure_4,
-        "figure_5": partial(_sizes, sizes, MISTRAL),
+        "figure_5": partial(_sizes, sizes, MISTRAL, _LLM),
         "awd_figure_2": partial(
             _labels, ("awd_mimic3_full", "awd_mimic3_few"), AWD, ("awd_laat", "awd_plant"), "awd-F2/mimic3_few"
         ),
-        "awd_figure_3": partial(_sizes, earlier_sizes, AWD),
+        "awd_figure_3": partial(_sizes, earlier_sizes, AWD, _EARLIER),
+        "awd_figure_5": partial(_training, "awd_mimic4_full", ("awd_laat_60", "awd_plant_60"), "awd-F5/mimic4_full"),
     }
     if name not in draw:
         raise InputError("paper.items", expected=", ".join(draw), got=repr(name), fix="Correct the name.")
@@ -91,7 +100,7 @@ def _figure_3(grid: Grid, values: Values) -> Figure:
     left, right = figure.subplots(1, 2)
     draw_epochs(left, epochs, values, ("mimic4_full", LLAMA), "macro_f1_all")
     draw_sizes(right, sizes, values, ("mimic4_full", MISTRAL), _PAPERS["mimic4_full"])
-    return _finish(figure, [epochs, *sizes.values()], f"Left: {_EPOCHS} Right: {_SIZES}")
+    return _finish(figure, [epochs, *sizes.values()], f"Left: {_EPOCHS} Right: {_LLM}")
 
 
 def _figure_4(grid: Grid, values: Values) -> Figure:
@@ -106,12 +115,13 @@ def _figure_4(grid: Grid, values: Values) -> Figure:
     return _finish(figure, list(points.values()), _EPOCHS)
 
 
-def _sizes(papers: Mapping[str, tuple[str, str]], backbone: str, grid: Grid, values: Values) -> Figure:
+def _sizes(papers: Mapping[str, tuple[str, str]], backbone: str, caption: str, grid: Grid, values: Values) -> Figure:
     """Precision by training size, a panel for each dataset: figure 5, and figure 3 of the earlier version.
 
     Args:
         papers: dataset -> rows of `values` with the paper's reference points.
         backbone: name.
+        caption: how to read the panels.
         grid: what has run.
         values: the paper's numbers.
     """
@@ -124,7 +134,24 @@ def _sizes(papers: Mapping[str, tuple[str, str]], backbone: str, grid: Grid, val
     figure = new_figure(PAGE, 3.1)
     for axes, (name, panel) in zip(figure.subplots(1, 2), points.items(), strict=True):
         draw_sizes(axes, panel, values, (name, backbone), papers[name])
-    return _finish(figure, every, _SIZES)
+    return _finish(figure, every, caption)
+
+
+def _training(dataset: str, systems: tuple[str, str], papers: str, grid: Grid, values: Values) -> Figure:
+    """Two panels, figure 5 of the earlier version: training loss and validation macro-F1 by epoch."""
+    points = training_points(grid, dataset, AWD, systems)
+    if points.data.is_empty():
+        return _nothing([points])
+    figure = new_figure(PAGE, 2.6)
+    lines = [(name, points.titles[name], LOOK[name]) for name in systems]
+    panels = (("loss", "training loss"), ("macro_f1", "macro-F1, validation (×100)"))
+    for axes, (column, title) in zip(figure.subplots(1, 2), panels, strict=True):
+        draw_curves(axes, points.data, column, lines, named=column == "macro_f1")
+        axes.set_title(f"{title}, {dataset}")
+        axes.set_xlabel("epoch")
+        for cell in values.within(papers).values():
+            axes.axvline(float(cell.value), color="black", linewidth=0.7, linestyle=(0, (1, 2)))
+    return _finish(figure, [points], _TRAINING)
 
 
 def _nothing(points: Sequence[Points]) -> Figure:

@@ -16,7 +16,8 @@ from plant.paper.values.transcription import Values
 
 _WITHOUT = Mark(KIND_COLOURS["unplanted"], "o", "dashed", KIND_COLOURS["unplanted"])
 _PLANTED = Mark(KIND_COLOURS["planted"], "o", "solid", KIND_COLOURS["planted"])
-LOOK = {"single_stage": _WITHOUT, "plant": _PLANTED, "awd_laat": _WITHOUT, "awd_plant": _PLANTED}
+LOOK = {"single_stage": _WITHOUT, "plant": _PLANTED, "awd_laat": _WITHOUT, "awd_plant": _PLANTED,
+        "awd_laat_60": _WITHOUT, "awd_plant_60": _PLANTED}  # fmt: skip
 _MEAN, _SHARE = 123, 170
 """Places of the two columns of numbers, in units of the x axis."""
 

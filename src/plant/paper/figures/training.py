@@ -98,13 +98,14 @@ def curves_figure(data: ExperimentData) -> Figure:
     for part, (histories, lines, panels) in zip(parts, rows, strict=True):
         grid = part.subplots(1, len(panels), squeeze=False)[0]
         for axes, (column, title, factor) in zip(grid, panels, strict=True):
-            _curves(axes, histories.with_columns(pl.col(column) * factor), column, lines, named=axes is grid[-1])
+            draw_curves(axes, histories.with_columns(pl.col(column) * factor), column, lines, named=axes is grid[-1])
             axes.set_title(title)
             axes.set_xlabel("epoch" + rest_note({name: mark for name, _, mark in lines}))
     return figure
 
 
-def _curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Line], *, named: bool) -> None:
+def draw_curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Line], *, named: bool) -> None:
+    """A column of the histories by epoch; `named`: with the titles at the ends of the lines."""
     ends = []
     for name, title, mark in lines:
         own = histories.filter(name=name).drop_nulls(column)

@@ -123,7 +123,7 @@ def _scoring(settings: Settings, system: str, dataset: str, backbone: str, folde
     name, where = folder.parent.name, "words" if system in baselines() else backbone
     if system in baselines():
         yield Run("baselines", dataset, where, name, folder / SIDECAR)
-    elif settings.evidence_of(system) is None:
+    elif name == settings.variants[system].network:
         yield Run(PREDICTION, dataset, where, name, folder / SIDECAR)
     else:
         yield Run(STAGE3, dataset, where, name, folder / SIDECAR)

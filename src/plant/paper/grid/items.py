@@ -12,9 +12,13 @@ from plant.paper.figures.grid import grid_figure
 from plant.paper.figures.style import look, save
 from plant.paper.grid.results import Grid
 from plant.paper.grid.tables import build_sheet, to_frame, to_page, to_tex
+from plant.paper.grid.words import word_table
 from plant.paper.inputs import Inputs
-from plant.paper.render import to_csv
+from plant.paper.render import to_csv, to_longtable, to_markdown
 from plant.paper.values.transcription import load_values
+
+WORDS = "awd_table_11"
+"""The only table of words; the others have numbers."""
 
 
 def needs(item: Item, settings: Settings) -> tuple[list[str], list[str]]:
@@ -23,6 +27,8 @@ def needs(item: Item, settings: Settings) -> tuple[list[str], list[str]]:
     if "figure_" in item:
         with look():
             grid_figure(item, grid, load_values())
+    elif item == WORDS:
+        word_table(grid, load_values())
     else:
         build_sheet(item, grid, load_values())
     return list(grid.experiments), list(grid.datasets)
@@ -46,9 +52,18 @@ def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], fold
             save(grid_figure(item, grid, values), Path(folder) / "figures" / item)
         log.info("%s: %s", item, Path(folder) / "figures" / f"{item}.png")
         return
+    if item == WORDS:
+        table = word_table(grid, values)
+        texts = {"csv": to_csv(table.data), "md": to_markdown(table), "tex": to_longtable(table, table.title)}
+        _write(texts, item, folder)
+        return
     sheet = build_sheet(item, grid, values)
-    for kind, text in (("csv", to_csv(to_frame(sheet))), ("md", to_page(sheet)), ("tex", to_tex(sheet))):
-        write_text(Path(folder) / "tables" / f"{item}.{kind}", text)
+    _write({"csv": to_csv(to_frame(sheet)), "md": to_page(sheet), "tex": to_tex(sheet)}, item, folder)
     for line in (*([sheet.banner] if sheet.banner else []), *sheet.summary):
         log.info("%s: %s", item, line)
-    log.info("%s: %s", item, Path(folder) / "tables" / f"{item}.md")
+
+
+def _write(texts: Mapping[str, str], item: Item, folder: Path) -> None:
+    for kind, text in texts.items():
+        write_text(Path(folder) / "tables" / f"{item}.{kind}", text)
+    logging.getLogger("plant").info("%s: %s", item, Path(folder) / "tables" / f"{item}.md")

@@ -11,7 +11,7 @@ import polars as pl
 from plant.ground.files import read_json
 from plant.ground.settings import Subset
 from plant.paper.grid.results import Grid, measured_seeds
-from plant.paper.inputs import LABEL_COLUMNS, read_table, seed_of
+from plant.paper.inputs import LABEL_COLUMNS, read_histories, read_table, seed_of
 from plant.paper.systems import System, list_systems
 
 LABEL_SCHEMA = pl.Schema({"system": pl.String(), "label": pl.String(), "n_train": pl.Int64(), "f1": pl.Float64()})
@@ -135,6 +135,27 @@ def size_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points:
             documents = read_json(corpus)["splits"]["train"]["documents"]
             rows += [(system, documents, seed, 100 * value, name) for seed, value in values.items()]
     points.data = pl.DataFrame(rows, schema=SIZE_SCHEMA, orient="row").sort("documents", "seed")
+    return points
+
+
+def training_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str]) -> Points:
+    """Training loss and validation macro-F1 (in percent) after each epoch of Stage 2 (figure 5 of the earlier version).
+
+    Returns:
+        name, seed, epoch, loss, macro_f1: one row for each epoch of each run.
+    """
+    points, folders = Points(grid.is_stand_in(dataset)), {}
+    for system in names:
+        name = _find(grid, points, dataset, backbone, system)
+        if name is None:
+            continue
+        runs = grid.paths[name].finetunings.get(system, ()) if name in grid.paths else ()
+        folders[system] = [folder for folder in map(Path, runs) if (folder / "history.parquet").is_file()]
+        if not folders[system]:
+            points.to_run[name] = None
+    points.data = read_histories(folders, ("loss", "macro_f1")).with_columns(pl.col("macro_f1") * 100)
+    variants = grid.settings.variants
+    points.titles = {name: variants[name].title or name for name in names if name in variants}
     return points
 
 

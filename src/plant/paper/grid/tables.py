@@ -83,7 +83,7 @@ def build_sheet(name: str, grid: Grid, values: Values) -> Sheet:
     """A table of the paper from whatever has run.
 
     Args:
-        name: "table_2" to "table_12", or "awd_table_2" to "awd_table_10" (earlier version).
+        name: "table_2" to "table_12", or "awd_table_2" to "awd_table_10" and "awd_appendix_11" (earlier version).
         grid: what has run.
         values: the paper's numbers.
 
@@ -100,7 +100,7 @@ def build_sheet(name: str, grid: Grid, values: Values) -> Sheet:
     tables = tuple(_table(name, part, footnotes) for part in parts)
     return Sheet(
         name=name,
-        title=f"Table {name.rpartition('_')[2]} of the {VERSIONS[item.version]} beside ours: {item.title}",
+        title=f"{item.printed_name} of the {VERSIONS[item.version]} beside ours: {item.title}",
         parts=parts,
         tables=tables,
         banner=BANNER if any(part.stand_in for part in parts) else "",

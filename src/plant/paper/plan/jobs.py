@@ -81,7 +81,7 @@ def _is_counted(record: Mapping[str, Any]) -> bool:
 def _job(record: Mapping[str, Any]) -> Job:
     rule, names = record["rule"], record["wildcards"]
     baseline = rule in baselines()
-    recipe = "+".join(names[key] for key in ("initial", "finetuning", "evidence") if key in names)
+    recipe = "+".join(names[key] for key in ("initial", "finetuning", "evidence", "other") if key in names)
     if "size" in names:
         recipe = f"{names['measure']} {names['size']}"
     elif "folds" in names:

@@ -29,7 +29,7 @@ _ORDER = (
     "synthetic", "corpus", "subset", "marked", "tokenizer", "tokens", "random_backbone", "features", "label_embeddings",
     "relevance", "shortlist", "residual", "pretrain", "finetune", "predict", "attention", "tfidf_linear",
     "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions", "evidence",
-    "metrics",
+    "average", "metrics",
 )  # fmt: skip
 """Rules in the order of the story; others follow by name."""
 _PAIRS_NOTE = (

@@ -33,6 +33,8 @@ AVERAGE = "average_gain"
 """System of a row with the mean gain of each column."""
 CORPUS = "corpus"
 """System of a row with the statistics of a corpus."""
+APPENDICES = ("awd-A11",)
+"""Items of an appendix's text that are written as a table of their own."""
 BEST = "best"
 """`against` of a gain that is measured from the best other row of the block."""
 
@@ -89,8 +91,22 @@ class PaperItem(Frozen):
 
     @property
     def target(self) -> str:
-        """Target of the workflow that makes the table: `table_6`, `awd_table_6`."""
-        return self.item.replace("-", "_").replace("T", "table_")
+        """Target of the workflow that makes the table: `table_6`, `awd_table_6`, `awd_appendix_11`."""
+        return self.item.replace("-", "_").replace("T", "table_").replace("A", "appendix_")
+
+    @property
+    def printed_name(self) -> str:
+        """`Table 6`, `Appendix A.11`."""
+        name = self.item.removeprefix("awd-")
+        return f"Appendix A.{name[1:]}" if self.item in APPENDICES else f"Table {name[1:]}"
+
+
+class PaperWords(Frozen):
+    """Words that the text says a system attends to for a label."""
+
+    label: str
+    system: str
+    words: tuple[str, ...]
 
 
 class SamePlaces(Frozen):
@@ -171,6 +187,7 @@ class Values(Frozen):
     """The content of values.yaml."""
 
     items: tuple[PaperItem, ...]
+    words: tuple[PaperWords, ...] = ()
     same: tuple[SamePlaces, ...]
     independent: tuple[SamePlaces, ...]
     published: dict[str, Published]
@@ -240,12 +257,12 @@ def metric_of(column: str, convention: Convention = "all") -> str:
 
 
 def is_table(item: str) -> bool:
-    """Whether an item is a table of the paper, in either version.
+    """Whether an item is written as a table: a table of the paper, in either version, or one of APPENDICES.
 
-    >>> is_table("T12"), is_table("awd-T7"), is_table("awd-S5"), is_table("F2")
-    (True, True, False, False)
+    >>> is_table("T12"), is_table("awd-T7"), is_table("awd-A11"), is_table("awd-S5"), is_table("F2")
+    (True, True, True, False, False)
     """
-    return item.removeprefix("awd-").startswith("T")
+    return item.removeprefix("awd-").startswith("T") or item in APPENDICES
 
 
 def half_unit(decimals: int) -> Decimal:
