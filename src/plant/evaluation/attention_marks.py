@@ -91,7 +91,7 @@ def write_marks_study(
         for name, values in scores.items():
             row = {"scorer": name, "document": each.document - first, "label": [names[label] for label in each.labels]}
             row |= {"tokens": values.shape[1], "marked": each.tokens.sum(axis=1)}
-            measured = plausibility(values, each.tokens, settings.at) | {"drop": drops.get(name)}
+            measured = {**plausibility(values, each.tokens, settings.at), "drop": drops.get(name)}
             parts.append(pl.DataFrame(row | measured, schema=SCHEMA))
     write_with(out, pl.concat(parts).fill_nan(None).write_parquet)
     pairs = marks.select("document_id", "label").unique().height

@@ -51,7 +51,7 @@ def write_mass(run: Run, top: TopTokens, *, settings: AttentionStudy, out: Path)
             labels = corpus.labels(document)
             values = measure(run.classifier, read, document, top, settings.grades)
             row = {"point": point, "document": document - first, "label": [names[label] for label in labels]}
-            parts.append(pl.DataFrame(row | {"tokens": int(corpus.length(document))} | values, schema=SCHEMA))
+            parts.append(pl.DataFrame(row | {"tokens": len(corpus.tokens(document))} | values, schema=SCHEMA))
     write_with(out, pl.concat(parts).fill_nan(None).write_parquet)
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from plant.finetuning.kept_evidence import keep_evidence
 from plant.ground.settings import Finetuning
-from plant.kernels.attention import ScoreBias
 from plant.model.assemble import TrainingData, load_weights, prepare
+from plant.model.attentions.interface import ScoreBias
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import Documents, Known, LabelClassifier
 
@@ -79,7 +79,7 @@ def open_run(
     """
     data, classifier, facts = prepare(settings, initialisation=settings["initialisation"], **more)
     recipe = Finetuning.model_validate(settings["finetuning"])
-    return Run(data, classifier, recipe, start and Path(start), trained, static, residual), facts
+    return Run(data, classifier, recipe, None if start is None else Path(start), trained, static, residual), facts
 
 
 def attention(classifier: LabelClassifier, corpus: Corpus, document: int, labels: np.ndarray) -> np.ndarray:
@@ -166,17 +166,17 @@ def _known(corpus: Corpus, document: int, labels: np.ndarray, device: torch.devi
         return _Evidence(None, None, None)
     known = corpus.known(np.array([document]), device)
     ids = torch.from_numpy(labels.astype(np.int64)).to(device)
-    return _Evidence(*(None if part is None else part(0, ids) for part in (known.bias, known.weights)), known.evidence)
+    bias, weights = (None if part is None else part(0, ids) for part in (known.bias, known.weights))
+    return _Evidence(bias, weights, known.evidence)
 
 
 def _known_of_parts(known: _Evidence, kept: Sequence[np.ndarray]) -> Known:
     """The evidence of altered documents: the columns of the tokens that are left."""
 
     def columns(part: Tensor | None) -> ScoreBias | None:
-        def of_row(row: int, _: Tensor | None) -> Tensor:
-            return part[:, torch.from_numpy(kept[row]).to(part.device)]  # type: ignore[index]
-
-        return None if part is None else of_row
+        if part is None:
+            return None
+        return lambda row, _: part[:, torch.from_numpy(kept[row]).to(part.device)]
 
     evidence = None if known.evidence is None else known.evidence.expand(len(kept), -1)
     return Known(columns(known.bias), columns(known.weights), evidence)

@@ -105,8 +105,11 @@ def read_pairs(
             fix="Name an experiment with variants on a dataset whose documents have labels of the training split.",
         )  # fmt: skip
     documents = first["document"].n_unique()
-    resamples = draw("bootstrap", documents, settings.statistics)
-    values = {key: pair_values(*np.stack(parts, axis=1), resamples) for key, parts in sums.items()}
+    resamples = draw("bootstrap", np.arange(documents), settings.statistics)
+    values = {}
+    for key, parts in sums.items():
+        totals, counts = np.stack(parts, axis=1)
+        values[key] = pair_values(totals, counts, resamples)
     return Pairs(settings, experiment, tuple(known[name] for name in names), values, documents, first.height)
 
 

@@ -190,7 +190,7 @@ def _difference_rows(pairs: Pairs) -> list[dict[str, object]]:
                     found = pairs.difference((system.name, point), (name, scorer or point), metric)
                     if (name, scorer) != (system.name, None):
                         key = {"system": system.name, "scorer": point, "against": scorer or name, "metric": metric}
-                        rows.append(key | _fields(found, "difference"))
+                        rows.append({**key, **_fields(found, "difference")})
     return rows
 
 
