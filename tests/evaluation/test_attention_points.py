@@ -95,7 +95,7 @@ def logit_of(seed, tokens, label):
     classifier = make(seed)
     hidden = classifier.backbone.table.weight[list(tokens)][None]
     mask = torch.ones(1, len(tokens), dtype=torch.bool)
-    return float(classifier.attended_logits(hidden, mask, torch.tensor([[label]])).detach())
+    return float(classifier.logits(hidden, mask, torch.tensor([[label]])).detach())
 
 
 def test_each_point_has_its_own_weights(run):
