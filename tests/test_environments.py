@@ -26,7 +26,7 @@ EXTRAS_OF_MODULES = {
     "ground/tracking.py": {"tensorboard"},
 }  # fmt: skip
 """What may import the packages of which extra, by how its path starts."""
-UNLOCKED = {"tensorboard"}
+UNLOCKED = {"onnx", "tensorboard"}
 """Extras that no result depends on, so no lock holds them."""
 OWNERS = packages_distributions()
 STEPS = re.findall(r"^(FROM|ARG|WORKDIR|RUN|COPY|CMD) (.*)$", RECIPE, re.MULTILINE)
@@ -115,7 +115,11 @@ def test_nothing_is_declared_that_nobody_uses():
     """Used is what the library imports; of the extras of the pipeline what its files import or start."""
     library = set().union(*(imported(file) for file in (ROOT / "src").rglob("*.py")))
     extras = {name: names(group) for name, group in PACKAGE["optional-dependencies"].items()}
-    started = {"workflow": {"accelerate", "snakemake"}, "slurm": {"snakemake-executor-plugin-slurm"}}
+    started = {
+        "workflow": {"accelerate", "snakemake"},
+        "slurm": {"snakemake-executor-plugin-slurm"},
+        "onnx": {"onnx", "onnxscript"},  # by torch.onnx.export
+    }
     assert {name: found for name, found in extras.items() if name in started} == started
     declared = names(PACKAGE["dependencies"]).union(*(extras[name] for name in extras.keys() - started.keys()))
     assert declared - library == set()

@@ -161,6 +161,19 @@ def serve(
 
 
 @app.command()
+def export(
+    model: Model, onnx: Annotated[Path, typer.Option(help="ONNX file to write: the network alone, not its words.")]
+) -> None:
+    """Write the network of a model for other programs."""
+    if find_spec("onnxscript") is None:
+        raise InputError("plant export", expected="onnxscript", got="none", fix="pip install 'plant-xmtc[onnx]'")
+    from plant.serving.modeling import PlantForDocuments
+    from plant.serving.onnx import export_onnx
+
+    _print([export_onnx(PlantForDocuments.from_pretrained(model), onnx)])
+
+
+@app.command()
 def trace(
     file: Annotated[Path, typer.Argument(help="A file below results/.")],
     words: Annotated[list[str] | None, typer.Argument(help="Names of a cell of a table in CSV: plant p@5.")] = None,

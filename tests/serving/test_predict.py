@@ -257,6 +257,6 @@ def test_help_is_one_screen_with_every_command(capsys):
     assert len(said.splitlines()) <= 24
     assert all(
         f" {name} " in said
-        for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify", "tensorboard")
+        for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify", "tensorboard", "export")
     )
     assert max(map(len, said.splitlines())) <= int(os.environ.get("COLUMNS", "120"))

@@ -33,7 +33,7 @@ def place(saved, documents, tmp_path, monkeypatch) -> Path:
 
 def test_the_page_prints_every_command():
     names = {shlex.split(command.rpartition("| ")[2])[1] for command in COMMANDS}
-    assert names == {"doctor", "init", "train", "predict", "serve"}
+    assert names == {"doctor", "init", "train", "predict", "serve", "export"}
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if " predict " in one])
@@ -55,6 +55,17 @@ def test_the_printed_start_runs(place, capsys):
     assert (place / "config/mine.yaml").is_file()
     main([*third, "--dry-run", "--no-report"])
     assert "results/serving/mine/best" in capsys.readouterr().out
+
+
+def test_the_printed_export_writes_the_network(place, saved, monkeypatch):
+    shutil.copytree(saved("network"), place / "results/serving/demo/plant")
+    monkeypatch.setattr("plant.commandline.find_spec", lambda _: True)
+    asked = []
+    monkeypatch.setattr("plant.serving.onnx.export_onnx", lambda *given: asked.append(given) or "written")  # test_onnx
+    (command,) = (one for one in COMMANDS if one.startswith("plant export"))
+    main(shlex.split(command)[1:])
+    ((model, out),) = asked
+    assert (model.config.system["name"], out) == ("network", Path("plant.onnx"))
 
 
 def test_the_printed_server_starts_with_its_options(place, monkeypatch, capsys):

@@ -139,7 +139,7 @@ class PlantForDocuments(PreTrainedModel):
         Raises:
             InputError: the system has no network, or keeps evidence in its attention (use `score`).
         """
-        if self.classifier is None or _reads_more(self.config):
+        if self.classifier is None or reads_more(self.config):
             raise InputError(
                 "forward", expected="a system whose network reads nothing but input ids",
                 got=f"the system {self.config.system['name']}", fix="Use `score`, which takes texts.",
@@ -218,7 +218,7 @@ class PlantForDocuments(PreTrainedModel):
             write_folder(target, content)
 
 
-def _reads_more(config: PlantConfig) -> bool:
+def reads_more(config: PlantConfig) -> bool:
     """Whether the network reads more of a document than its tokens, or reads it in segments."""
     recipe = Finetuning.model_validate(config.network["finetuning"])
     return bool(recipe.static_attention or recipe.differentiable_attention or recipe.segment)

@@ -73,12 +73,12 @@ class Backbone(nn.Module):
         inside = nn.functional.pad(mask, pad).view(batch * pieces, -1)
         # pieces of padding alone do not pass through the model
         kept = inside.any(1)
-        states = self._states(rows[kept], inside[kept])
+        states = self.piece_states(rows[kept], inside[kept])
         out = states.new_zeros(batch * pieces, *states.shape[1:])
         out[kept] = states * inside[kept][..., None]
         return out.view(batch, width, -1)[:, :n]
 
-    def _states(self, rows: Tensor, inside: Tensor) -> Tensor:
+    def piece_states(self, rows: Tensor, inside: Tensor) -> Tensor:
         """Hidden states of pieces (C, c) with the special tokens put around and taken off again."""
         ids, mask = self._with_special(rows, inside)
         kind = rows.device.type

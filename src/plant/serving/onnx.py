@@ -1,0 +1,79 @@
+"""The network of a saved model as an ONNX file: `plant export MODEL --onnx FILE`.
+
+Inputs are `input_ids` and `attention_mask`, (B, n) int64 as for `PlantForDocuments.forward`; the output is `logits`,
+(B, L) float32 in the order of labels.json. Batch and length are free, up to one piece of the backbone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from plant.ground.errors import InputError
+from plant.ground.files import atomic_path
+from plant.model.classifier import Documents, LabelClassifier
+from plant.model.encoders.transformer import Backbone
+from plant.serving.modeling import PlantForDocuments, reads_more
+
+LARGEST = 2**31
+"""Bytes of weights that one ONNX file can hold."""
+
+
+class OnePiece(nn.Module):
+    """Logits of documents that are not cut into pieces: how a document is cut depends on its tokens, and a graph of
+    ONNX is the same for all of them."""
+
+    def __init__(self, classifier: LabelClassifier) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        mask, backbone = attention_mask.bool(), self.classifier.backbone
+        if isinstance(backbone, Backbone):
+            hidden = backbone.piece_states(input_ids, mask) * mask[..., None]
+        else:
+            hidden = self.classifier.hidden_states(Documents(mask, input_ids=input_ids))
+        return self.classifier.logits(hidden, mask)
+
+
+def export_onnx(model: PlantForDocuments, out: Path) -> str:
+    """Write the network of a model as ONNX.
+
+    Args:
+        model: on the CPU.
+        out: the file; an older one is replaced.
+
+    Returns:
+        What was written, in one line.
+
+    Raises:
+        InputError: the system has no network, its network reads more than input ids, or it is too large for one file.
+    """
+    classifier = model.classifier
+    if classifier is None or reads_more(model.config):
+        raise InputError(
+            "plant export", expected="a system whose network reads nothing but input ids",
+            got=f"the system {model.config.system['name']}",
+            fix="Save a variant without static attention or segments: snakemake model_<variant>_in_<experiment>.",
+        )  # fmt: skip
+    size = sum(weight.numel() * weight.element_size() for weight in classifier.parameters())
+    if size >= LARGEST:
+        raise InputError("plant export", expected="weights of less than 2 GB", got=f"{size / 1e9:.1f} GB",
+                         fix="Load the folder with transformers instead.")  # fmt: skip
+    ids, mask = torch.ones(2, 8, dtype=torch.int64), torch.ones(2, 8, dtype=torch.int64)
+    mask[1, 5:] = 0
+    free = {0: "batch", 1: "tokens"}
+    program = torch.onnx.export(
+        OnePiece(classifier).eval(), (ids, mask), dynamo=True, verbose=False,
+        input_names=["input_ids", "attention_mask"], output_names=["logits"],
+        dynamic_shapes={"input_ids": free, "attention_mask": free},
+    )  # fmt: skip
+    if program is None:  # what the older exporter returns
+        raise RuntimeError("torch.onnx.export gave no program")
+    most = model.config.network["backbone"].get("chunk_tokens") or model.config.network["backbone"]["max_tokens"]
+    program.model.metadata_props["max_tokens"] = str(most)
+    with atomic_path(Path(out)) as partial:
+        program.save(str(partial))
+    return f"{out}: {model.config.num_labels} labels, documents of up to {most} tokens"
