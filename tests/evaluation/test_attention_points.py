@@ -167,7 +167,7 @@ def test_attention_against_marks_is_that_of_a_loop(run, top, folder, tmp_path):
         relevance = np.array([LISTS[label].get(token, 0) for token in tokens])
         scores |= {"relevance": relevance, "uniform": np.ones(len(tokens)), "marked": truth}
         if len(tokens) > 1:
-            scores["occlusion"] = np.array([whole - logit_without({place}) for place in range(len(tokens))])
+            scores["occlusion"] = np.round([whole - logit_without({place}) for place in range(len(tokens))], 5)
         for scorer, values in scores.items():
             row, positive = rows[scorer], np.maximum(values, 0)
             share = positive / positive.sum() if positive.sum() else np.full(len(tokens), 1 / len(tokens))

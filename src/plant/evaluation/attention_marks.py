@@ -147,14 +147,17 @@ def plausibility(scores: np.ndarray, marked: np.ndarray, k: int) -> Mapping[str,
 
 
 def occlusion(run: Run, corpus: Corpus, each: Marked) -> np.ndarray:
-    """By how much the logit of each label drops without each token, (m, n); 0 for a document of one token."""
+    """By how much the logit of each label drops without each token, (m, n); 0 for a document of one token.
+
+    Drops are rounded to 5 decimals, so that tokens of equal drop tie whatever the last bits of the logits say.
+    """
     n = each.tokens.shape[1]
     if n == 1:
         return np.zeros(each.tokens.shape)
     positions = np.arange(n)
     kept = [positions, *(np.delete(positions, place) for place in positions)]
     logits = logits_of_parts(run.classifier, corpus, each.document, each.labels, kept)
-    return (logits[0] - logits[1:]).T
+    return np.round(logits[0] - logits[1:], 5).T
 
 
 def drop(run: Run, corpus: Corpus, each: Marked, scores: np.ndarray) -> np.ndarray:
