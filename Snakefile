@@ -7,6 +7,7 @@
     snakemake --cores 1 table_6              a table (or figure) of the paper from whatever has run, beside the paper's
     snakemake --cores 2 reproduce_table_6    the same after all that it needs has run, and nothing else
     snakemake --cores 2 study_<name>         a designed experiment: its differences, factors, figure and page
+    snakemake --cores 2 attention_page_<experiment>   texts shaded by attention (docs/how-to/attention.md)
     snakemake --cores 2 model_<experiment>   the system that is best on validation as one folder that labels new texts
     snakemake --cores 2 tune                 learning rates of Stage 2 chosen on validation (or: tune_<name>)
     snakemake --cores 1 plan                 jobs and GPU hours of the config, before anything runs

@@ -137,6 +137,10 @@ def test_a_page_to_look_at_shades_each_panel_by_its_largest_weight_and_underline
     planted = next(part for part in page.split("<figure>") if "PLANT: after Stage 2" in part)
     assert ' &lt;b&gt;fever <u><span style="--s:1.0">high</span></u></p>' in planted  # 0.01 of 0.99 is too faint
     assert "http" not in page
+    for path in tables.values():  # no test document has a trained label
+        pl.read_parquet(path).clear().write_parquet(path)
+    write_attention_page(settings, "own", tables, tmp_path / "empty.html")
+    assert "No test document has a label that was trained." in (tmp_path / "empty.html").read_text()
 
 
 def test_the_page_on_mass_has_a_row_for_each_system_and_point(settings, tmp_path):

@@ -60,7 +60,9 @@ def write_attention_page(settings: Settings, experiment: str, tables: Mapping[st
     systems = {system.name: system.title for system in list_systems(settings, settings.experiments[experiment])}
     read = {systems[name]: read_table(Path(path), COLUMNS) for name, path in tables.items()}
     page = template(__package__, "page.html.j2", zip=zip, faint=FAINT)
-    write_text(target, page.render(experiment=experiment, views=list(_views(read))))
+    views = list(_views(read))
+    has_marks = any(any(view.marked) for view in views)
+    write_text(target, page.render(experiment=experiment, views=views, has_marks=has_marks))
 
 
 def _views(tables: Mapping[str, pl.DataFrame]) -> Iterator[View]:
