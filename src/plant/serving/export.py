@@ -209,7 +209,7 @@ def _scorer(
     if channel == "log_odds":
         most = materials.settings["words"]["max_tokens"]
         return WordScorer.from_tables(read_weights(folder), names, max_tokens=most)
-    chosen = {"svm_c": (read_json(folder / "choices.json")["c"],), "reasons": 2**31}
+    chosen = {"svm_c": (read_json(folder / "choices.json")["c"],), "reasons": 2**31 - 1}
     settings = BaselineSettings.model_validate({**materials.settings["baselines"], **chosen})
     made = tfidf_linear(Sources(labels, settings, threads=materials.threads))
     assert made.weights is not None and made.features is not None
