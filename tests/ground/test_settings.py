@@ -10,6 +10,7 @@ import yaml
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Settings, forget_foreign_nulls, load
+from plant.ground.settings.written import check_written
 
 SYSTEMS = {"dataset": "notes", "backbone": "tiny", "variants": ["plant", "random_init"], "reference": "plant"}
 WORDS = ["tfidf_linear", "mig_log_odds", "combined"]
@@ -126,6 +127,7 @@ DANGLING = [
     ("evaluation.top", 10, "at least the largest of evaluation.at = 15 must be kept"),
     ("evaluation.frequency_groups", [11, 1], "lower ends must rise"),
     ("experiments", {}, "at least one is needed"),
+    ("results", "{x}", "results: braces have a meaning in paths of Snakemake, got '{x}'"),
     ("experiments.demo.seeds", [], "at least one is needed"),
     ("experiments.demo.seeds", [1, 1], "each may be named once"),
 ]
@@ -204,3 +206,34 @@ def test_a_subset_of_credentialed_notes_is_credentialed_and_one_of_a_subset_is_r
     settings = load(config)
     assert [settings.is_credentialed(name) for name in ("notes", "few", "synthetic_mimic3")] == [True, True, False]
     assert [settings.is_stand_in(name) for name in ("notes", "few", "synthetic_mimic3")] == [False, False, True]
+
+
+WRITTEN = {
+    "a section twice": ("a: {b: 1}\nc: 2\na: {d: 1}\n", ["line 3: a is already set in line 1"]),
+    "a key twice": ("a:\n  - b: {c: 1, d: 2, c: 3}\n", ["line 2: a.b.c is already set in line 2"]),
+    "an octal seed": ("seeds: [0, 010]\n", ["line 1: seeds: YAML reads 010 as 8"]),
+    "minutes": ("a:\n  seed: 1:30\n", ["line 2: a.seed: YAML reads 1:30 as 90"]),
+    "several": ("a: 07\nb: 1\nb: 2\n", ["line 1: a: YAML reads 07 as 7", "line 3: b is already set in line 2"]),
+    "nothing wrong": ("\ufeffa: &x {b: 0, c: 10, d: '010', e: 0x1f}\nf: {<<: *x, b: 1}\ng: [*x, *x]\n", []),
+    "no YAML": ("a: [1\n", []),
+    "empty": ("", []),
+}
+
+
+@pytest.mark.parametrize("what", WRITTEN)
+def test_what_yaml_would_take_otherwise_in_silence_is_refused_with_the_line(tmp_path: Path, what: str) -> None:
+    text, faults = WRITTEN[what]
+    (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
+    if not faults:
+        check_written([tmp_path / "my.yaml", tmp_path / "none.yaml"])
+        return
+    with pytest.raises(InputError) as caught:
+        check_written([tmp_path / "my.yaml"])
+    assert str(caught.value).endswith("Correct:\n  " + "\n  ".join(faults))
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[2] / "config").rglob("*.yaml")), ids=lambda file: file.name
+)
+def test_the_shipped_configs_say_each_thing_once(file: Path) -> None:
+    check_written([file])

@@ -34,6 +34,7 @@ CONFIG = {
         ("backbones", "net", {**NETWORK, "encoder": "cmn"},
          "backbones.net.encoder: unknown name 'cmn'. Did you mean 'cnn'?"),
         ("backbones", "net", {**NETWORK, "attention": "perlabel"}, "'perlabel'. Did you mean 'per_label'?"),
+        ("backbones", "net", {**NETWORK, "attention": "none"}, "backbones.net.attention: unknown name 'none'."),
         ("backbones", "tiny", {"kind": "random", "attention": "x"}, "backbones.tiny.attention: unknown name 'x'."),
         ("backbones", "net", {**NETWORK, "options": {"stride": 2}}, "backbones.net.options: cnn has no option"),
         ("finetunings", "focal", {"initialisation": "descriptions"}, "plain starts from descriptions"),

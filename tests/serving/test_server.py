@@ -1,6 +1,7 @@
 """`plant serve`: JSON over HTTP and the page, on a real socket; what it refuses, and that it stays up."""
 
 import contextlib
+import http.client
 import json
 import re
 import signal
@@ -47,7 +48,7 @@ def model(saved) -> PlantForDocuments:
 
 @pytest.fixture(scope="module")
 def address(model) -> Iterator[str]:
-    with running(model, documents=5, megabytes=2) as url:
+    with running(model, documents=5, megabytes=2, body_seconds=2) as url:
         yield url
 
 
@@ -109,6 +110,18 @@ def test_a_form_of_another_page_is_refused(address):
     assert post(address, {"text": "a"}, kind="text/plain")[0] == 415
 
 
+def test_a_client_that_is_too_slow_gets_an_error_and_its_place_is_free(address):
+    host, port = address.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection.putrequest("POST", "/predict")
+    for name, value in (("Content-Type", "application/json"), ("Content-Length", "1000")):
+        connection.putheader(name, value)
+    connection.endheaders(b'{"text": "a')
+    answer = connection.getresponse()
+    assert (answer.status, json.loads(answer.read())["error"]["got"]) == (408, "a part")
+    assert post(address, {"text": "Sign1"})[0] == 200
+
+
 def test_an_error_of_the_model_is_answered_and_its_message_is_not_logged(model, address, monkeypatch, caplog):
     def broken(*_, **__):
         raise RuntimeError("secret words of the text")
@@ -131,7 +144,7 @@ def test_health_names_the_model_and_its_limits(address):
     with urllib.request.urlopen(f"{address}/health") as answer:
         facts = json.loads(answer.read())
     assert (facts["status"], facts["model"], facts["labels"]) == ("ok", "evidence", 9)
-    assert facts["limits"] == {"documents": 5, "megabytes": 2, "waiting": 100}
+    assert facts["limits"] == {"documents": 5, "megabytes": 2, "waiting": 100, "body_seconds": 2}
 
 
 def test_the_page_may_load_nothing_from_elsewhere(address):

@@ -135,6 +135,14 @@ def test_a_misspelt_key_stops_before_the_first_job_and_names_the_nearest(tmp_pat
     assert "finetunings.focal.hard_negativs: unknown key. Did you mean 'hard_negatives'?" in run.stdout
 
 
+def test_a_key_that_stands_twice_stops_before_the_first_job(tmp_path, snakemake, config):
+    (tmp_path / "over.yaml").write_text("results: a\nresults: b\n", encoding="utf-8")
+    run = snakemake(tmp_path, config, "--dry-run", "--configfile", tmp_path / "config.yaml", tmp_path / "over.yaml")
+    assert run.returncode != 0
+    assert "over.yaml: expected every key once" in run.stdout
+    assert "line 2: results is already set in line 1" in run.stdout
+
+
 def test_an_unknown_metric_stops_before_the_first_job(tmp_path, snakemake, config):
     config["statistics"]["metrics"] = ["macro_f2"]
     run = snakemake(tmp_path, config, "--dry-run")
@@ -252,6 +260,26 @@ def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_befor
         assert run.stdout.count("error: ") == 1 and "Traceback" not in run.stdout
         assert not (tmp_path / "logs").exists()
     assert planned(snakemake(tmp_path, config, "--dry-run", "plan")) == {"plan": 1}
+
+
+NETWORK = {"kind": "word_network", "encoder": "awd_lstm", "hidden_size": 16, "attention_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ("word_vectors", {"word_vectors": "nowhere.txt"}),
+        ("language_model.start", {"language_model": {"start": "nowhere.safetensors"}}),
+    ],
+)
+def test_a_missing_file_of_word_vectors_or_weights_is_told_before_any_job(tmp_path, snakemake, config, key, more):
+    config["backbones"]["tiny"] = NETWORK | more
+    run = snakemake(tmp_path, config, "--dry-run")
+    assert run.returncode != 0
+    assert f"error: backbones.tiny.{key}: expected a file, got nothing at nowhere." in run.stdout
+    assert "Traceback" not in run.stdout
+    (tmp_path / next(iter(more.values() if key == "word_vectors" else more["language_model"].values()))).touch()
+    assert snakemake(tmp_path, config, "--dry-run").returncode == 0
 
 
 def test_a_corpus_that_is_made_needs_its_raw_files_no_more(again, snakemake, config):

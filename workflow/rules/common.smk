@@ -27,6 +27,7 @@ from plant.finetuning.losses import check_losses, loss_module
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.ground.provenance import digest
+from plant.ground.settings.written import check_written
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks
 from plant.model.registry import modules_of
@@ -37,6 +38,7 @@ from plant.relevance.measures import MEASURES, check_measures
 
 plant_settings.forget_foreign_nulls(config)
 try:
+    check_written(map(Path, workflow.configfiles))
     SETTINGS = plant_settings.load(config)
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
         find(metric, SETTINGS.evaluation)

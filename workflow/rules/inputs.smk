@@ -21,11 +21,16 @@ def backbone_source(wildcards):
 def made_backbone(wildcards):
     """The random transformer, the language model or the word vectors that this pipeline makes, or nothing."""
     settings, folder = SETTINGS.backbones[wildcards.backbone], f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
-    if settings.kind == "word_network" and settings.language_model:
-        return f"{folder}/language_model.safetensors"
-    if settings.kind == "word_network":
-        return [] if settings.word_vectors is None else f"{folder}/word_vectors.safetensors"
-    return f"{folder}/backbone" if settings.kind == "random" else []
+    if settings.kind != "word_network":
+        return f"{folder}/backbone" if settings.kind == "random" else []
+    made = f"{folder}/{'language_model' if settings.language_model else 'word_vectors'}.safetensors"
+    for key, path in settings.sources.items():
+        if not Path(path).is_file() and not Path(made).exists() and "PLANT_PLAN" not in os.environ:
+            raise SystemExit(
+                f"error: backbones.{wildcards.backbone}.{key}: expected a file, got nothing at {path}. "
+                "Put it there, or set the key to where it is."
+            )
+    return made if settings.language_model or settings.word_vectors else []
 
 
 def features(wildcards):

@@ -296,8 +296,8 @@ def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) ->
 
 
 def _fill(classifier: LabelClassifier, source: Path) -> None:
-    """Load the weights; they keep the type of the file."""
-    tensors = load_tensors(source)
+    """Load the weights; they keep the type of the file. A mapped file that is overwritten would end the process."""
+    tensors = {name: one.clone() for name, one in load_tensors(source).items()}
     of_attention = {
         name.removeprefix("attention."): one for name, one in tensors.items() if name.startswith("attention.")
     }
@@ -315,7 +315,7 @@ def _fill(classifier: LabelClassifier, source: Path) -> None:
 def _read_parts(path: Path) -> Parts:
     scorers, arrays = {}, {}
     if (path / WORD_ARRAYS).is_file():
-        arrays = files.read_arrays(path / WORD_ARRAYS)
+        arrays = {name: array.copy() for name, array in files.read_arrays(path / WORD_ARRAYS).items()}  # not mapped
         for channel, record in files.read_json(path / WORDS).items():
             own = {name.partition(".")[2]: arrays.pop(name) for name in [*arrays] if name.startswith(f"{channel}.")}
             scorers[channel] = WordScorer.from_arrays(record, own)

@@ -39,6 +39,8 @@ POLICY = (
 )
 MOST = 100_000
 """Labels of a document, or reasons of a label, that a request may ask for."""
+BODY_SECONDS = 30.0
+"""Time in which the body of a request must arrive, so that slow clients do not take all places."""
 STOP_SECONDS = 10
 """Time that requests have to end after the server was asked to stop."""
 
@@ -51,11 +53,13 @@ class Limits:
         documents: of a request.
         megabytes: of a request's body.
         waiting: requests at once, the one that is answered too; more get 503.
+        body_seconds: time in which the body of a request must arrive.
     """
 
     documents: int = 64
     megabytes: float = 8.0
     waiting: int = 100
+    body_seconds: float = BODY_SECONDS
 
 
 class Refused(Exception):
@@ -136,11 +140,17 @@ async def _body(request: Request, limits: Limits) -> bytes:
         error = InputError("Content-Type", expected="application/json", got="another type", fix="Send JSON.")
         raise Refused(415, error)
     body, most = bytearray(), int(limits.megabytes * 1e6)
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            error = InputError("body", expected=f"at most {most:,} bytes", got="more", fix="Send fewer documents.")
-            raise Refused(413, error)
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most:
+                    fix = "Send fewer documents."
+                    raise Refused(413, InputError("body", expected=f"at most {most:,} bytes", got="more", fix=fix))
+    except TimeoutError:
+        within = f"all of it within {limits.body_seconds:g} seconds"
+        error = InputError("body", expected=within, got="a part", fix="Send it faster, or fewer documents.")
+        raise Refused(408, error) from None
     return bytes(body)
 
 

@@ -226,6 +226,8 @@ def _faults(settings: Settings) -> Iterator[str]:
     """Unknown names, and combinations of sections that cannot work."""
     if not settings.experiments:
         yield "experiments: at least one is needed"
+    if "{" in settings.results or "}" in settings.results:
+        yield f"results: braces have a meaning in paths of Snakemake, got {settings.results!r}"
     if NO_PRETRAINING in settings.pretrainings:
         yield f"pretrainings.{NO_PRETRAINING}: this name is reserved for random initialisation"
     yield from _unused(settings)

@@ -193,6 +193,14 @@ class WordNetwork(_Length, _Vocabulary, _Network):
     parallel: ClassVar[str] = "data"
     cache_features: ClassVar[bool] = False
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """Key -> the file that it names."""
+        start = self.language_model.start if self.language_model else None
+        vectors = None if self.language_model or self.word_vectors == "trained" else self.word_vectors
+        named = {"language_model.start": start, "word_vectors": vectors}
+        return {key: path for key, path in named.items() if path is not None}
+
     @model_validator(mode="after")
     def _divides(self) -> WordNetwork:
         if self.attention == "multi_head" and self.hidden_size % self.attention_heads:
