@@ -19,7 +19,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ RESULTS = HERE.parents[1] / "results" / "benchmarks"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 MARK = "measured:"
 WAYS = ("fast", "plain")
+NUMBERS = ("cpu_seconds", "extra_mb", "peak_mb")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class Job:
         quick: of a small one.
         of_plain: sizes of the part that is measured where the plain way would take hours.
         times: how many such parts the whole job is.
+        outside: where the plain way is another project's: the variable of the environment that names the Python of an
+            environment with it, and how to make that environment.
+        turns: how many times both ways are measured, in turn; the median counts.
     """
 
     prepare: str
@@ -51,15 +55,21 @@ class Job:
     quick: Mapping[str, Any]
     of_plain: Mapping[str, Any] = field(default_factory=dict)
     times: float = 1.0
+    outside: tuple[str, str] | None = None
+    turns: int = 1
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a piece of work took, and its result; `extra_mb` is the most memory beyond what was held before."""
+    """What a piece of work took, and its result.
+
+    `extra_mb` is the most memory beyond what was held before, `peak_mb` that of the whole process.
+    """
 
     value: Any
     cpu_seconds: float
     extra_mb: float
+    peak_mb: float
 
 
 def measure(work: Callable[[], Any]) -> Measured:
@@ -67,18 +77,19 @@ def measure(work: Callable[[], Any]) -> Measured:
     before, start = _memory("VmRSS", reset=True), time.process_time()
     value = work()
     seconds = time.process_time() - start
-    return Measured(value, seconds, _memory("VmHWM") - before)
+    peak = _memory("VmHWM")
+    return Measured(value, seconds, peak - before, peak)
 
 
-def fresh(bench: str, prepare: str, *arguments: str, **sizes: Any) -> Measured:
-    """Prepare and do a piece of work in a process of its own.
+def fresh(bench: str, prepare: str, *arguments: str, python: str = sys.executable, **sizes: Any) -> Measured:
+    """Prepare and do a piece of work in a process of its own, by this Python or another one.
 
     Raises:
         RuntimeError: the process failed; its last lines are in the message.
     """
     order = json.dumps({"bench": bench, "prepare": prepare, "arguments": arguments, "sizes": sizes})
     done = subprocess.run(
-        [sys.executable, __file__, "--order", order], env=os.environ | dict.fromkeys(THREADS, "1"),
+        [python, __file__, "--order", order], env=os.environ | dict.fromkeys(THREADS, "1"),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     answers = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
@@ -92,7 +103,20 @@ def row(bench: str, name: str, job: Job, *, quick: bool) -> str:
     """One line of the table; the two ways must agree."""
     sizes = dict(job.quick if quick else job.sizes)
     part = {} if quick else job.of_plain
-    fast, plain = (fresh(bench, job.prepare, way, **sizes | (part if way == "plain" else {})) for way in WAYS)
+    pythons = dict.fromkeys(WAYS, sys.executable)
+    if job.outside is not None:
+        variable, how = job.outside
+        if not os.environ.get(variable):
+            return f"| {name} | | not measured: {variable} is not set. Make the environment: `{how}` | |"
+        pythons["plain"] = os.environ[variable]
+    turns = [
+        [
+            fresh(bench, job.prepare, way, python=pythons[way], **sizes | (part if way == "plain" else {}))
+            for way in WAYS
+        ]
+        for _ in range(1 if quick else job.turns)
+    ]
+    fast, plain = (middle(measured) for measured in zip(*turns, strict=True))
     if not agree(fast.value, plain.value):
         raise AssertionError(f"{name}: the fast way gives {fast.value}, the plain one {plain.value}")
     seconds, about = plain.cpu_seconds * (job.times if part else 1.0), "~" if part else ""
@@ -100,7 +124,17 @@ def row(bench: str, name: str, job: Job, *, quick: bool) -> str:
         name, f"{fast.cpu_seconds:.3g} s, {fast.extra_mb:,.0f} MB", f"{about}{seconds:.3g} s, {plain.extra_mb:,.0f} MB",
         f"{about}{seconds / fast.cpu_seconds:.3g}",
     )  # fmt: skip
+    if job.outside is not None:  # what another project holds before it starts counts too
+        here, there = (f"{each.cpu_seconds:.3g} s, {each.peak_mb:,.0f} MB" for each in (fast, plain))
+        memory = f"{fast.peak_mb / plain.peak_mb:.2g} of the memory"
+        cells = (name, here, there, f"{cells[-1]}, {memory}")
     return "| " + " | ".join(cells) + " |"
+
+
+def middle(measured: Sequence[Measured]) -> Measured:
+    """The medians of several turns; the result is that of the first."""
+    medians = (float(np.median([getattr(each, name) for each in measured])) for name in NUMBERS)
+    return Measured(measured[0].value, *medians)
 
 
 def agree(one: Any, other: Any) -> bool:

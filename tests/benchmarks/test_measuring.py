@@ -51,6 +51,18 @@ def test_a_row_says_how_many_times_faster_and_multiplies_a_part_up(bench):
         assert ratio.startswith(mark) and float(ratio.strip("~")) == pytest.approx(5, rel=0.1)
 
 
+def test_the_other_way_may_run_in_another_environment_in_turn_and_without_it_the_row_says_how(bench, monkeypatch):
+    job = run.Job("burn", {"seconds": 0.1}, {"seconds": 0.1}, outside=("OTHER_PYTHON", "make it"), turns=3)
+    monkeypatch.delenv("OTHER_PYTHON", raising=False)
+    assert "OTHER_PYTHON is not set. Make the environment: `make it`" in run.row(bench, "a job", job, quick=False)
+    asked, fresh = [], run.fresh
+    monkeypatch.setenv("OTHER_PYTHON", "other")
+    monkeypatch.setattr(run, "fresh", lambda *order, python, **sizes: asked.append(python) or fresh(*order, **sizes))
+    cell = run.row(bench, "a job", job, quick=False).split("|")[4].split(",")
+    assert float(cell[0]) == pytest.approx(5, rel=0.1) and "of the memory" in cell[1]
+    assert asked == [sys.executable, "other"] * 3
+
+
 def test_ways_that_do_not_agree_are_an_error(bench):
     with pytest.raises(AssertionError, match=r"fast way gives 1\.0, the plain one 1\.1"):
         run.row(bench, "a job", run.Job("differ", {}, {}), quick=True)

@@ -90,7 +90,17 @@ def test_quoted_rows_stand_beside_ours_without_a_verdict(earlier):
     assert frame.filter(kind="quoted").get_column("row").n_unique() == 14
     own = frame.filter(pl.col("kind").is_in(JUDGED) & (pl.col("column") == "macro_auc")).row(0, named=True)
     assert (own["paper"], own["ours"], own["verdict"]) == (96.1, pytest.approx(61.0), "below")
-    assert "| KEMTL† | quoted |" in to_page(build_sheet("awd_table_2", earlier.grid, VALUES))
+    assert "| KEMTL† (Li et al., 2023) | quoted |" in to_page(build_sheet("awd_table_2", earlier.grid, VALUES))
+
+
+def test_few_is_read_in_two_ways_and_the_second_is_not_counted_with_the_table(earlier):
+    earlier.run("awd_mimic3_few_full_test", level=lambda system, _: LEVELS.get(system, 0.3))
+    sheet = build_sheet("awd_table_4", earlier.grid, VALUES)
+    assert [part.dataset for part in sheet.parts] == ["awd_mimic3_few", "awd_mimic3_few_full_test"]
+    assert [part.is_second_reading for part in sheet.parts] == [False, True]
+    assert sheet.summary[1].startswith("awd_mimic3_few_full_test, not counted above: ")
+    keep = [SETTINGS.datasets[part.dataset].unlabelled for part in sheet.parts]
+    assert keep == ["drop", "keep_test"]
 
 
 def test_the_ceilings_of_a_corpus_stand_beside_the_highest_precision_of_the_same_version(earlier):

@@ -33,7 +33,7 @@ Kind = Literal["value", "gain", "quoted", "measured", "difference", "ceiling", "
 """value, gain: the paper's own systems, judged. quoted: from the paper, never judged. measured, difference: ours alone.
 ceiling, size: statistics of a corpus that are no claim of the table (plant.paper.grid.corpus)."""
 JUDGED: tuple[Kind, ...] = ("value", "gain")
-SECOND_READING = {"mimic3_few": "mimic3_few_full_test"}
+SECOND_READING = {"mimic3_few": "mimic3_few_full_test", "awd_mimic3_few": "awd_mimic3_few_full_test"}
 """Dataset of a table -> the dataset of its other reading (choice C20)."""
 QUOTED_GAIN = (
     "the paper measures this gain from the best quoted number of the column; quoted numbers have no documents to pair "

@@ -341,7 +341,7 @@ def _require_form(item: PaperItem, block: Block, row: PaperRow) -> None:
         faults.append(("bold columns of the block", str(row.bold)))
     if row.against not in {None, BEST, *(other.row for other in block.rows)}:
         faults.append(("`against` to name a row of the block", repr(row.against)))
-    if quoted and item.version == "llm" and not row.cite:
+    if quoted and not row.cite:
         faults.append(("`cite`, the publication of a quoted row", "none"))
     for expected, got in faults[:1]:
         where = f"{item.item}/{block.dataset}/{row.row}"
