@@ -196,9 +196,7 @@ def test_a_backbone_folder_without_a_tokenizer_is_one_clear_error(
 def test_a_vocabulary_that_is_empty_is_one_clear_error_and_leaves_nothing(demo_folder: Path, tmp_path: Path) -> None:
     network = settings.WordNetwork(kind="word_network", encoder="cnn", min_documents=10**6)
     for backbone in (network, settings.Words(kind="words", min_documents=10**6)):
-        with pytest.raises(
-            InputError, match=r"one in at least 1000000 documents, got none\. Lower min_docum"
-        ):
+        with pytest.raises(InputError, match=r"one in at least 1000000 documents, got none\. Lower min_docum"):
             tokenize_corpus(demo_folder, backbone, tokenizer=None, out=tmp_path / "out")
         assert not (tmp_path / "out").exists()
 
