@@ -15,7 +15,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick gpu check format reference audit picture lock clean fair-trial
+.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick gpu check format reference audit picture lock clean fair-trial docs
 
 help:  ## this list
 	@echo "make <target>:"
@@ -37,13 +37,13 @@ $(BIN)/python:
 	    echo "make: expected \`$$found -m venv\` to work. On Debian or Ubuntu: apt install python3-venv" >&2; exit 1; \
 	}
 
-$(STAMP): envs/dev.txt envs/cpu.txt pyproject.toml | $(BIN)/python
+$(STAMP): envs/dev.txt envs/cpu.txt envs/install.py pyproject.toml | $(BIN)/python
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "make: expected Python 3.11 or newer in $(VENV), got an older one. Remove $(VENV) and run again." >&2; \
 	    exit 1; \
 	}
 	@echo "Installing the locked environment (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r envs/dev.txt
+	@$(BIN)/python envs/install.py dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
@@ -129,6 +129,11 @@ picture: setup  ## write docs/picture.png, the picture of README.md, from the ta
 
 audit: setup  ## write docs/audit.md: the paper checked against itself
 	python -m plant.paper.audit.findings
+
+docs: setup  ## the reference of the library from its docstrings, in site/ (HTML)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r envs/docs.txt
+	@pdoc plant '!plant.kernels.pairwise_triton' --docformat google --math -o site 2>/dev/null
+	@echo "Pages:   site/plant.html"
 
 lock: setup  ## write the locks of envs/ from envs/*.in (UPGRADE=1: newest versions)
 	python envs/lock.py

@@ -37,7 +37,8 @@ HEADERS = {
 }
 
 CONDA = """\
-# For conda, and for `snakemake --sdm conda`: the pins of cpu.txt on a conda Python. Written by `make lock`.
+# For conda, and for `snakemake --sdm conda`: the pins of cpu.txt on a conda Python. Written by `make lock`. It has no
+# hashes: conda gives pip one list, and with hashes pip would refuse the CUDA libraries that torch asks for elsewhere.
 #   conda env create -f envs/plant.yaml
 name: plant
 channels:
@@ -157,10 +158,8 @@ def main() -> None:
         text = [f"# {HEADERS[lock].format(torch=torch)}", "", *include, *body]
         (ENVS / f"{lock}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
         print(f"envs/{lock}.txt: {len(names)} packages")
-    locked = [
-        " ".join([f"{name}=={_version(full[name])}", *_options(known[name])]) for name in sorted(set(base) - cuda)
-    ]
-    (ENVS / "plant.yaml").write_text(CONDA + "".join(f"      - {pin}\n" for pin in locked), encoding="utf-8")
+    versions = "".join(f"      - {name}=={_version(full[name])}\n" for name in sorted(set(base) - cuda))
+    (ENVS / "plant.yaml").write_text(CONDA + versions, encoding="utf-8")
 
 
 def _keep_locked(constraints: Any, pinned: dict[str, tuple[str, str]]) -> None:

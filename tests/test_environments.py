@@ -1,6 +1,8 @@
 """The ways to get the environment onto a machine: one Python, one set of pins, and a job that needs no activation."""
 
 import ast
+import hashlib
+import importlib.util
 import json
 import platform
 import re
@@ -153,7 +155,7 @@ def test_every_rule_that_starts_a_job_names_the_conda_file():
 
 def test_the_conda_file_holds_the_pins_of_the_lock_in_its_order():
     pip = yaml.safe_load((ROOT / "envs" / "plant.yaml").read_text("utf-8"))["dependencies"][-1]["pip"]
-    assert [line.split() for line in pip] == [line.split() for line in lines("cpu.txt")]
+    assert pip == [line.split()[0] for line in lines("cpu.txt")]
 
 
 def test_the_container_copies_what_exists_and_what_is_let_through():
@@ -166,7 +168,7 @@ def test_the_container_copies_what_exists_and_what_is_let_through():
 
 def test_the_container_installs_locks_that_exist_and_starts_what_they_hold():
     (default,) = (argument.removeprefix("LOCK=") for argument in steps("ARG"))
-    assert "pip install --no-cache-dir --require-hashes -r envs/${LOCK}.txt" in steps("RUN")
+    assert "PIP_NO_CACHE_DIR=1 python envs/install.py ${LOCK}" in steps("RUN")
     assert set(re.findall(r"LOCK=(\w+)", RECIPE)) == {default, "cuda"}
     assert lock("cuda.txt")[0] == "-r cpu.txt"
     (command,) = map(json.loads, steps("CMD"))
@@ -226,14 +228,71 @@ def test_every_line_of_a_lock_is_one_exact_version(name):
 HASH = re.compile("--hash=sha256:[0-9a-f]{64}")
 
 
-@pytest.mark.parametrize("name", ["cpu.txt", "dev.txt", "cuda.txt", "optional.txt"])
+@pytest.mark.parametrize("name", ["cpu.txt", "dev.txt", "cuda.txt", "docs.txt", "optional.txt"])
 def test_every_pin_has_the_hashes_of_its_files_and_nothing_is_installed_without_them(name):
     found = [line.split() for line in lines(name) if not line.startswith("-r")]
     assert [pin for pin, *options in found if not options or not all(map(HASH.fullmatch, options))] == []
-    recipes = [(ROOT / file).read_text("utf-8") for file in ("Makefile", "envs/Containerfile")]
-    installs = [line for text in recipes for line in text.splitlines() if re.search(r"pip install .*-r envs/", line)]
-    assert len(installs) == 2
-    assert all("--require-hashes" in line for line in installs)
+    assert "envs/install.py dev" in (ROOT / "Makefile").read_text("utf-8")
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """envs/install.py, whose calls of pip are kept in `calls`; its index offers the wheel `offered`."""
+    spec = importlib.util.spec_from_file_location("install", ROOT / "envs" / "install.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.calls, module.offered, module.installed = [], ("torch-9+cpu.whl", b"small"), ""
+
+    def run(command, *, check):
+        assert check
+        module.calls.append(command[len(module.PIP) :])
+        if command[len(module.PIP)] == "download":
+            name, content = module.offered
+            (Path(command[command.index("--dest") + 1]) / name).write_bytes(content)
+        elif str(command[-1]).endswith(".whl"):
+            module.installed = "9+cpu" if "+cpu" in command[-1] else "9"
+
+    def version(_):
+        if not module.installed:
+            raise module.PackageNotFoundError
+        return module.installed
+
+    monkeypatch.setattr(module.subprocess, "run", run)
+    monkeypatch.setattr(module, "version", version)
+    monkeypatch.setattr(module, "torch_pin", lambda: ("9", {hashlib.sha256(b"small").hexdigest()}))
+    return module
+
+
+@pytest.mark.parametrize(("installed", "offered", "locks"), [
+    ("", "torch-9+cpu.whl", ["dev"]), ("", "torch-9.whl", ["dev", "cuda"]), ("8+cpu", "torch-9+cpu.whl", ["dev"]),
+    ("9+cpu", None, ["dev"]), ("9", None, ["dev", "cuda"]),
+])  # fmt: skip
+def test_torch_is_fetched_once_and_everything_else_by_its_hash(install, monkeypatch, installed, offered, locks):
+    monkeypatch.setattr(sys, "platform", "linux")
+    install.installed, install.offered = installed, (offered, b"small")
+    install.main("dev")
+    torch = [call[:2] for call in install.calls if "-r" not in call]
+    assert torch == ([] if offered is None else [["download", "--no-deps"], ["install", "--no-deps"]])
+    last = [call for call in install.calls if "-r" in call]
+    assert [Path(call[-1]).stem for call in last] == locks
+    assert all({"--no-deps", "--require-hashes"} <= set(call) for call in last)
+
+
+def test_a_build_of_torch_that_the_lock_does_not_know_is_refused(install):
+    install.offered = ("torch-9+odd.whl", b"other")
+    with pytest.raises(SystemExit, match=r"torch-9\+odd.whl: expected a SHA-256"):
+        install.main("dev")
+    assert [call[0] for call in install.calls] == ["download"]
+
+
+def test_the_pin_of_torch_is_read_with_its_hashes():
+    spec = importlib.util.spec_from_file_location("install", ROOT / "envs" / "install.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    pin, hashes = module.torch_pin()
+    (line,) = (line for line in lines("cpu.txt") if line.startswith("torch=="))
+    assert line.startswith(f"torch=={pin} ")
+    assert {f"--hash=sha256:{each}" for each in hashes} == set(line.split()[1:])
 
 
 def test_the_cpu_builds_of_torch_are_among_the_files_of_its_pin():
