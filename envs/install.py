@@ -3,9 +3,9 @@
     python envs/install.py dev        # or cpu, cuda
 
 torch comes first and by itself. The pin `torch==<version>` is met by a small CPU build where an index or a folder
-offers one, and by the CUDA build elsewhere. pip passes the small build by when it is told to require hashes, because the page
-that offers it says no hash. So the file is fetched, its SHA-256 is looked up in the lock, and then it is installed. The
-CUDA build gets the CUDA libraries of cuda.txt.
+offers one, and by the CUDA build elsewhere. pip passes the small build by when it is told to require hashes, because
+the page that offers it says no hash. So the file is fetched, its SHA-256 is looked up in the lock, and then it is
+installed. The CUDA build gets the CUDA libraries of cuda.txt.
 """
 
 import hashlib
