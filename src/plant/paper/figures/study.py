@@ -119,9 +119,9 @@ def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> 
         axes.set_xscale("log")
         axes.set_xticks(sorted(set(levels)), [f"{level:,.0f}" for level in sorted(set(levels))])
         axes.minorticks_off()
+        axes.set_xlabel(str(study.axis))
         axes.set_title("\n".join(textwrap.wrap(metric_title(metric), 18)), fontsize=7)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=6.5)
     figure.suptitle("\n".join(textwrap.wrap(study.question, 100)), fontsize=8.5, fontweight="bold")
-    figure.supxlabel(str(study.axis), fontsize=7)
     figure.supylabel(f"difference in points, {100 * statistics.confidence:g}% interval", fontsize=7)
     return figure
