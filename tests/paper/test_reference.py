@@ -44,15 +44,23 @@ def test_keys_of_the_synthetic_sources_stand_once():
 
 
 @pytest.mark.parametrize(("path", "values", "default"), [
-    ("finetunings.<name>.gamma", "number ≥ 0", "`2.0`"), ("pretrainings.<name>.k", "integer > 0", "`1000`"),
+    ("path", "values", "default"),
+    ("finetunings.<name>.gamma", "number ≥ 0", "`2.0`"),
+    ("pretrainings.<name>.k", "integer > 0", "`1000`"),
     ("finetunings.<name>.epsilon", "number ≥ 0 and < 0.5", "`0.1`"),
     ("finetunings.<name>.hard_negatives", "integer > 0 or none", "`1000`"),
-    ("finetunings.<name>.clip", "number > 0", "`1.0`"), ("finetunings.<name>.weight_decay", "number ≥ 0", "`0.01`"),
-    ("finetunings.<name>.batch_size", "integer > 0", "`8`"), ("finetunings.<name>.accumulation", "integer > 0", "`4`"),
-    ("backbones.<name>.lora.rank", "integer > 0", "`16`"), ("backbones.<name>.lora.alpha", "number > 0", "`32.0`"),
-    ("backbones.<name>.attention_heads", "integer > 0", "`8`"), ("backbones.<name>.pool_size", "integer > 0", "`128`"),
-    ("statistics.resamples", "integer > 0", "`1000`"), ("evaluation.at", "list of: integer > 0", "`[1, 3, 5, 8, 15]`"),
-    ("experiments.<name>.dataset", "text", "**required**"), ("variants.<name>.evidence", "text or none", "none"),
+    ("finetunings.<name>.clip", "number > 0", "`1.0`"),
+    ("finetunings.<name>.weight_decay", "number ≥ 0 and ≤ 100", "`0.01`"),
+    ("finetunings.<name>.batch_size", "integer > 0", "`8`"),
+    ("finetunings.<name>.accumulation", "integer > 0", "`4`"),
+    ("backbones.<name>.lora.rank", "integer > 0 and ≤ 65,536", "`16`"),
+    ("backbones.<name>.lora.alpha", "number > 0", "`32.0`"),
+    ("backbones.<name>.attention_heads", "integer > 0 and ≤ 65,536", "`8`"),
+    ("backbones.<name>.pool_size", "integer > 0 and ≤ 65,536", "`128`"),
+    ("statistics.resamples", "integer > 0 and ≤ 1,000,000", "`1000`"),
+    ("evaluation.at", "list of: integer > 0", "`[1, 3, 5, 8, 15]`"),
+    ("experiments.<name>.dataset", "text", "**required**"),
+    ("variants.<name>.evidence", "text or none", "none"),
 ])  # fmt: skip
 def test_values_and_the_defaults_of_the_paper_are_those_that_a_reader_sees(path, values, default):
     assert rows()[path][1:] == [values, default]
