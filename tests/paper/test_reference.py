@@ -44,7 +44,6 @@ def test_keys_of_the_synthetic_sources_stand_once():
 
 
 @pytest.mark.parametrize(("path", "values", "default"), [
-    ("path", "values", "default"),
     ("finetunings.<name>.gamma", "number ≥ 0", "`2.0`"),
     ("pretrainings.<name>.k", "integer > 0", "`1000`"),
     ("finetunings.<name>.epsilon", "number ≥ 0 and < 0.5", "`0.1`"),
