@@ -95,13 +95,13 @@ define publish
 endef
 
 studies: setup  ## five experiments with small networks, half a day; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
-	@echo "About seven and a half hours of two cores. A run that stops goes on where it was: give the command again."
+	@echo "About seven and a half hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(STUDIES:%=study_%) --configfile config/studies/base.yaml \
 	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
 	$(call publish,$(STUDIES))
 
 fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)
-	@echo "About three hours of two cores. A run that stops goes on where it was: give the command again."
+	@echo "About three hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 study_fair_trial study_fair_curve --configfile config/studies/base.yaml \
 	    config/studies/fair_trial.yaml $(LOCAL)
 	$(call publish,fair_trial fair_curve)

@@ -81,7 +81,7 @@ def test_scaling_multiplies_all_scores_and_keeps_the_order(toy, attention) -> No
     documents = pad_documents(toy, toy.documents("train")[:4], torch.device("cpu"))
     hidden, labels = model.hidden_states(documents), torch.arange(6).expand(4, 6)
     before = model.attention.token_logits(hidden, labels)
-    scale = scale_attention(model, toy, top_tokens(), SETTINGS, seed=0)
+    scale = scale_attention(TokenRanking(model, toy, top_tokens(), settings=SETTINGS, seed=0))
     torch.testing.assert_close(model.attention.token_logits(hidden, labels), scale * before)
 
 

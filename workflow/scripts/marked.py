@@ -14,12 +14,10 @@ def main(args: Namespace) -> None:
 
 
 def reads(args: Namespace) -> list[Path]:
-    from plant.corpus.sources import files_read
+    from plant.corpus.mentions import files_of_marks
     from plant.ground.settings import parse_dataset
 
-    dataset = parse_dataset(args.settings["dataset"])
-    mentions = getattr(dataset, "mentions", None)  # a file of their own, beside the documents
-    return files_read(dataset) if mentions is None else [Path(mentions)]
+    return files_of_marks(parse_dataset(args.settings["dataset"]))
 
 
 if __name__ == "__main__":

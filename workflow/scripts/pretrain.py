@@ -13,7 +13,6 @@ def main(args: Namespace) -> dict[str, object]:
     from plant.model.parallel import processes
     from plant.pretraining.lists import load_top_tokens
     from plant.pretraining.pretrain import pretrain, publish_epochs
-    from plant.pretraining.scale import scale_attention
     from plant.pretraining.vocabulary import pretrain_l2r
 
     settings = Pretraining.model_validate(args.settings["pretraining"])
@@ -30,8 +29,6 @@ def main(args: Namespace) -> dict[str, object]:
         history = pretrain_l2r(classifier, top, settings, **run)
     else:
         history = pretrain(classifier, data.corpus, top, settings, **run)
-        if settings.scale == "fitted":
-            scale_attention(classifier, data.corpus, top, settings, seed=args.seed)
     if processes().first:
         save_weights(classifier, args.out, head=False)
         publish_epochs(checkpoint, args.out, epochs=len(history))

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from plant.corpus.documents import some
-from plant.corpus.sources import codiesp
+from plant.corpus.sources import codiesp, files_read
 from plant.corpus.tables import text_columns
 from plant.ground import settings
 from plant.ground.errors import InputError
@@ -57,6 +57,12 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
         )  # fmt: skip
     with owner_only(is_private(train)):
         write_with(Path(out), kept.select(COLUMNS).write_parquet)
+
+
+def files_of_marks(dataset: settings.Dataset) -> list[Path]:
+    """The files that hold what people marked: a file of its own beside the documents, or the source itself."""
+    own = getattr(dataset, "mentions", None)
+    return files_read(dataset) if own is None else [Path(own)]
 
 
 def read_mentions(path: Path) -> pl.DataFrame:

@@ -22,6 +22,7 @@ from plant.pretraining.approx_ndcg import approx_ndcg_loss
 from plant.pretraining.lists import TopTokens, label_weights, labels_of_document, packed
 from plant.pretraining.ndcg import ndcg
 from plant.pretraining.ranking_loss import mse_loss, pairwise_loss
+from plant.pretraining.scale import scale_attention
 
 EPOCHS = "epochs"  # folder of the weights of every epoch, beside the best one's
 
@@ -184,7 +185,7 @@ def pretrain(
     checkpoint: Path,
     digest: str,
 ) -> list[dict[str, float]]:
-    """Run Stage 1; the classifier keeps the weights of the epoch with the best validation nDCG@k.
+    """Run Stage 1; the classifier keeps the weights of the epoch with the best validation nDCG@k (choice C39: scaled).
 
     Trained: the backbone's adapter (whatever of it requires a gradient) and the weights that the attention's scores
     come from (E, W_Q and W_K in the paper's). The value and output projections and the head get no gradient from the
@@ -208,10 +209,13 @@ def pretrain(
     ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=seed)
     _require_lists(ranking, {split: corpus.documents(split) for split in ("train", "val")})
     with _ranked_weights_alone(classifier):
-        return fit(
+        history = fit(
             classifier, _task(ranking, checkpoint / EPOCHS), settings, seed=seed, checkpoint=checkpoint, digest=digest,
             fp16_scaler=classifier.needs_loss_scaling,
         )  # fmt: skip
+    if settings.scale == "fitted":
+        scale_attention(ranking)
+    return history
 
 
 @contextmanager

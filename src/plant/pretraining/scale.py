@@ -8,17 +8,19 @@ are multiplied by one c > 0. It is the c for which the softmax over a document's
 The mean is over the training split's documents and their labels. It is convex in c.
 """
 
+from __future__ import annotations
+
 import logging
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 
-from plant.ground.settings import Pretraining
-from plant.model.batches import Corpus, ordered_batches, pad_documents
-from plant.model.classifier import LabelClassifier
-from plant.pretraining.lists import TopTokens
-from plant.pretraining.pretrain import TokenRanking
+from plant.model.batches import ordered_batches, pad_documents
+
+if TYPE_CHECKING:
+    from plant.pretraining.pretrain import TokenRanking
 
 MOST = 1000
 """Documents that the scale is fitted on: evenly over the training split."""
@@ -29,15 +31,11 @@ log = logging.getLogger("plant")
 
 
 @torch.no_grad()
-def scale_attention(
-    classifier: LabelClassifier, corpus: Corpus, top: TopTokens, settings: Pretraining, *, seed: int
-) -> float:
-    """Multiply the attention's scores by the fitted scale, and return it. Arguments as in `pretrain`."""
-    ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=seed)
-    scale = fit_scale(ranking)
-    documents = corpus.documents("val")
+def scale_attention(ranking: TokenRanking) -> float:
+    """Multiply the attention's scores by the fitted scale, and return it."""
+    scale, documents = fit_scale(ranking), ranking.corpus.documents("val")
     before = ranking.measure(documents)
-    classifier.attention.scale_scores(scale)
+    ranking.classifier.attention.scale_scores(scale)
     after = ranking.measure(documents)
     log.info(
         "Stage 1: scores times %.3g; attention mass %.3f -> %.3f, entropy %.3f -> %.3f (validation)",
@@ -49,38 +47,30 @@ def scale_attention(
 @torch.no_grad()
 def fit_scale(ranking: TokenRanking) -> float:
     """The scale c in `LIMITS`; 1.0 where no list has relevance."""
-    train = ranking.corpus.documents("train")
+    corpus, classifier = ranking.corpus, ranking.classifier
+    train = corpus.documents("train")
     documents = train[:: max(1, -(-len(train) // MOST))]
-    lists: list[tuple[np.ndarray, np.ndarray]] = []  # scores (n) and target p (n) of each list
-    for batch in ordered_batches(ranking.corpus, documents, ranking.settings.batch_size):
-        own = [ranking.positives(document) for document in batch]
-        if not any(len(part) for part in own):
-            continue
-        ids = np.zeros((len(own), max(map(len, own))), dtype=np.int64)
-        for row, part in enumerate(own):
-            ids[row, : len(part)] = part
-        padded = pad_documents(ranking.corpus, batch, ranking.device)
-        hidden = ranking.classifier.hidden_states(padded)
-        scores = ranking.classifier.attention.token_logits(hidden, torch.from_numpy(ids).to(ranking.device))
-        scores_of = scores.double().cpu().numpy()  # (B, m, n)
-        for row, (document, part) in enumerate(zip(batch, own, strict=True)):
-            tokens = ranking.corpus.tokens(document)
-            relevance = ranking.top.relevance_of(part, tokens).clip(min=0).astype(np.float64)
-            lists += [
-                (scores_of[row, place, : len(tokens)], each / each.sum())
-                for place, each in enumerate(relevance)
-                if each.sum() > 0
-            ]
-    if not lists:
-        return 1.0
-    return _minimum(lists)
+    documents = documents[[len(ranking.positives(document)) > 0 for document in documents]]
+    lists: list[np.ndarray] = []  # scores (n) of each list, less the largest
+    linear = 0.0  # sum over lists of sum_j p_j s_j, with these scores
+    for batch in ordered_batches(corpus, documents, ranking.settings.batch_size):
+        ids, positions, relevance = ranking.lists(batch, [ranking.positives(document) for document in batch])
+        hidden = classifier.hidden_states(pad_documents(corpus, batch, ranking.device))
+        scores = classifier.attention.token_logits(hidden, ids).double()  # (B, m, n)
+        weights = relevance.clamp(min=0).double()  # (B, m, t)
+        total = weights.sum(-1)
+        target = (weights * scores.gather(2, positions)).sum(-1) / total
+        for row, column in (total > 0).nonzero().tolist():
+            own = scores[row, column, : len(corpus.tokens(batch[row]))]
+            lists.append((own - own.max()).cpu().numpy())
+            linear += float(target[row, column] - own.max())
+    return _minimum(lists, linear) if lists else 1.0
 
 
-def _minimum(lists: list[tuple[np.ndarray, np.ndarray]]) -> float:
-    """The scale with the least mean cross entropy."""
-    scores = np.concatenate([s - s.max() for s, _ in lists])
-    starts = np.cumsum([0, *(len(s) for s, _ in lists[:-1])])
-    linear = sum(float(p @ (s - s.max())) for s, p in lists)
+def _minimum(lists: list[np.ndarray], linear: float) -> float:
+    """The scale with the least sum of cross entropies: log of the sum of exp(c s), less c times `linear`."""
+    scores = np.concatenate(lists)
+    starts = np.cumsum([0, *(len(own) for own in lists[:-1])])
 
     def cross_entropy(log_c: float) -> float:
         c = np.exp(log_c)
