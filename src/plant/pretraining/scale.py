@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
 
 from plant.model.batches import ordered_batches, pad_documents
 
@@ -69,6 +68,8 @@ def fit_scale(ranking: TokenRanking) -> float:
 
 def _minimum(lists: list[np.ndarray], linear: float) -> float:
     """The scale with the least sum of cross entropies: log of the sum of exp(c s), less c times `linear`."""
+    from scipy.optimize import minimize_scalar  # here, so that a fit without this option needs no SciPy (make gpu)
+
     scores = np.concatenate(lists)
     starts = np.cumsum([0, *(len(own) for own in lists[:-1])])
 
