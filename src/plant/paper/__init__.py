@@ -3,7 +3,7 @@
 The names below are the whole output of the room, so that a workflow can declare every file in advance.
 """
 
-TABLES = ("ablation", "intervals", "seeds", "probabilities", "corpus", "cost")
+TABLES = ("ablation", "intervals", "seeds", "probabilities", "budgets", "corpus", "cost")
 """Each is written as .csv (long, full precision), .md and .tex."""
 STUDY_TABLES = ("effects", "factors")
 """Of a study, written as the tables are."""

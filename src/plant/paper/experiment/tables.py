@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from plant.ground.errors import InputError, nearest
+from plant.paper.experiment.budgets import budget_table
 from plant.paper.experiment.context_tables import corpus_table, cost_table
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.notes import ablation_notes, interval_notes, notes_of
@@ -42,6 +43,7 @@ def build_tables(data: ExperimentData) -> tuple[Table, ...]:
         interval_table(data),
         seed_table(data),
         probability_table(data),
+        budget_table(data),
         corpus_table(data),
         cost_table(data),
     )
