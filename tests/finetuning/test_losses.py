@@ -147,6 +147,8 @@ def test_a_new_loss_is_one_module_with_its_own_parameters(toy):
 def test_parameters_that_a_loss_lacks_or_does_not_have_are_named(toy, recipe, said):
     with pytest.raises(InputError, match=said):
         find_loss(Finetuning(**recipe))
+    with pytest.raises(InputError, match=rf"^finetunings\.a\.loss_options .*{said}"):  # and before anything runs
+        check_losses(SimpleNamespace(finetunings={"a": Finetuning(**recipe)}))
 
 
 def test_an_unknown_loss_names_the_nearest():

@@ -89,6 +89,7 @@ OUT_OF_RANGE = [
     ("statistics.metrics", [], "at least 1 item"),
     ("evaluation.at", [0], r"1 fault\(s\)[^\n]*\n  evaluation\.at\.0: Input should be greater than 0"),
     ("relevance.k", 2**70, "less than 2147483648"),
+    ("backbones.tiny.vocabulary", 10**9, "less than or equal to 10000000"),
     ("finetunings.focal.weight_decay", 1e30, "less than or equal to 100"),
     ("finetunings.focal.shortlist", 10**9, "less than or equal to 100000"),
     ("finetunings.focal.batch_size", 2**31, "less than 2147483648"),

@@ -39,6 +39,8 @@ Positive = Annotated[int, Field(gt=0, lt=2**31)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Size = Annotated[int, Field(gt=0, le=65_536)]
 """Size of a layer or a number of them: more is a slip of the pen, and no machine could hold it."""
+Vocabulary = Annotated[int, Field(gt=0, le=10_000_000)]
+"""Number of tokens that a tokenizer learns: more than ten million would end in an error after hours."""
 FilePath = Annotated[str, AfterValidator(_path)]
 """A path that a file system can hold."""
 Fraction = Annotated[float, Field(ge=0, le=1)]

@@ -6,7 +6,18 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from plant.ground.settings.base import FilePath, Fraction, Frozen, LearningRate, Positive, Rate, Seed, Size, Some
+from plant.ground.settings.base import (
+    FilePath,
+    Fraction,
+    Frozen,
+    LearningRate,
+    Positive,
+    Rate,
+    Seed,
+    Size,
+    Some,
+    Vocabulary,
+)
 from plant.ground.settings.recipes import Optimisation
 
 
@@ -123,7 +134,7 @@ class Random(_Transformer):
     """Number of layers."""
     heads: Size = 4
     """Number of self-attention heads."""
-    vocabulary: Positive = 4000
+    vocabulary: Vocabulary = 4000
     """Number of tokens in the byte-level BPE vocabulary."""
     seed: Seed = 0
     """Seed of the random initial weights."""

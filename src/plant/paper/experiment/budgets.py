@@ -77,7 +77,7 @@ def budget_table(data: ExperimentData) -> Table:
 
 
 def _network_of_reference(data: ExperimentData) -> str:
-    """The name of the reference's network in the curves: variants that differ in Stage 3 alone share one. "" for a baseline."""
+    """The reference's network in the curves, "" for a baseline. Variants that differ in Stage 3 alone share one."""
     variants = data.settings.variants
     if data.reference.name not in variants:
         return ""
