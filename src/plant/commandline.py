@@ -17,7 +17,7 @@ from plant.ground.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from plant.serving.inputs import Document, Source
-    from plant.serving.modeling import PlantForDocuments
+    from plant.serving.system import SavedSystem
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
@@ -105,15 +105,17 @@ def predict(
         sys.stdout.write(piece)
 
 
-def _load(folder: str) -> PlantForDocuments:
+def _load(folder: str) -> SavedSystem:
     """The model of a folder, on the GPU if there is one."""
     with _without_collection():
-        import torch
+        from plant.serving.system import load_system
 
-        from plant.serving.modeling import PlantForDocuments
+        model = load_system(folder)
+        if model.classifier is not None:
+            import torch
 
-        model = PlantForDocuments.from_pretrained(folder)
-    return model.to("cuda") if torch.cuda.is_available() else model
+            model.classifier.to("cuda" if torch.cuda.is_available() else "cpu")
+    return model
 
 
 @contextmanager
@@ -167,10 +169,10 @@ def export(
     """Write the network of a model for other programs."""
     if find_spec("onnxscript") is None:
         raise InputError("plant export", expected="onnxscript", got="none", fix="pip install 'plant-xmtc[onnx]'")
-    from plant.serving.modeling import PlantForDocuments
     from plant.serving.onnx import export_onnx
+    from plant.serving.system import load_system
 
-    _print([export_onnx(PlantForDocuments.from_pretrained(model), onnx)])
+    _print([export_onnx(load_system(model), onnx)])
 
 
 @app.command()

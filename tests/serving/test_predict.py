@@ -17,8 +17,9 @@ from plant.ground.errors import InputError
 from plant.metrics.scores import read_scores
 from plant.serving.inputs import Document, open_documents
 from plant.serving.modeling import PlantForDocuments
+from plant.serving.network import network_logits
 from plant.serving.predict import explain, predictions
-from plant.serving.scoring import network_logits, part_size
+from plant.serving.scoring import part_size
 
 TEXTS = ["Sign1 word3 word4, word5", "word7 Sign2 then Sign4 word8"]
 

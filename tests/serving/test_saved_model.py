@@ -20,8 +20,9 @@ from plant.model.assemble import load_training_data, prepare, save_weights
 from plant.model.encoders.transformer import make_random_backbone
 from plant.model.features import write_features
 from plant.serving.export import Candidate, Materials, best_candidate, export
+from plant.serving.inputs import Document
 from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
-from plant.serving.predict import explain
+from plant.serving.predict import explain, predictions
 
 TINY = {"kind": "random", "hidden_size": 32, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 400}
 STAGE2 = {"epochs": 1, "batch_size": 8, "accumulation": 1, "hard_negatives": 5}
@@ -104,6 +105,30 @@ def test_saving_a_loaded_model_writes_the_same_files(saved, tmp_path, system):
         json.loads((folder / "manifest.json").read_text())["files"] for folder in (saved(system), tmp_path / "again")
     )
     assert first == second
+
+
+LOADED = """
+import json, sys
+from plant.commandline import main
+main(["predict", sys.argv[1], sys.argv[2], "--format", "jsonl"])
+print(json.dumps(sorted({"torch", "transformers", "sklearn", "numba"} & {*sys.modules})))
+"""
+
+
+@pytest.mark.parametrize(("system", "libraries"), [
+    *((words, []) for words in ("tfidf_linear", "mig_log_odds", "combined", "slopes")),
+    ("network", ["torch", "transformers"]),
+])  # fmt: skip
+def test_a_system_of_words_is_used_without_torch_and_transformers(small_run, saved, tmp_path, system, libraries):
+    text = small_run("all").texts()[0]
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    arguments = [sys.executable, "-c", LOADED, str(saved(system)), str(tmp_path / "a.txt")]
+    run = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    answer, loaded = map(json.loads, run.stdout.splitlines())
+    assert loaded == libraries
+    (expected,) = predictions(PlantForDocuments.from_pretrained(saved(system)), [Document("a", text)], reasons=5)
+    assert answer == json.loads(json.dumps(expected.as_dict()))
 
 
 NETWORKS = {

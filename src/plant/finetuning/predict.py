@@ -11,12 +11,9 @@ from plant.finetuning.candidates import Shortlist
 from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.ground.identity import read_names
 from plant.ground.settings import Evaluation
-from plant.metrics.scores import kept_scores, write_scores
+from plant.metrics.scores import PART, SCORES, kept_scores, write_scores
 from plant.model.assemble import TrainingData
 from plant.model.classifier import LabelClassifier
-
-PART = 512  # documents whose scores are dense at the same time, ...
-SCORES = 2**25  # ... or fewer where the label set is large: about 0.5 GB with their order
 
 
 def predict_split(

@@ -29,6 +29,8 @@ from plant.metrics.top import pair_ids, scores_at, sorted_csr, stored_at, top_en
 
 LARGEST_FP16 = 65504.0
 METADATA = "plant"
+PART = 512  # documents whose scores are dense at the same time, ...
+SCORES = 2**25  # ... or fewer where the label set is large: about 0.5 GB with their order
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,9 @@ from plant.model.assemble import load_weights, prepare
 from plant.model.classifier import LabelClassifier
 from plant.serving.card import card
 from plant.serving.folder import as_json
-from plant.serving.modeling import Parts, PlantConfig, PlantForDocuments, backbone_record
-from plant.serving.scoring import VOCABULARY
+from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
+from plant.serving.network import VOCABULARY
+from plant.serving.system import Parts
 from plant.serving.words import WordScorer
 
 SCORERS = {"log_odds": "mig_log_odds", "linear": "tfidf_linear"}

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -24,7 +23,6 @@ from torch import Tensor
 from transformers import (
     CONFIG_MAPPING,
     AutoConfig,
-    AutoModel,
     AutoModelForSequenceClassification,
     PretrainedConfig,
     PreTrainedModel,
@@ -32,23 +30,16 @@ from transformers import (
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from plant.ground import files
-from plant.ground.checkpoints import load_tensors, save_tensors
-from plant.ground.errors import InputError, nearest
-from plant.ground.settings import Finetuning, Pretrained, Random, WordNetwork
-from plant.metrics.scores import Scores
+from plant.ground.checkpoints import save_tensors
+from plant.ground.errors import InputError
+from plant.ground.settings import WordNetwork
 from plant.model.assemble import parse_network
 from plant.model.classifier import Documents, LabelClassifier
 from plant.model.encoders.transformer import Backbone
-from plant.model.l2r import l2r_from
-from plant.model.registry import build_backbone
 from plant.serving import folder as places
 from plant.serving.folder import as_json, check_folder, write_folder
-from plant.serving.words import WordScorer
-
-WORDS, WORD_ARRAYS, STATIC = "words.json", "words.safetensors", "static_attention.safetensors"
-
-NEAREST = 50
-"""Label sets up to this size are named, or the nearest of them, where a label is not known."""
+from plant.serving.network import build_network, fill, reads_more
+from plant.serving.system import STATIC, WORD_ARRAYS, WORDS, Parts, System, read_parts
 
 
 class PlantConfig(PretrainedConfig):
@@ -83,28 +74,7 @@ class PlantConfig(PretrainedConfig):
         return [self.id2label[place] for place in range(len(self.id2label))]
 
 
-@dataclass
-class Parts:
-    """What a system holds beside its network.
-
-    Attributes:
-        scorers: channel -> word scores.
-        arrays: of Stage 3: `prior` (L,), `ends` (E, L).
-        static: file of the relevance that is added to the attention, or None.
-        thresholds: thresholds.json.
-        labels: labels.json, a record a label.
-        files: tokenizer and model card, by name.
-    """
-
-    scorers: dict[str, WordScorer] = field(default_factory=dict)
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    thresholds: dict[str, Any] = field(default_factory=dict)
-    labels: list[dict[str, Any]] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
-    static: Path | None = None
-
-
-class PlantForDocuments(PreTrainedModel):
+class PlantForDocuments(System, PreTrainedModel):
     """A system that labels documents: a network with planted label attention, word scores, or both.
 
     Args:
@@ -152,27 +122,6 @@ class PlantForDocuments(PreTrainedModel):
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
         return SequenceClassifierOutput(loss=loss, logits=logits)
 
-    def score(self, texts: Sequence[str]) -> Scores:
-        """Scores of the whole system, as `plant.serving.scoring.score` gives them."""
-        from plant.serving.scoring import score
-
-        return score(self, texts)
-
-    def label_ids(self, names: Sequence[str]) -> list[int]:
-        """The numbers of labels.
-
-        Raises:
-            InputError: a label that the model does not know.
-        """
-        places = {name: place for place, name in enumerate(self.config.label_names)}
-        for name in names:
-            if name not in places:
-                raise InputError(
-                    f"label {name!r}", expected=f"one of the {len(places):,} labels of the model", got="another one",
-                    fix=f"{nearest(name, places) if len(places) <= NEAREST else ''} labels.json lists them.".strip(),
-                )  # fmt: skip
-        return [places[name] for name in names]
-
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, *_: Any, **options: Any) -> Self:
         """Load a folder after checking that it is whole (`plant.serving.folder.check_folder`).
@@ -186,9 +135,9 @@ class PlantForDocuments(PreTrainedModel):
         """
         path = check_folder(pretrained_model_name_or_path)
         config = options.get("config") or PlantConfig.from_pretrained(path)
-        model = cls(config, parts=_read_parts(path))
+        model = cls(config, parts=read_parts(path))
         if model.classifier is not None:
-            _fill(model.classifier, path / places.WEIGHTS)
+            fill(model.classifier, path / places.WEIGHTS)
         return model.eval()
 
     def save_pretrained(self, save_directory: str | Path, **_: Any) -> None:
@@ -216,47 +165,6 @@ class PlantForDocuments(PreTrainedModel):
             if self.parts.static is not None:
                 content[STATIC] = Path(shutil.copyfile(self.parts.static, Path(scratch) / STATIC))
             write_folder(target, content)
-
-
-def reads_more(config: PlantConfig) -> bool:
-    """Whether the network reads more of a document than its tokens, or reads it in segments."""
-    recipe = Finetuning.model_validate(config.network["finetuning"])
-    return bool(recipe.static_attention or recipe.differentiable_attention or recipe.segment)
-
-
-def build_network(config: PlantConfig) -> LabelClassifier:
-    """The network of a config, its weights not yet loaded."""
-    settings = parse_network(config.network["backbone"])
-    if isinstance(settings, WordNetwork):
-        bare = settings.model_copy(update={"word_vectors": None, "language_model": None})
-        vocabulary = config.network["vocabulary"]
-        backbone: Any = build_backbone(bare, "", vocabulary=vocabulary, device=torch.device("cpu"))
-    else:
-        backbone = _transformer(settings, config.network)
-    return LabelClassifier(
-        backbone, n_labels=config.num_labels, hidden_size=backbone.hidden_size, attention=settings.attention,
-        heads=settings.attention_heads, pool_size=settings.pool_size, projection=settings.attention_size,
-        mask_padding=settings.mask_padding,
-    )  # fmt: skip
-
-
-def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> Backbone:
-    own = dict(network["architecture"])
-    model = AutoModel.from_config(AutoConfig.for_model(own.pop("model_type"), **own))
-    model.config.use_cache = False
-    if settings.bidirectional:
-        model.config.is_causal = False
-        for module in model.modules():
-            if hasattr(module, "is_causal"):
-                module.is_causal = False
-    if network["lora"] is not None:
-        from peft import LoraConfig, get_peft_model
-
-        model = get_peft_model(model, LoraConfig(**network["lora"]))
-    return Backbone(
-        model, chunk_tokens=settings.chunk_tokens, prefix=tuple(network["prefix"]), suffix=tuple(network["suffix"]),
-        precision=settings.precision,
-    )  # fmt: skip
 
 
 def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> dict[str, Any]:
@@ -293,39 +201,6 @@ def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) ->
         "backbone": dict(backbone), "architecture": architecture, "lora": lora,
         "prefix": list(inner.prefix), "suffix": list(inner.suffix),
     }  # fmt: skip
-
-
-def _fill(classifier: LabelClassifier, source: Path) -> None:
-    """Load the weights; they keep the type of the file. A mapped file that is overwritten would end the process."""
-    tensors = {name: one.clone() for name, one in load_tensors(source).items()}
-    of_attention = {
-        name.removeprefix("attention."): one for name, one in tensors.items() if name.startswith("attention.")
-    }
-    if (ranking := l2r_from(of_attention)) is not None:
-        classifier.attention.l2r = ranking
-    try:
-        classifier.load_state_dict(tensors, assign=True)
-    except RuntimeError as error:
-        raise InputError(
-            str(source), expected="the weights of the network in config.json",
-            got=str(error).splitlines()[-1].strip(), fix=places.AGAIN,
-        ) from error  # fmt: skip
-
-
-def _read_parts(path: Path) -> Parts:
-    scorers, arrays = {}, {}
-    if (path / WORD_ARRAYS).is_file():
-        arrays = {name: array.copy() for name, array in files.read_arrays(path / WORD_ARRAYS).items()}  # not mapped
-        for channel, record in files.read_json(path / WORDS).items():
-            own = {name.partition(".")[2]: arrays.pop(name) for name in [*arrays] if name.startswith(f"{channel}.")}
-            scorers[channel] = WordScorer.from_arrays(record, own)
-    listed = files.read_json(path / places.MANIFEST)["files"]
-    structured = {places.CONFIG, places.THRESHOLDS, places.LABELS, places.WEIGHTS, WORDS, WORD_ARRAYS, STATIC}
-    return Parts(
-        scorers, arrays, files.read_json(path / places.THRESHOLDS), files.read_json(path / places.LABELS),
-        {name: (path / name).read_bytes() for name in listed if name not in structured},
-        path / STATIC if STATIC in listed else None,
-    )  # fmt: skip
 
 
 AutoConfig.register(PlantConfig.model_type, PlantConfig, exist_ok=True)

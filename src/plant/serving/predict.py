@@ -10,14 +10,12 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import torch
 
 from plant.metrics.scores import Scores
 from plant.metrics.top import top_labels
-from plant.model.batches import pad_documents
 from plant.serving.inputs import Document
-from plant.serving.modeling import PlantForDocuments
-from plant.serving.scoring import clean_texts, corpus_of, part_size, require_network, score_cleaned, tokens_of
+from plant.serving.scoring import clean_texts, part_size, score_cleaned
+from plant.serving.system import System
 from plant.serving.words import spans_of
 
 REASONS = 5
@@ -76,7 +74,7 @@ class Prediction:
 
 
 def predictions(
-    model: PlantForDocuments,
+    model: System,
     documents: Iterable[Document],
     *,
     top: int | None = None,
@@ -108,14 +106,12 @@ def predictions(
             yield Prediction(document.id, tuple(found), texts[row])
 
 
-def threshold_of(model: PlantForDocuments) -> float:
+def threshold_of(model: System) -> float:
     """The threshold of all labels, tuned on validation."""
     return float(model.parts.thresholds["value"])
 
 
-def _chosen(
-    model: PlantForDocuments, scores: Scores, row: int, top: int | None, asked: Sequence[int]
-) -> list[tuple[int, float]]:
+def _chosen(model: System, scores: Scores, row: int, top: int | None, asked: Sequence[int]) -> list[tuple[int, float]]:
     """Labels of a document and their scores, by falling score."""
     if scores.dense is not None:
         values = scores.dense[row]
@@ -133,15 +129,13 @@ def _chosen(
     return [(int(label), float(values[label])) for label in best]
 
 
-def _label(model: PlantForDocuments, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
+def _label(model: System, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
     record, threshold = model.parts.labels[label], threshold_of(model)
     above = bool(np.float32(value) > np.float32(threshold))
     return LabelScore(record["label"], value, threshold, above, record["description"], tuple(reasons))
 
 
-def explain(
-    model: PlantForDocuments, text: str, labels: Sequence[int], *, most: int | None = None
-) -> list[list[Reason]]:
+def explain(model: System, text: str, labels: Sequence[int], *, most: int | None = None) -> list[list[Reason]]:
     """Why labels got their scores: of each, the strongest reason first.
 
     A system that reads words adds up what each word contributes in its channels, with the weights of the channels; a
@@ -174,7 +168,7 @@ def _ordered(words: Mapping[str, float], most: int | None) -> list[tuple[str, fl
     return [(word, value) for word, value in found[:most] if abs(value) >= SMALL * abs(found[0][1])]
 
 
-def _share(model: PlantForDocuments, channel: str, label: int) -> float:
+def _share(model: System, channel: str, label: int) -> float:
     """What one unit of a channel's score adds to the system's score of a label."""
     system = model.config.system
     if system["kind"] == "combined":
@@ -188,21 +182,14 @@ def _share(model: PlantForDocuments, channel: str, label: int) -> float:
     return float(scalars @ ends[:, label])
 
 
-@torch.no_grad()
-def _attended(model: PlantForDocuments, text: str, labels: Sequence[int], most: int | None) -> list[list[Reason]]:
+def _attended(model: System, text: str, labels: Sequence[int], most: int | None) -> list[list[Reason]]:
     """Words by the attention of each label."""
-    classifier, corpus = require_network(model), corpus_of(model, [text])
-    if not labels or not len(corpus.documents("test")):
+    from plant.serving.network import attention_shares
+
+    looked = attention_shares(model, text, labels) if labels else None
+    if looked is None:
         return [[] for _ in labels]
-    device = classifier.attention.embeddings.device
-    padded, asked = pad_documents(corpus, np.array([0]), device), torch.tensor([list(labels)], device=device)
-    hidden, bias, weights = classifier.hidden_states(padded), padded.known.bias, padded.known.weights
-    added = None if bias is None else classifier.dense_bias(hidden, asked, bias)
-    attention = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)
-    if weights is not None:
-        attention = attention + classifier.dense_bias(hidden, asked, weights)
-    shares = attention[0].cpu().numpy()
-    spans = tokens_of(model, [text])[0][1]
+    shares, spans = looked
     places: dict[str, list[Span]] = {}
     attended: list[Counter[str]] = [Counter() for _ in labels]
     for match in re.finditer(r"\w+", text):

@@ -1,0 +1,207 @@
+"""The network of a saved model: built from config.json, filled from its weights, and read with texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+
+from plant.corpus.encoders import WORD, Pieces, SubwordEncoder
+from plant.finetuning.kept_evidence import keep_evidence
+from plant.finetuning.scoring import predict_logits
+from plant.ground.checkpoints import load_tensors
+from plant.ground.errors import InputError
+from plant.ground.settings import Finetuning, Pretrained, Random, WordNetwork
+from plant.model.assemble import TrainingData, parse_network
+from plant.model.batches import Corpus, pad_documents
+from plant.model.classifier import LabelClassifier
+from plant.model.encoders.transformer import Backbone
+from plant.model.l2r import l2r_from
+from plant.model.registry import build_backbone
+from plant.serving import folder as places
+
+if TYPE_CHECKING:
+    from plant.serving.system import SavedConfig, System
+
+VOCABULARY = "vocabulary.json"
+"""The words of a word network, in the order of their ids."""
+
+
+def build_network(config: SavedConfig) -> LabelClassifier:
+    """The network of a config, its weights not yet loaded."""
+    settings = parse_network(config.network["backbone"])
+    if isinstance(settings, WordNetwork):
+        bare = settings.model_copy(update={"word_vectors": None, "language_model": None})
+        vocabulary = config.network["vocabulary"]
+        backbone: Any = build_backbone(bare, "", vocabulary=vocabulary, device=torch.device("cpu"))
+    else:
+        backbone = _transformer(settings, config.network)
+    return LabelClassifier(
+        backbone, n_labels=config.num_labels, hidden_size=backbone.hidden_size, attention=settings.attention,
+        heads=settings.attention_heads, pool_size=settings.pool_size, projection=settings.attention_size,
+        mask_padding=settings.mask_padding,
+    )  # fmt: skip
+
+
+def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> Backbone:
+    own = dict(network["architecture"])
+    from transformers import AutoConfig, AutoModel
+
+    model = AutoModel.from_config(AutoConfig.for_model(own.pop("model_type"), **own))
+    model.config.use_cache = False
+    if settings.bidirectional:
+        model.config.is_causal = False
+        for module in model.modules():
+            if hasattr(module, "is_causal"):
+                module.is_causal = False
+    if network["lora"] is not None:
+        from peft import LoraConfig, get_peft_model
+
+        model = get_peft_model(model, LoraConfig(**network["lora"]))
+    return Backbone(
+        model, chunk_tokens=settings.chunk_tokens, prefix=tuple(network["prefix"]), suffix=tuple(network["suffix"]),
+        precision=settings.precision,
+    )  # fmt: skip
+
+
+def load_network(config: SavedConfig, path: Path) -> LabelClassifier:
+    """The network of a model folder, ready to predict.
+
+    Raises:
+        InputError: the weights do not fit the config.
+    """
+    classifier = build_network(config)
+    fill(classifier, path / places.WEIGHTS)
+    return classifier.eval()
+
+
+def fill(classifier: LabelClassifier, source: Path) -> None:
+    """Load the weights; they keep the type of the file. A mapped file that is overwritten would end the process."""
+    tensors = {name: one.clone() for name, one in load_tensors(source).items()}
+    of_attention = {
+        name.removeprefix("attention."): one for name, one in tensors.items() if name.startswith("attention.")
+    }
+    if (ranking := l2r_from(of_attention)) is not None:
+        classifier.attention.l2r = ranking
+    try:
+        classifier.load_state_dict(tensors, assign=True)
+    except RuntimeError as error:
+        raise InputError(
+            str(source), expected="the weights of the network in config.json",
+            got=str(error).splitlines()[-1].strip(), fix=places.AGAIN,
+        ) from error  # fmt: skip
+
+
+def reads_more(config: SavedConfig) -> bool:
+    """Whether the network reads more of a document than its tokens, or reads it in segments."""
+    recipe = Finetuning.model_validate(config.network["finetuning"])
+    return bool(recipe.static_attention or recipe.differentiable_attention or recipe.segment)
+
+
+def network_logits(model: System, texts: Sequence[str]) -> np.ndarray:
+    """(N, L) float32 of cleaned texts; -inf for a text without a token."""
+    classifier, corpus = require_network(model), corpus_of(model, texts)
+    documents = corpus.documents("test")
+    logits = np.full((len(texts), model.config.num_labels), -np.inf, np.float32)
+    if len(documents):
+        size = model.config.network["finetuning"]["batch_size"]
+        logits[documents] = predict_logits(classifier, corpus, documents, batch_size=size)
+    return logits
+
+
+def require_network(model: System) -> LabelClassifier:
+    """The network of a system that has one."""
+    if model.classifier is None:
+        raise InputError("model", expected="a system with a network", got=model.config.system["kind"], fix="Use words.")
+    return model.classifier
+
+
+class Words(NamedTuple):
+    """The tokens of a word network: the lower-cased words of its training documents."""
+
+    ids: dict[str, int]
+
+    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:  # noqa: ARG002 (as of `SubwordEncoder`)
+        """Words of all texts; an unknown one has the id -1."""
+        found = [list(WORD.finditer(text)) for text in texts]
+        flat = [(self.ids.get(match[0].lower(), -1), *match.span()) for matches in found for match in matches]
+        columns = np.array(flat, np.int32).reshape(-1, 3)
+        ids, starts, ends = columns.T
+        return Pieces(ids, starts, ends, np.array([len(matches) for matches in found], np.int64))
+
+
+@lru_cache(maxsize=4)
+def _encoder(model: System) -> SubwordEncoder | Words:
+    from tokenizers import Tokenizer
+
+    files = model.parts.files
+    if VOCABULARY in files:
+        return Words({word: place for place, word in enumerate(json.loads(files[VOCABULARY]))})
+    return SubwordEncoder(Tokenizer.from_str(files["tokenizer.json"].decode("utf-8")))
+
+
+def tokens_of(model: System, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Input ids (n) and character spans (n, 2) of each cleaned text, cut as in the corpus, no special tokens."""
+    network = model.config.network
+    most = parse_network(network["backbone"]).max_tokens
+    pieces = _encoder(model).encode(texts, training=False)
+    ends = np.cumsum(pieces.lengths)
+    found = []
+    for first, last in zip(ends - pieces.lengths, ends, strict=True):
+        part = slice(first, min(last, first + most))
+        kept = (pieces.ids[part] >= 0) & ~np.isin(pieces.ids[part], network["skipped"])
+        spans = np.stack([pieces.starts[part], pieces.ends[part]], axis=1)
+        found.append((pieces.ids[part][kept], spans[kept]))
+    return found
+
+
+def corpus_of(model: System, texts: Sequence[str]) -> Corpus:
+    """The tokens of some cleaned texts, with the evidence that the recipe keeps, as the pipeline reads documents."""
+    network = model.config.network
+    ids = [tokens for tokens, _ in tokens_of(model, texts)]
+    offsets = np.concatenate([[0], np.cumsum([len(tokens) for tokens in ids])]).astype(np.int64)
+    none = np.zeros(len(texts) + 1, np.int64)
+    joined, splits = np.concatenate([np.zeros(0, np.int32), *ids]), {"test": (0, len(texts))}
+    corpus = Corpus(joined, offsets, none, np.zeros(0, np.int64), splits)
+    if network["backbone"].get("cache_features"):
+        corpus = replace(corpus, features=_features(model, corpus))
+    data = TrainingData(corpus, np.array(network["trained"]), range(network["labels"]))  # type: ignore[arg-type]
+    recipe = Finetuning.model_validate(network["finetuning"])
+    static = model.parts.static
+    return keep_evidence(data, require_network(model), recipe, static=static, residual=None, whole=True).corpus
+
+
+def _features(model: System, corpus: Corpus) -> np.ndarray:
+    """Hidden states in fp16, as the pipeline caches those of a frozen backbone."""
+    classifier, rows = require_network(model), [np.zeros((0, 1), np.float16)]
+    for document in corpus.documents("test"):
+        padded = pad_documents(corpus, np.array([document]), classifier.attention.embeddings.device)
+        with torch.inference_mode():
+            rows.append(classifier.hidden_states(padded).half().cpu().numpy()[0])
+    return np.concatenate(rows[1:] or rows)
+
+
+@torch.no_grad()
+def attention_shares(model: System, text: str, labels: Sequence[int]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Where the network looks, for some labels of a cleaned text; None if it knows no token of the text.
+
+    Returns:
+        Shares of the attention (m, n), the mean over heads, and the character spans (n, 2) of the tokens.
+    """
+    classifier, corpus = require_network(model), corpus_of(model, [text])
+    if not len(corpus.documents("test")):
+        return None
+    device = classifier.attention.embeddings.device
+    padded, asked = pad_documents(corpus, np.array([0]), device), torch.tensor([list(labels)], device=device)
+    hidden, bias, weights = classifier.hidden_states(padded), padded.known.bias, padded.known.weights
+    added = None if bias is None else classifier.dense_bias(hidden, asked, bias)
+    attention = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)
+    if weights is not None:
+        attention = attention + classifier.dense_bias(hidden, asked, weights)
+    return attention[0].cpu().numpy(), tokens_of(model, [text])[0][1]
