@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from plant.corpus.encoders import WORD, Pieces, SubwordEncoder
 from plant.finetuning.kept_evidence import keep_evidence
-from plant.finetuning.scoring import predict_logits
 from plant.ground.checkpoints import load_tensors
 from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning, Pretrained, Random, WordNetwork
 from plant.model.assemble import TrainingData, parse_network
-from plant.model.batches import Corpus, pad_documents
-from plant.model.classifier import LabelClassifier
+from plant.model.batches import Corpus, ordered_batches, pad_documents
+from plant.model.classifier import Documents, LabelClassifier
 from plant.model.encoders.transformer import Backbone
 from plant.model.l2r import l2r_from
 from plant.model.registry import build_backbone
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 VOCABULARY = "vocabulary.json"
 """The words of a word network, in the order of their ids."""
+Look = Callable[[int, np.ndarray, np.ndarray, Callable[[Sequence[int]], np.ndarray]], None]
+"""(number of a text, its logits (L,), the character spans of its tokens (n, 2), labels -> shares of their attention
+(m, n))."""
 
 
 def build_network(config: SavedConfig) -> LabelClassifier:
@@ -104,15 +107,42 @@ def reads_more(config: SavedConfig) -> bool:
     return bool(recipe.static_attention or recipe.differentiable_attention or recipe.segment)
 
 
-def network_logits(model: System, texts: Sequence[str]) -> np.ndarray:
-    """(N, L) float32 of cleaned texts; -inf for a text without a token."""
-    classifier, corpus = require_network(model), corpus_of(model, texts)
-    documents = corpus.documents("test")
+@torch.no_grad()
+def network_logits(model: System, texts: Sequence[str], look: Look | None = None) -> np.ndarray:
+    """(N, L) float32 of cleaned texts; -inf for a text without a token.
+
+    Args:
+        model: a system with a network.
+        texts: after cleaning.
+        look: called for each text with a token, while its hidden states are at hand.
+    """
+    classifier, tokens = require_network(model), tokens_of(model, texts)
+    corpus, device = corpus_of(model, [ids for ids, _ in tokens]), classifier.attention.embeddings.device
     logits = np.full((len(texts), model.config.num_labels), -np.inf, np.float32)
-    if len(documents):
-        size = model.config.network["finetuning"]["batch_size"]
-        logits[documents] = predict_logits(classifier, corpus, documents, batch_size=size)
+    vectors = classifier.label_vectors()  # they serve all batches
+    batch_size = model.config.network["finetuning"]["batch_size"]
+    for batch in ordered_batches(corpus, corpus.documents("test"), batch_size):
+        padded = pad_documents(corpus, batch, device)
+        hidden = classifier.hidden_states(padded)
+        made = classifier.logits(hidden, padded.mask, vectors=vectors, known=padded.known)
+        logits[batch] = made.float().cpu().numpy()
+        for row, text in enumerate(batch.tolist() if look is not None else ()):
+            own, spans = hidden[[row], : len(tokens[text][0])], tokens[text][1]
+            look(text, logits[text], spans, partial(_shares, classifier, own, padded, row))
     return logits
+
+
+def _shares(
+    classifier: LabelClassifier, hidden: Tensor, padded: Documents, row: int, labels: Sequence[int]
+) -> np.ndarray:
+    """Shares of some labels' attention (m, n), the mean over heads; the states (1, n, h) are those of a padded row."""
+    asked = torch.tensor([list(labels)], device=hidden.device)
+    mask, bias, weights = padded.mask[[row], : hidden.shape[1]], padded.known.bias, padded.known.weights
+    added = None if bias is None else classifier.dense_bias(hidden, asked, bias, row)
+    attention = classifier.attention.token_probabilities(hidden, asked, mask, added)
+    if weights is not None:
+        attention = attention + classifier.dense_bias(hidden, asked, weights, row)
+    return attention[0].cpu().numpy()
 
 
 def require_network(model: System) -> LabelClassifier:
@@ -161,13 +191,12 @@ def tokens_of(model: System, texts: Sequence[str]) -> list[tuple[np.ndarray, np.
     return found
 
 
-def corpus_of(model: System, texts: Sequence[str]) -> Corpus:
-    """The tokens of some cleaned texts, with the evidence that the recipe keeps, as the pipeline reads documents."""
+def corpus_of(model: System, ids: Sequence[np.ndarray]) -> Corpus:
+    """The input ids of some texts, with the evidence that the recipe keeps, as the pipeline reads documents."""
     network = model.config.network
-    ids = [tokens for tokens, _ in tokens_of(model, texts)]
     offsets = np.concatenate([[0], np.cumsum([len(tokens) for tokens in ids])]).astype(np.int64)
-    none = np.zeros(len(texts) + 1, np.int64)
-    joined, splits = np.concatenate([np.zeros(0, np.int32), *ids]), {"test": (0, len(texts))}
+    none = np.zeros(len(ids) + 1, np.int64)
+    joined, splits = np.concatenate([np.zeros(0, np.int32), *ids]), {"test": (0, len(ids))}
     corpus = Corpus(joined, offsets, none, np.zeros(0, np.int64), splits)
     if network["backbone"].get("cache_features"):
         corpus = replace(corpus, features=_features(model, corpus))
@@ -185,23 +214,3 @@ def _features(model: System, corpus: Corpus) -> np.ndarray:
         with torch.inference_mode():
             rows.append(classifier.hidden_states(padded).half().cpu().numpy()[0])
     return np.concatenate(rows[1:] or rows)
-
-
-@torch.no_grad()
-def attention_shares(model: System, text: str, labels: Sequence[int]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Where the network looks, for some labels of a cleaned text; None if it knows no token of the text.
-
-    Returns:
-        Shares of the attention (m, n), the mean over heads, and the character spans (n, 2) of the tokens.
-    """
-    classifier, corpus = require_network(model), corpus_of(model, [text])
-    if not len(corpus.documents("test")):
-        return None
-    device = classifier.attention.embeddings.device
-    padded, asked = pad_documents(corpus, np.array([0]), device), torch.tensor([list(labels)], device=device)
-    hidden, bias, weights = classifier.hidden_states(padded), padded.known.bias, padded.known.weights
-    added = None if bias is None else classifier.dense_bias(hidden, asked, bias)
-    attention = classifier.attention.token_probabilities(hidden, asked, padded.mask, added)
-    if weights is not None:
-        attention = attention + classifier.dense_bias(hidden, asked, weights)
-    return attention[0].cpu().numpy(), tokens_of(model, [text])[0][1]

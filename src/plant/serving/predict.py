@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from plant.metrics.scores import Scores
 from plant.metrics.top import top_labels
 from plant.serving.inputs import Document
-from plant.serving.scoring import clean_texts, part_size, score_cleaned
+from plant.serving.scoring import as_scores, clean_texts, part_size, score_cleaned
 from plant.serving.system import System
+
+if TYPE_CHECKING:
+    from plant.serving.network import Look
 from plant.serving.words import spans_of
 
 REASONS = 5
@@ -97,11 +101,15 @@ def predictions(
     waiting = iter(documents)
     while part := list(islice(waiting, part_size(model))):
         texts = clean_texts(model, [document.text for document in part])
-        scores = score_cleaned(model, texts)
+        choose = partial(_chosen, model, top=top, asked=asked)
+        looked: dict[int, list[list[Reason]]] = {}
+        watch = bool(reasons) and not model.parts.scorers
+        scores = score_cleaned(model, texts, _look(model, texts, choose, reasons, looked) if watch else None)
         for row, document in enumerate(part):
-            chosen = _chosen(model, scores, row, top, asked)
-            names = [label for label, _ in chosen]
-            why = explain(model, texts[row], names, most=reasons) if reasons else [[] for _ in chosen]
+            chosen = choose(scores, row)
+            names, why = [label for label, _ in chosen], looked.get(row, [[] for _ in chosen])
+            if reasons and not watch:
+                why = explain(model, texts[row], names, most=reasons)
             found = (_label(model, *one, said) for one, said in zip(chosen, why, strict=True))
             yield Prediction(document.id, tuple(found), texts[row])
 
@@ -149,7 +157,9 @@ def explain(model: System, text: str, labels: Sequence[int], *, most: int | None
         most: reasons of a label that are to be shown; None: all.
     """
     if not model.parts.scorers:
-        return _attended(model, text, labels, most)
+        looked: dict[int, list[list[Reason]]] = {}
+        score_cleaned(model, [text], _look(model, [text], lambda *_: [(label, 0.0) for label in labels], most, looked))
+        return looked.get(0, [[] for _ in labels])
     added: list[Counter[str]] = [Counter() for _ in labels]
     for channel, scorer in model.parts.scorers.items():
         for place, words in enumerate(scorer.contributions(text, labels)):
@@ -182,16 +192,27 @@ def _share(model: System, channel: str, label: int) -> float:
     return float(scalars @ ends[:, label])
 
 
-def _attended(model: System, text: str, labels: Sequence[int], most: int | None) -> list[list[Reason]]:
-    """Words by the attention of each label."""
-    from plant.serving.network import attention_shares
+def _look(
+    model: System,
+    texts: Sequence[str],
+    choose: Callable[[Scores, int], list[tuple[int, float]]],
+    most: int | None,
+    looked: dict[int, list[list[Reason]]],
+) -> Look:
+    """Note the reasons of a text's labels in `looked` while its hidden states are at hand: a second pass through the
+    backbone would double the time."""
 
-    looked = attention_shares(model, text, labels) if labels else None
-    if looked is None:
-        return [[] for _ in labels]
-    shares, spans = looked
+    def look(text: int, logits: np.ndarray, spans: np.ndarray, shares: Callable[[Sequence[int]], np.ndarray]) -> None:
+        labels = [label for label, _ in choose(as_scores(model, logits[None]), 0)]
+        looked[text] = _attended(texts[text], spans, shares(labels), most) if labels else []
+
+    return look
+
+
+def _attended(text: str, spans: np.ndarray, shares: np.ndarray, most: int | None) -> list[list[Reason]]:
+    """Words by the attention of each label, from the shares (m, n) of tokens with character spans (n, 2)."""
     places: dict[str, list[Span]] = {}
-    attended: list[Counter[str]] = [Counter() for _ in labels]
+    attended: list[Counter[str]] = [Counter() for _ in shares]
     for match in re.finditer(r"\w+", text):
         inside = (spans[:, 0] < match.end()) & (spans[:, 1] > match.start())
         places.setdefault(match[0].lower(), []).append(match.span())

@@ -18,6 +18,7 @@ from plant.metrics.scores import LARGEST_FP16, PART, SCORES, Scores, kept_scores
 from plant.serving.inputs import check_text
 
 if TYPE_CHECKING:
+    from plant.serving.network import Look
     from plant.serving.system import System
 
 
@@ -48,11 +49,11 @@ def score(model: System, texts: Sequence[str]) -> Scores:
     return score_cleaned(model, clean_texts(model, texts))
 
 
-def score_cleaned(model: System, cleaned: Sequence[str]) -> Scores:
-    """`score` of texts that `clean_texts` gave."""
+def score_cleaned(model: System, cleaned: Sequence[str], look: Look | None = None) -> Scores:
+    """`score` of texts that `clean_texts` gave; `look` is called for each text that the network reads."""
     system = model.config.system
     names = [name for name in system["channels"] if name != "prior"]
-    channels = {name: as_scores(model, _channel(model, name, cleaned)) for name in names}
+    channels = {name: as_scores(model, _channel(model, name, cleaned, look)) for name in names}
     if system["kind"] not in ("combined", "evidence"):
         return next(iter(channels.values()))
     pairs = align(list(channels.values()))
@@ -66,13 +67,13 @@ def score_cleaned(model: System, cleaned: Sequence[str]) -> Scores:
     return as_scores(model, pairs.filled(logits.astype(np.float32)))
 
 
-def _channel(model: System, name: str, cleaned: Sequence[str]) -> np.ndarray:
+def _channel(model: System, name: str, cleaned: Sequence[str], look: Look | None) -> np.ndarray:
     """(N, L) float32: what one channel says."""
     if name != "network":
         return model.parts.scorers[name].score(cleaned)
     from plant.serving.network import network_logits  # imports PyTorch, which words do not need
 
-    return network_logits(model, cleaned)
+    return network_logits(model, cleaned, look)
 
 
 def as_scores(model: System, values: np.ndarray | sp.csr_array) -> Scores:
