@@ -126,7 +126,9 @@ def network_logits(model: System, texts: Sequence[str], look: Look | None = None
         hidden = classifier.hidden_states(padded)
         made = classifier.logits(hidden, padded.mask, vectors=vectors, known=padded.known)
         logits[batch] = made.float().cpu().numpy()
-        for row, text in enumerate(batch.tolist() if look is not None else ()):
+        if look is None:
+            continue
+        for row, text in enumerate(batch.tolist()):
             own, spans = hidden[[row], : len(tokens[text][0])], tokens[text][1]
             look(text, logits[text], spans, partial(_shares, classifier, own, padded, row))
     return logits

@@ -125,8 +125,8 @@ def load_system(folder: str | Path) -> SavedSystem:
     """
     path = check_folder(folder)
     parts, record = read_parts(path), files.read_json(path / places.CONFIG)
-    sections = (record.get(name, {}) for name in ("network", "system", "cleaning"))
-    config = SavedConfig(*sections, label_names=[label["label"] for label in parts.labels])
+    network, system, cleaning = (record.get(name, {}) for name in ("network", "system", "cleaning"))
+    config = SavedConfig(network, system, cleaning, [label["label"] for label in parts.labels])
     if not config.network:
         return SavedSystem(config, parts, None)
     from plant.serving.network import load_network
