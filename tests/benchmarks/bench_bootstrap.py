@@ -65,5 +65,5 @@ def make_run(documents: int, labels: int) -> Run:
         scores[part] = made.astype(np.float16)
     names, ids = tuple(map(str, range(labels))), tuple(map(str, range(documents)))
     space, true = LabelSpace(names, n_train, TRAINING_DOCUMENTS, Evaluation()), sp.csr_array(truth)
-    thresholds = Thresholds.known(space, {"tuned": TunedThreshold(-1.0, "macro_f1_present", 0.5)})
+    thresholds = Thresholds(None, space, {"tuned": TunedThreshold(-1.0, "macro_f1_present", 0.5)})
     return Run(Scores(ids, names, true, true, scores, 100, 0.0), space, thresholds)

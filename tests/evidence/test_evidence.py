@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from plant.baselines.target import Sources, run
 from plant.corpus.folds import deal_folds
 from plant.corpus.reader import load_labels
-from plant.evidence.stage3 import evidence, read_groups, reasons
+from plant.evidence.stage3 import evidence, reasons
 from plant.ground.errors import InputError
 from plant.ground.settings import BaselineSettings, Evaluation, Evidence
 from plant.metrics.scores import read_scores, write_scores
@@ -115,7 +115,7 @@ def test_the_scores_are_the_weighted_sum_on_record(corpus, channels, tmp_path, c
     assert set(record["weights"]) == set(chosen)
     expected = logits(corpus, channels, "test", record)
     np.testing.assert_allclose(test.dense[:, :6], expected[:, :6], rtol=2e-3, atol=2e-3)
-    fold_of = deal_folds(read_groups(corpus), 4, 0, purpose="evidence", key="folds")
+    fold_of = deal_folds(load_labels(corpus).groups("val"), 4, 0, purpose="evidence", key="folds")
     for fold, one in enumerate(record["folds"]):
         own = fold_of == fold
         assert one["documents"] == own.sum()
@@ -128,7 +128,7 @@ def test_the_scores_are_the_weighted_sum_on_record(corpus, channels, tmp_path, c
 
 def test_the_scores_of_a_fold_do_not_depend_on_its_truth_and_test_scores_do(corpus, channels, tmp_path):
     val, test = make(corpus, channels, tmp_path / "a")
-    own = deal_folds(read_groups(corpus), 4, 0, purpose="evidence", key="folds") == 2
+    own = deal_folds(load_labels(corpus).groups("val"), 4, 0, purpose="evidence", key="folds") == 2
     truth = val.truth.toarray()
     truth[own] = truth[own][:, ::-1]
     others = rewritten(channels, tmp_path, val=sp.csr_array(truth))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from plant.evaluation.attention import write_attention
-from plant.evaluation.metrics import evaluate
+from plant.evaluation.metrics import write_metrics as evaluate
 from plant.finetuning import predict
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.predict import predict_split

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from plant.evaluation.metrics import evaluate
+from plant.evaluation.metrics import write_metrics as evaluate
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
 from plant.ground.settings import Evaluation
 from plant.metrics.groups import LabelSpace, read_label_space
 from plant.metrics.scores import Scores
-from plant.metrics.thresholds import SLOPES, THRESHOLD_RULES, Thresholds, TunedThreshold
+from plant.metrics.thresholds import SLOPES, THRESHOLD_RULES, TunedThreshold
 
 SETTINGS = Evaluation(at=(1, 3, 5))
 SEED = 0
@@ -106,12 +106,3 @@ def test_thresholds_are_tuned_once_and_only_those_that_are_asked_for(written) ->
     (folder / "val.scores.parquet").unlink()
     again = load_run(folder, space, run.thresholds)
     assert metric_values(again, ["micro_f1@micro"])["micro_f1@micro"] == first["micro_f1@micro"]
-
-
-def test_scores_without_validation_have_the_known_threshold_alone(written) -> None:
-    folder, labels = written(SEED)
-    space = read_label_space(labels, SETTINGS)
-    known = Thresholds.known(space, {"tuned": TunedThreshold(0.0, "macro_f1_present", 0.5)})
-    values = metric_values(load_run(folder, space, known), ["micro_f1", "micro_f1@natural", "micro_f1@micro"])
-    assert values["micro_f1"] == values["micro_f1@natural"]
-    assert np.isnan(values["micro_f1@micro"]).all()

@@ -41,7 +41,7 @@ def make_run(scores: np.ndarray, truth: np.ndarray, threshold: float = -1.0) -> 
     space = LabelSpace(names, N_TRAIN[: truth.shape[1]], 300, Evaluation(at=(1, 3, 5)))
     true = sp.csr_array(truth)
     known = Scores(ids, names, true, true, scores.astype(np.float32), 100, 0.0)
-    return Run(known, space, Thresholds.known(space, {"tuned": TunedThreshold(threshold, "macro_f1_present", 0.5)}))
+    return Run(known, space, Thresholds(None, space, {"tuned": TunedThreshold(threshold, "macro_f1_present", 0.5)}))
 
 
 @pytest.fixture

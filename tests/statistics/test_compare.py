@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from plant.evaluation.metrics import evaluate
+from plant.evaluation.metrics import write_metrics as evaluate
 from plant.evaluation.runs import load_run
 from plant.evaluation.values import metric_values
 from plant.ground.errors import InputError

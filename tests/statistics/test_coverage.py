@@ -54,7 +54,7 @@ def population(documents: int, labels: int, rng: np.random.Generator) -> list[Ru
         best = best_threshold(dense[: documents // 10], truth[: documents // 10])
         tuned = {"tuned": TunedThreshold(best.value, "macro_f1_present", best.objective)}
         scores = Scores(tuple(map(str, range(documents))), space.names, true, true, dense, 100, 0.0)
-        runs.append(Run(scores, space, Thresholds.known(space, tuned)))
+        runs.append(Run(scores, space, Thresholds(None, space, tuned)))
     return runs
 
 

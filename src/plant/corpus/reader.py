@@ -58,6 +58,10 @@ class Labels:
         """Texts of the documents of a split, in order. They may be clinical: never log or show them."""
         return _column(self.folder / f"{split}.parquet", "text")
 
+    def groups(self, split: str) -> np.ndarray:
+        """(N,) group (patient) of each document of a split, in order."""
+        return np.array(_column(self.folder / f"{split}.parquet", "group_id"))
+
     def rows(self, split: str) -> slice:
         """The documents of a split as a slice of all documents."""
         edges = np.concatenate([[0], np.cumsum(self.split_sizes)])

@@ -24,8 +24,8 @@ _BOUNDED = ["map", "map/*", "rare_ap", *(f"{base}@*/*" for base in AT_K)]
 """Metrics, as patterns of names, that are lower bounds if only the top K scores of each document were kept."""
 
 
-def evaluate(folder: Path, labels_parquet: Path, settings: Evaluation) -> dict[str, Any]:
-    """Every metric of a run on its test split, under every threshold rule.
+def write_metrics(folder: Path, labels_parquet: Path, settings: Evaluation) -> dict[str, Any]:
+    """Write every metric of a run on its test split, under every threshold rule, into the run's folder.
 
     Args:
         folder: with the score files of `val` and `test`.
@@ -33,27 +33,24 @@ def evaluate(folder: Path, labels_parquet: Path, settings: Evaluation) -> dict[s
         settings: section `evaluation` of the config.
 
     Returns:
-        Metric name (names.py) -> fraction, None if it is not defined. And these records:
+        What metrics.json holds: metric name (names.py) -> fraction, None if it is not defined. And these records:
 
         - `threshold`: the thresholds and how they were chosen;
         - `documents`; `calibration` (calibration.py); `propensity` (A, B, N);
         - `label_groups`: number of labels, and of labels with a test positive, in each group;
         - `exactness`: which metrics are lower bounds because only the top K scores of each document were kept.
 
+        per_label.parquet is the table of `per_label`.
+
     Raises:
         InputError: scores are missing or damaged, their labels are not those of the corpus, or no validation document
-        has
-            a label.
+            has a label.
     """
-    return _report(load_run(Path(folder), read_label_space(labels_parquet, settings)))
-
-
-def write_metrics(folder: Path, labels_parquet: Path, settings: Evaluation) -> None:
-    """Write `metrics.json` (see `evaluate`) and `per_label.parquet` (see `per_label`) into the run's folder."""
     run = load_run(Path(folder), read_label_space(labels_parquet, settings))
-    table = per_label(run)
+    table, report = per_label(run), _report(run)
     files.write_with(Path(folder) / "per_label.parquet", lambda path: pq.write_table(table, path))
-    files.write_json(Path(folder) / "metrics.json", _report(run))
+    files.write_json(Path(folder) / "metrics.json", report)
+    return report
 
 
 def per_label(run: Run) -> pa.Table:
@@ -81,12 +78,11 @@ def _report(run: Run) -> dict[str, Any]:
     values = metric_values(run, metrics(settings))
     report: dict[str, Any] = {name: None if np.isnan(value[0]) else float(value[0]) for name, value in values.items()}
     present = np.bincount(run.truth.indices, minlength=run.truth.shape[1]) > 0
-    others = {rule: run.thresholds.of(rule) for rule in THRESHOLD_RULES if rule != TUNED}
     a, b = settings.propensity
     return report | {
         "threshold": {
             **_threshold(run.tuned), "chosen_on": "val", "natural": run.scores.natural_threshold,
-            **{rule: None if tuned is None else _threshold(tuned) for rule, tuned in others.items()},
+            **{rule: _threshold(run.thresholds.of(rule)) for rule in THRESHOLD_RULES if rule != TUNED},
         },
         "documents": {"test": run.truth.shape[0]},
         "calibration": calibration_of(run.scores),

@@ -33,13 +33,10 @@ class Run:
     @property
     def tuned(self) -> TunedThreshold:
         """The threshold of all metrics that name no threshold rule."""
-        threshold = self.thresholds.of(TUNED)
-        if threshold is None:
-            raise ValueError("a run needs a tuned threshold, or validation scores to tune it on")
-        return threshold
+        return self.thresholds.of(TUNED)
 
     def predictions(self, rule: str) -> sp.csr_array | None:
-        """(N, L) boolean: the labels that a threshold rule predicts; None if the run has no such threshold."""
+        """(N, L) boolean: the labels that a threshold rule predicts; None if the scores have no natural threshold."""
         if rule not in self._predictions:
             self._predictions[rule] = self._predict(rule)
         return self._predictions[rule]
@@ -49,8 +46,6 @@ class Run:
             natural = self.scores.natural_threshold
             return None if natural is None else predict(self.scores, natural)
         threshold = self.thresholds.of(rule)
-        if threshold is None:
-            return None
         return predict(self.scores, threshold.value, slope=threshold.slope, n_train=self.labels.n_train)
 
     def ranking(self, group: str | None) -> Ranking:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from plant.baselines.target import SPLITS, Outcome, read_comparable, write
 from plant.corpus.folds import deal_folds
@@ -24,7 +23,7 @@ from plant.corpus.reader import load_labels
 from plant.evidence.design import Design, LabelSide
 from plant.evidence.fit import FeatureScale, fit
 from plant.evidence.reasons import EVIDENCE, REASONS, export, reasons
-from plant.ground.files import is_private, require_file, write_with
+from plant.ground.files import is_private, write_with
 from plant.ground.settings import Evaluation, Evidence
 from plant.ground.staging import owner_only
 from plant.metrics.aligned import align
@@ -87,7 +86,7 @@ def evidence(
     scores = {split: read_comparable(list(channels.values()), split, labels) for split in SPLITS}
     side = LabelSide.of(labels, settings)
     designs = {split: Design(align(some), side, some[0].truth) for split, some in scores.items()}
-    fits = _fit(designs["val"], read_groups(corpus), settings, seed, where=f"evidence of {out}")
+    fits = _fit(designs["val"], labels.groups("val"), settings, seed, where=f"evidence of {out}")
     logits = {
         "val": designs["val"].logits(dict(enumerate(fits.folds)), fits.fold_of),
         "test": designs["test"].logits({0: fits.whole}, np.zeros(designs["test"].pairs.shape[0], np.int64)),
@@ -102,11 +101,6 @@ def evidence(
         documents = [scores["test"][0].document_ids[place] for place in with_label]
         told = reasons(out, channels, corpus=corpus, documents=documents, tokens=tokens)
         write_with(Path(out) / REASONS, told.write_parquet)
-
-
-def read_groups(corpus: Path) -> np.ndarray:
-    """(N,) group (patient) of each validation document."""
-    return pl.read_parquet(require_file(Path(corpus) / "val.parquet"), columns=["group_id"])["group_id"].to_numpy()
 
 
 def _fit(design: Design, groups: np.ndarray, settings: Evidence, seed: int, *, where: str) -> Fits:

@@ -14,30 +14,6 @@ import scipy.sparse as sp
 from plant.metrics.arrays import BLOCK, ordered_codes, ratio
 
 
-def roc_auc(y_true: sp.csr_array, y_score: np.ndarray, *, weights: np.ndarray | None = None) -> np.ndarray:
-    """Area under the ROC curve of each label, (L,) or (L, B); the first of `label_curves`.
-
-    >>> roc_auc(sp.csr_array([[True], [False], [False]]), np.array([[0.5], [0.7], [0.1]])).tolist()
-    [0.5]
-    """
-    return label_curves(y_true, y_score, weights=weights)[0]
-
-
-def average_precision(
-    y_true: sp.csr_array,
-    y_score: np.ndarray | sp.csr_array,
-    *,
-    weights: np.ndarray | None = None,
-    bound: np.ndarray | None = None,
-) -> np.ndarray:
-    """Average precision of each label, (L,) or (L, B); the second of `label_curves`.
-
-    >>> average_precision(sp.csr_array([[True], [False], [True]]), np.array([[0.9], [0.7], [0.1]])).round(3).tolist()
-    [0.833]
-    """
-    return label_curves(y_true, y_score, weights=weights, bound=bound)[1]
-
-
 def label_curves(
     y_true: sp.csr_array,
     y_score: np.ndarray | sp.csr_array,

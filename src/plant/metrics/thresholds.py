@@ -9,7 +9,7 @@ metrics.json records the threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,25 +89,20 @@ class Thresholds:
     """The thresholds of one run. Each is tuned when it is first needed.
 
     Attributes:
-        validation: reads the validation scores; None: only the thresholds in `tuned` exist (simulations).
+        validation: reads the validation scores.
         labels: of the corpus.
         tuned: threshold rule -> threshold, of those that are already tuned.
     """
 
-    validation: Callable[[], Scores] | None
+    validation: Callable[[], Scores]
     labels: LabelSpace
     tuned: dict[str, TunedThreshold] = field(default_factory=dict)
 
-    @classmethod
-    def known(cls, labels: LabelSpace, tuned: Mapping[str, TunedThreshold]) -> Thresholds:
-        """Thresholds of scores without a validation split."""
-        return cls(None, labels, dict(tuned))
-
-    def of(self, rule: str) -> TunedThreshold | None:
-        """The threshold of a rule; None if there is none."""
-        if rule not in self.tuned and self.validation is not None and rule in THRESHOLD_RULES:
+    def of(self, rule: str) -> TunedThreshold:
+        """The threshold of a rule."""
+        if rule not in self.tuned:
             self.tuned[rule] = THRESHOLD_RULES[rule](self.validation(), self.labels)
-        return self.tuned.get(rule)
+        return self.tuned[rule]
 
 
 def predict(scores: Scores, threshold: float, *, slope: float = 0.0, n_train: np.ndarray | None = None) -> sp.csr_array:

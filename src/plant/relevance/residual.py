@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from plant.corpus.folds import deal_folds
 from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
@@ -63,7 +62,7 @@ def write_residual(
         )  # fmt: skip
     whole = load_training(corpus, tokens, measure, settings)
     fold = deal_folds(
-        _groups(Path(corpus)), folds, settings.seed, purpose="relevance", key="finetunings: residual_folds"
+        labels.groups("train"), folds, settings.seed, purpose="relevance", key="finetunings: residual_folds"
     )
     odds = [log_odds_of_best(whole, measure, settings, smoothing=smoothing)]
     if folds > 1:
@@ -103,11 +102,6 @@ def without(training: Training, left_out: np.ndarray) -> Training:
         indptr=np.concatenate(([0], np.cumsum(np.bincount(label, minlength=len(training.names))))),
         documents=(np.cumsum(kept) - 1)[training.documents[stays]],
     )  # fmt: skip
-
-
-def _groups(corpus: Path) -> np.ndarray:
-    """Groups of the training documents, in order."""
-    return pl.read_parquet(corpus / "train.parquet", columns=["group_id"])["group_id"].to_numpy()
 
 
 def _add_true(values: np.ndarray, labels: Labels, first: int, sums: np.ndarray, counts: np.ndarray) -> None:
