@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plant.baselines.mentions import Dictionary, least_stretch
 from plant.baselines.target import Sources, run
-from plant.corpus.mentions import write_mentions
+from plant.corpus.marks import write_mentions
 from plant.corpus.reader import load_labels
 from plant.evidence.stage3 import evidence
 from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Table

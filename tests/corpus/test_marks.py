@@ -1,4 +1,4 @@
-"""Marks: the characters that people marked in the test texts of a corpus, wherever text cleaning moved them."""
+"""What people marked: words of training documents, and characters of test texts wherever cleaning moved them."""
 
 import stat
 from pathlib import Path
@@ -7,19 +7,35 @@ import polars as pl
 import pytest
 
 from plant.corpus.build import build_corpus
-from plant.corpus.marks import read_marks, require_marks, write_marks
+from plant.corpus.marks import read_marks, require_marks, write_marks, write_mentions
 from plant.ground import settings
 from plant.ground.errors import InputError
 
 TEXT = "Dolor de 12 días; FIEBRE alta (38 ºC), sin tos."
+ROWS = [("c", "x", "pain"), ("c", "y", "chest pain"), ("c", "z", "no"), ("b", "x", "seen in val")]
+ROWS += [("a", "y", "two"), ("a", "x", "one"), ("a", "z", "other")]
 
 
-def spanish(codiesp: Path, lines: list[str], **cleaning) -> settings.CodiEsp:
-    """CodiEsp whose first test text is TEXT."""
-    test = next(iter(codiesp.rglob("test")))
-    (test / "text_files" / "S-test-0.txt").write_text(TEXT, encoding="utf-8")
-    (test / "testX.tsv").write_text("\n".join(lines), encoding="utf-8")
+def spanish(codiesp: Path, lines: list[str], split: str = "test", **cleaning) -> settings.CodiEsp:
+    """CodiEsp in which these lines are marked in one split, and whose first test text is TEXT."""
+    folder = next(iter(codiesp.rglob(split)))
+    (folder / f"{split}X.tsv").write_text("\n".join(lines), encoding="utf-8")
+    (folder.parent / "test/text_files/S-test-0.txt").write_text(TEXT, encoding="utf-8")
     return settings.CodiEsp(source="codiesp", path=str(codiesp), language="es", cleaning=settings.Cleaning(**cleaning))
+
+
+def table(folder: Path, rows: list[tuple[str, str, str]] = ROWS, **more) -> settings.Table:
+    raw = {"id": ["a", "b", "c"], "text": ["one", "two", "Pain, no pain; painful (chest pain)"], "labels": ["x;y"] * 3}
+    pl.DataFrame({**raw, "split": ["train", "val", "test"]}).write_csv(folder / "raw.csv")
+    pl.DataFrame(rows, schema=["document", "label", "mention"], orient="row").write_csv(folder / "marked.csv")
+    paths = {"path": str(folder / "raw.csv"), "split_column": "split", "mentions": str(folder / "marked.csv")}
+    return settings.Table(source="table", **paths, **more)
+
+
+def mentions(dataset: settings.Dataset, folder: Path) -> list[tuple[str, str, str]]:
+    build_corpus(dataset, folder / "corpus")
+    write_mentions(dataset, folder / "corpus", folder / "mentions.parquet")
+    return pl.read_parquet(folder / "mentions.parquet").rows()
 
 
 def words(dataset: settings.Dataset, folder: Path) -> list[tuple[str, str, str]]:
@@ -29,6 +45,20 @@ def words(dataset: settings.Dataset, folder: Path) -> list[tuple[str, str, str]]
     texts = dict(pl.read_parquet(folder / "corpus/test.parquet").select("document_id", "text").rows())
     marks = read_marks(folder / "marks.parquet")
     return [(document, label, texts[document][start:end]) for document, label, start, end in marks.rows()]
+
+
+def test_codiesp_gives_the_mentions_of_training_texts(codiesp, tmp_path):
+    lines = [
+        "S-train-0\tDIAGNOSTICO\tq00.0\tdolor de\t0 5;9 11",  # not a label of the document
+        "S-train-0\tPROCEDIMIENTO\tr52\tplaca\t0 5",  # no diagnosis
+        "S-train-0\tDIAGNOSTICO\tr52\t fiebre \t0 5",
+    ]
+    dataset = spanish(codiesp, lines, "train")
+    assert mentions(dataset, tmp_path) == [("S-train-0", "R52", "fiebre")]
+    next(iter(codiesp.rglob("trainX.tsv"))).unlink()
+    with pytest.raises(InputError, match=r"train/trainX\.tsv, got an archive without it"):
+        write_mentions(dataset, tmp_path / "corpus", tmp_path / "other.parquet")
+    assert not (tmp_path / "other.parquet").exists()
 
 
 @pytest.mark.parametrize(
@@ -51,25 +81,19 @@ def test_codiesp_marks_follow_the_words_through_cleaning(codiesp, tmp_path, clea
     assert [text.strip() for _, _, text in found] == expected
 
 
-def table(folder: Path, **more) -> settings.Table:
-    raw = {"id": ["a", "b", "c"], "text": ["one", "two", "Pain, no pain; painful (chest pain)"], "labels": ["x;y"] * 3}
-    pl.DataFrame({**raw, "split": ["train", "val", "test"]}).write_csv(folder / "raw.csv")
-    rows = [("c", "x", "pain"), ("c", "y", "chest pain"), ("c", "z", "no"), ("a", "x", "one")]
-    pl.DataFrame(rows, schema=["document", "label", "mention"], orient="row").write_csv(folder / "marked.csv")
-    paths = {"path": str(folder / "raw.csv"), "split_column": "split", "mentions": str(folder / "marked.csv")}
-    return settings.Table(source="table", **paths, **more)
-
-
-def test_a_table_marks_each_place_of_a_test_document_where_the_words_are(tmp_path):
+def test_a_table_gives_mentions_in_the_order_of_documents_and_marks_each_place_of_a_test_document(tmp_path):
+    dataset = table(tmp_path)
+    assert mentions(dataset, tmp_path) == [("a", "x", "one"), ("a", "y", "two")]
     expected = [("c", "x", "Pain"), ("c", "x", "pain"), ("c", "x", "pain"), ("c", "y", "chest pain")]
-    assert words(table(tmp_path), tmp_path) == expected
+    assert words(dataset, tmp_path) == expected
 
 
-def test_marks_of_credentialed_texts_are_their_owners_and_hold_no_word(tmp_path):
+def test_what_was_marked_in_credentialed_texts_is_their_owners_and_marks_hold_no_word(tmp_path):
     dataset = table(tmp_path, credentialed=True)
-    build_corpus(dataset, tmp_path / "corpus")
-    write_marks(dataset, tmp_path / "corpus", tmp_path / "marks.parquet")
-    assert stat.S_IMODE((tmp_path / "marks.parquet").stat().st_mode) == 0o600
+    mentions(dataset, tmp_path)
+    words(dataset, tmp_path)
+    modes = {stat.S_IMODE((tmp_path / f"{name}.parquet").stat().st_mode) for name in ("mentions", "marks")}
+    assert modes == {0o600}
     assert read_marks(tmp_path / "marks.parquet").columns == ["document_id", "label", "start", "end"]
 
 
@@ -78,8 +102,9 @@ def test_a_dataset_without_marks_is_refused_and_told_what_has_some(codiesp, tmp_
     dataset = table(tmp_path).model_copy(update={"mentions": None})
     if language:
         dataset = settings.CodiEsp(source="codiesp", path=str(codiesp), language=language)
-    with pytest.raises(InputError, match=r"people marked the words of each label .* got source (table|codiesp)"):
-        require_marks(dataset)
+    for refused in (require_marks, lambda one: write_mentions(one, tmp_path, tmp_path / "mentions.parquet")):
+        with pytest.raises(InputError, match=r"people marked the words of each label .* got source (table|codiesp)"):
+            refused(dataset)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +113,23 @@ def test_a_dataset_without_marks_is_refused_and_told_what_has_some(codiesp, tmp_
      (["S-test-0\tDIAGNOSTICO\tr52\tSECRETO"], "document, kind, code, mention, position in every line"),
      (["S-test-0\tDIAGNOSTICO\tz99.9\tSECRETO\t0 5"], "marked words of labels of test documents, got none")],
 )  # fmt: skip
-def test_what_is_wrong_is_said_without_the_words(codiesp, tmp_path, lines, said):
-    dataset = spanish(codiesp, lines)
-    build_corpus(dataset, tmp_path / "corpus")
+def test_what_is_wrong_with_marks_is_said_without_the_words(codiesp, tmp_path, lines, said):
     with pytest.raises(InputError, match=said) as told:
-        write_marks(dataset, tmp_path / "corpus", tmp_path / "marks.parquet")
+        words(spanish(codiesp, lines), tmp_path)
     assert "SECRETO" not in str(told.value)
     assert not (tmp_path / "marks.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("marked", "said"),
+    [(None, "mentions of labels of training documents, got those of 1"),
+     ("document,label\na,x\n", "the columns document, label, mention, got 2 columns, no mention")],
+)  # fmt: skip
+def test_what_is_wrong_with_mentions_is_said_without_the_words(tmp_path, marked, said):
+    dataset = table(tmp_path, [("b", "x", "xylophonist")])
+    if marked:
+        (tmp_path / "marked.csv").write_text(marked)
+    with pytest.raises(InputError, match=said) as told:
+        mentions(dataset, tmp_path)
+    assert "xylophonist" not in str(told.value)
+    assert not (tmp_path / "mentions.parquet").exists()

@@ -7,14 +7,14 @@ from plant.ground.job import job
 
 
 def main(args: Namespace) -> None:
-    from plant.corpus.mentions import write_mentions
+    from plant.corpus.marks import write_mentions
     from plant.ground.settings import parse_dataset
 
     write_mentions(parse_dataset(args.settings["dataset"]), args.out, args.mentions)
 
 
 def reads(args: Namespace) -> list[Path]:
-    from plant.corpus.mentions import files_of_marks
+    from plant.corpus.marks import files_of_marks
     from plant.ground.settings import parse_dataset
 
     return files_of_marks(parse_dataset(args.settings["dataset"]))

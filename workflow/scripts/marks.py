@@ -14,7 +14,7 @@ def main(args: Namespace) -> None:
 
 
 def reads(args: Namespace) -> list[Path]:
-    from plant.corpus.mentions import files_of_marks
+    from plant.corpus.marks import files_of_marks
     from plant.ground.settings import parse_dataset
 
     return files_of_marks(parse_dataset(args.settings["dataset"]))

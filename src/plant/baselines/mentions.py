@@ -26,7 +26,6 @@ import scipy.sparse as sp
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, choose
 from plant.baselines.words import read_weights, split_words, table_with_constants
-from plant.corpus.mentions import read_mentions
 from plant.corpus.reader import Labels
 from plant.ground.files import read_json
 
@@ -161,7 +160,7 @@ def mentions(sources: Sources) -> Outcome:
     Only the matching mention of largest weight counts.
     """
     labels, settings = sources.labels, sources.settings
-    listed, pairs = _listed(read_mentions(sources.files["mentions"]), labels)
+    listed, pairs = _listed(pl.read_parquet(sources.files["mentions"]), labels)
     dictionary = Dictionary.of(listed, labels.texts("train"))
     needed = {split: dictionary.table(labels.texts(split)) for split in ("train", *SPLITS)}
     truth = sources.truth("train")

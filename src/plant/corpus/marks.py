@@ -1,7 +1,9 @@
-"""Marks: where people marked, in the texts of the TEST split, the words that are the reason for a label.
+"""What people marked as the reason for a label: words of training texts, and places in test texts (CodiEsp, a table).
 
-marks.parquet has the columns document_id, label, start and end: characters of the text in the corpus. It holds no word.
-Only measurements read it (`attention_against_people_<experiment>`); no system does.
+- mentions.parquet: document_id, label, mention. It has the words of TRAINING documents only, so that no system can see
+  what was marked in the documents that it scores.
+- marks.parquet: document_id, label, start, end: characters of the texts of the TEST split in the corpus. It holds no
+  word. Only measurements read it (`attention_against_people_<experiment>`); no system does.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import polars as pl
 
 from plant.corpus import sources
 from plant.corpus.cleaning import clean
+from plant.corpus.documents import some
 from plant.corpus.sources import codiesp
 from plant.corpus.tables import text_columns
 from plant.ground import settings
@@ -20,20 +23,57 @@ from plant.ground.errors import InputError
 from plant.ground.files import is_private, require_file, write_with
 from plant.ground.staging import owner_only
 
-COLUMNS = ("document_id", "label", "start", "end")
-SCHEMA = {"document_id": pl.String, "label": pl.String, "start": pl.Int64, "end": pl.Int64}
+MENTIONS = ("document_id", "label", "mention")
+MARKS = {"document_id": pl.String, "label": pl.String, "start": pl.Int64, "end": pl.Int64}
 
 
-def require_marks(dataset: settings.Dataset) -> None:
+def require_marks(dataset: settings.Dataset, where: str = "attention against people") -> None:
     """Raises InputError if nobody marked words in the texts of a dataset."""
     if dataset.has_mentions:
         return
     got = f"source {dataset.source}" + (", language en" if isinstance(dataset, settings.CodiEsp) else "")
     raise InputError(
-        "attention against people", expected="a dataset in whose texts people marked the words of each label (CodiEsp "
-        "in Spanish; a table with `mentions`)", got=got,
+        where, expected="a dataset in whose texts people marked the words of each label (CodiEsp in Spanish; a table "
+        "with `mentions`)", got=got,
         fix="Name an experiment on such a dataset (CodiEsp: `language: es`; the marks are of the Spanish texts).",
     )  # fmt: skip
+
+
+def files_of_marks(dataset: settings.Dataset) -> list[Path]:
+    """The files that hold what people marked: a file of its own beside the documents, or the source itself."""
+    own = getattr(dataset, "mentions", None)
+    return sources.files_read(dataset) if own is None else [Path(own)]
+
+
+def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
+    """Read the mentions of the source, and write those of training documents and their labels.
+
+    Rows are in the order of training documents, and for each document in the order of the source. A mention is left out
+    if the document does not have its label in the corpus, which may keep fewer labels.
+
+    Args:
+        dataset: an entry of the config's `datasets`.
+        corpus: folder of its corpus.
+        out: mentions.parquet. Only the owner can read it, if only the owner can read the corpus.
+
+    Raises:
+        InputError: the dataset has no mentions, their file is damaged, or none belongs to a training document.
+    """
+    require_marks(dataset, "mentions")
+    if isinstance(dataset, settings.CodiEsp):
+        marked = codiesp.read_mentions(dataset, Path(dataset.path))
+    else:
+        marked = _table(dataset).filter(pl.col("mention") != "")
+    train = require_file(Path(corpus) / "train.parquet")
+    kept = _of_labels(pl.read_parquet(train, columns=["document_id", "labels"]), marked)
+    if not len(kept):
+        ids = marked["document_id"].unique(maintain_order=True).to_list()
+        raise InputError(
+            str(files_of_marks(dataset)[-1]), expected="mentions of labels of training documents",
+            got=f"those of {some(ids) if ids else 'none'}", fix="Write documents and labels as in the corpus.",
+        )  # fmt: skip
+    with owner_only(is_private(train)):
+        write_with(Path(out), kept.select(MENTIONS).write_parquet)
 
 
 def write_marks(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
@@ -53,15 +93,13 @@ def write_marks(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
     require_marks(dataset)
     test = require_file(Path(corpus) / "test.parquet")
     documents = pl.read_parquet(test, columns=["document_id", "text", "labels"])
-    pairs = documents.select("document_id", "labels").explode("labels").rename({"labels": "label"})
     if isinstance(dataset, settings.CodiEsp):
         marks = _moved(codiesp.read_marks(dataset, Path(dataset.path)), dataset)
     else:
         marks = _places(dataset, documents)
     length = documents.select("document_id", pl.col("text").str.len_chars().alias("length"))
-    kept = pairs.join(marks, on=["document_id", "label"], how="inner", maintain_order="left_right")
-    kept = kept.join(length, on="document_id", how="left", maintain_order="left")
-    kept = kept.filter(pl.col("start") < pl.min_horizontal("end", "length")).select(COLUMNS)  # a text may be cut
+    kept = _of_labels(documents, marks).join(length, on="document_id", how="left", maintain_order="left")
+    kept = kept.filter(pl.col("start") < pl.min_horizontal("end", "length")).select(list(MARKS))  # a text may be cut
     if not len(kept):
         raise InputError(
             str(test), expected="marked words of labels of test documents", got="none",
@@ -73,7 +111,19 @@ def write_marks(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
 
 def read_marks(path: Path) -> pl.DataFrame:
     """Read marks.parquet."""
-    return pl.read_parquet(require_file(path), columns=list(COLUMNS))
+    return pl.read_parquet(require_file(path), columns=list(MARKS))
+
+
+def _of_labels(documents: pl.DataFrame, marked: pl.DataFrame) -> pl.DataFrame:
+    """What was marked for the labels that a document has, in the order of the documents."""
+    pairs = documents.select("document_id", "labels").explode("labels").rename({"labels": "label"})
+    return pairs.join(marked, on=["document_id", "label"], how="inner", maintain_order="left_right")
+
+
+def _table(dataset: settings.Dataset) -> pl.DataFrame:
+    """Document, label and marked words, from the table that a dataset names."""
+    table = text_columns(Path(dataset.sources["mentions"]), ("document", "label", "mention"))
+    return table.rename({"document": "document_id"})
 
 
 def _moved(marks: pl.DataFrame, dataset: settings.CodiEsp) -> pl.DataFrame:
@@ -92,11 +142,11 @@ def _moved(marks: pl.DataFrame, dataset: settings.CodiEsp) -> pl.DataFrame:
 
 def _places(dataset: settings.Dataset, documents: pl.DataFrame) -> pl.DataFrame:
     """Each place of a document's text where the words of a mention occur, whatever their case."""
-    table = text_columns(Path(str(dataset.sources["mentions"])), ("document", "label", "mention"))
-    table = table.with_columns(clean(table["mention"], dataset.cleaning)).rename({"document": "document_id"})
+    table = _table(dataset)
+    table = table.with_columns(clean(table["mention"], dataset.cleaning))
     rows = []
-    found = table.join(documents.select("document_id", "text"), on="document_id", how="inner", maintain_order="left")
-    for document, label, mention, text in found.filter(pl.col("mention") != "").rows():
+    both = table.join(documents.select("document_id", "text"), on="document_id", how="inner", maintain_order="left")
+    for document, label, mention, text in both.filter(pl.col("mention") != "").rows():
         whole = re.compile(rf"(?<!\w){re.escape(mention.strip())}(?!\w)", re.IGNORECASE)
         rows += [(document, label, match.start(), match.end()) for match in whole.finditer(text)]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=MARKS, orient="row")
