@@ -179,13 +179,6 @@ def test_a_truncated_array_file_is_named(tmp_path: Path) -> None:
 # --- seeds ----------------------------------------------------------------------------------------
 
 
-def test_a_seed_gives_the_same_numbers_again_and_another_purpose_gives_others() -> None:
-    first, again = (seeds.generator(7, "pretraining", "order").random(50) for _ in range(2))
-    assert np.array_equal(first, again)
-    others = [seeds.generator(8, "pretraining", "order"), seeds.generator(7, "pretraining", "dropout")]
-    assert all(not np.isin(first, other.random(50)).any() for other in others)
-
-
 @given(seed=st.integers(), purpose=st.lists(st.text(), max_size=3))
 def test_a_stream_is_the_digest_of_its_names_and_fits_what_torch_takes(seed: int, purpose: list[str]) -> None:
     by_hand = int(hashlib.sha256("/".join([str(seed), *purpose]).encode()).hexdigest()[:16], 16) // 2

@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
@@ -51,23 +50,6 @@ def test_equal_weights_get_the_mean_over_all_orders():
     for metric in (equal_length_recall, lambda scores, truth: marked_ndcg(scores, truth, 3)):
         expected = np.mean([metric(order, marked) for order in orders])
         np.testing.assert_allclose(metric(weights, marked), [expected])
-
-
-def test_uniform_attention_has_closed_forms():
-    n, marked = 8, np.array([[True, True, False, False, False, False, False, False]])
-    uniform = np.full((1, n), 1 / n)
-    assert mass(uniform, marked) == pytest.approx(2 / n)
-    assert entropy(uniform) == pytest.approx(math.log(n))
-    assert relative_entropy(uniform) == pytest.approx(1)
-    assert equal_length_recall(uniform, marked) == pytest.approx(2 / n)
-
-
-def test_attention_equal_to_the_marks_is_perfect():
-    marked = np.array([[False, True, True, False], [True, False, False, False]])
-    weights = marked / marked.sum(axis=1, keepdims=True)
-    for value in (mass(weights, marked), equal_length_recall(weights, marked), marked_ndcg(weights, marked, 3)):
-        np.testing.assert_allclose(value, 1)
-    np.testing.assert_allclose(entropy(weights), [math.log(2), 0], atol=1e-12)
 
 
 def test_a_document_of_one_token_has_no_relative_entropy():

@@ -100,11 +100,6 @@ def test_what_is_not_defined_is_nan() -> None:
     assert np.isnan(micro_roc_auc(sp.csr_array((3, 2), dtype=bool), scores))
 
 
-def test_a_label_without_a_score_has_auc_one_half_and_precision_zero() -> None:
-    scores, truth = np.full((4, 1), -np.inf, dtype=np.float32), np.array([[1], [0], [0], [1]], dtype=bool)
-    assert [values[0] for values in label_curves(sp.csr_array(truth), scores)] == [0.5, 0.0]
-
-
 def test_only_the_labels_that_are_asked_for_are_computed(case) -> None:
     made = case(0)
     truth = sp.csr_array(made.truth)

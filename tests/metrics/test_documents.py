@@ -16,7 +16,6 @@ from plant.metrics.documents import (
     brier_skill,
     document_f1,
     ndcg_at_k,
-    precision_at_k,
     propensity_precision_at_k,
     rank,
 )
@@ -72,30 +71,6 @@ def test_ndcg_is_that_of_scikit_learn_without_ties() -> None:
     truth[:, 0] = True
     for k in (1, 3, 8, 20):
         assert ndcg_at_k(sp.csr_array(truth), scores, k) == pytest.approx(ndcg_score(truth, scores, k=k), abs=1e-6)
-
-
-@given(SCORES, TRUTH, st.integers(1, 5))
-def test_precision_stays_below_its_ceiling_and_a_perfect_ranking_reaches_it(
-    scores: np.ndarray, truth: np.ndarray, k: int
-) -> None:
-    truth[:, 0] |= ~truth.any(axis=1)  # every document has a label
-    ceiling, true = np.minimum(truth.sum(axis=1), k).mean() / k, sp.csr_array(truth)
-    assert precision_at_k(true, scores, k) <= ceiling + 1e-12
-    assert precision_at_k(true, truth, k) == pytest.approx(ceiling)
-    assert [AT_K[name](true, truth, k) for name in ("r", "rp", "ndcg")] == pytest.approx([1.0] * 3)
-
-
-def test_equal_scores_are_ranked_by_label_id() -> None:
-    truth, scores = sp.csr_array([[False, True, False]]), np.array([[1.0, 1.0, 1.0]])
-    assert rank(truth, scores, 3).best.tolist() == [[0, 1, 2]]
-    assert [precision_at_k(truth, scores, k) for k in (1, 2)] == [0.0, 0.5]
-
-
-def test_labels_without_a_score_are_never_retrieved() -> None:
-    truth, scores = sp.csr_array([[True, True, True]]), np.array([[-np.inf, -np.inf, 0.0]])
-    assert rank(truth, scores, 3).best.tolist() == [[2, -1, -1]]
-    assert precision_at_k(truth, scores, 3) == pytest.approx(1 / 3)
-    assert ndcg_at_k(truth, scores, 3) == pytest.approx(1 / (1 + 1 / math.log2(3) + 1 / 2))
 
 
 def test_propensity_scored_precision_is_the_ratio_of_jain_et_al() -> None:

@@ -69,13 +69,6 @@ def test_blocks_of_labels_give_the_same_threshold(monkeypatch: pytest.MonkeyPatc
     assert best_threshold(scores, truth) == pytest.approx(whole)
 
 
-def test_a_label_without_a_score_is_never_predicted() -> None:
-    scores = np.array([[-np.inf, 1.0], [-np.inf, -1.0]])
-    truth = np.array([[True, True], [False, False]])
-    best = best_threshold(scores, truth)
-    assert best.objective == 0.5  # label 0 is out of reach, label 1 is perfect
-
-
 def test_where_no_true_label_has_a_score_the_best_f1_is_zero() -> None:
     assert best_threshold(np.array([[-np.inf, 2.0]]), np.array([[True, False]])) == (0.0, 0.0)
 

@@ -80,19 +80,6 @@ def test_every_metric_in_every_resample_is_that_of_scikit_learn_on_the_drawn_row
             assert ours[metric][column] == pytest.approx(theirs[metric], abs=1e-12), metric
 
 
-def test_weights_of_ones_are_the_plain_metric(run) -> None:
-    system = run(seed=4)
-    plain, ones = metric_values(system, METRICS), metric_values(system, METRICS, np.ones((30, 20), dtype=np.float32))
-    for metric in METRICS:
-        assert ones[metric] == pytest.approx(np.repeat(plain[metric], 20))
-
-
-def test_the_same_seed_gives_the_same_resamples_and_another_seed_others() -> None:
-    first, again, other = (draw_bootstrap(20, 5, seeds.generator(seed, "bootstrap")) for seed in (0, 0, 1))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 def test_the_percentile_interval_is_that_of_the_definition() -> None:
     assert percentile_interval(np.arange(1001) / 1000, 0.95) == pytest.approx((0.025, 0.975))
     assert percentile_interval(np.array([np.nan, 1.0, 1.0]), 0.95) == (1.0, 1.0)

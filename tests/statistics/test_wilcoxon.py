@@ -56,12 +56,6 @@ def test_large_samples_follow_the_normal_approximation_of_the_appendix() -> None
     assert result.p == pytest.approx(2 * NormalDist().cdf(z), rel=1e-6)
 
 
-def test_swapping_the_systems_changes_nothing() -> None:
-    rng = np.random.default_rng(1)
-    first, second = rng.integers(0, 5, size=(2, 80)) / 5
-    assert signed_rank(first, second) == pytest.approx(signed_rank(second, first))
-
-
 def test_pairs_without_a_value_are_left_out() -> None:
     first, second = np.array([1.0, 2.0, np.nan, 4.0]), np.array([2.0, 4.0, 1.0, 7.0])
     assert signed_rank(first, second) == signed_rank(first[[0, 1, 3]], second[[0, 1, 3]])
