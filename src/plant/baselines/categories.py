@@ -47,12 +47,8 @@ def category_log_odds(sources: Sources) -> Outcome:
         indptr=columns.indptr.astype(np.int64), documents=columns.indices.astype(np.int64),
     )  # fmt: skip
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
-
-    def odds_of_best(k: int) -> LogOdds:
-        relevance = sources.relevance.model_copy(update={"k": k})
-        return log_odds_of_best(training, "mig", relevance, smoothing=settings.smoothing)
-
-    odds = {k: odds_of_best(k) for k in settings.log_odds_k}
+    recipes = {k: sources.relevance.model_copy(update={"k": k}) for k in settings.log_odds_k}
+    odds = {k: log_odds_of_best(training, "mig", one, smoothing=settings.smoothing) for k, one in recipes.items()}
     k, choices = best_of("k", {k: ndcg(some.of(present["val"]), truth["val"]) for k, some in odds.items()})
     chosen = odds[k]
     scores = {

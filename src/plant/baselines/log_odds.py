@@ -14,8 +14,8 @@ from plant.baselines.words import table_with_constants
 from plant.corpus.reader import Labels, Tokens, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
-from plant.relevance.log_odds import LogOdds
-from plant.relevance.log_odds import log_odds as relevance_log_odds
+from plant.relevance import shortlist
+from plant.relevance.log_odds import LogOdds, log_odds
 
 
 def mig_log_odds(sources: Sources) -> Outcome:
@@ -33,12 +33,9 @@ def mig_log_odds(sources: Sources) -> Outcome:
     words = int(np.count_nonzero(np.bincount(training)))  # a small corpus may have fewer words than k
     table = read_relevance(sources.files["relevance"], labels, most=min(max(settings.log_odds_k), words))
     present = {split: presence(text, labels.rows(split)) for split in SPLITS}
-
-    def score(split: str, k: int) -> np.ndarray:
-        return log_odds(present[split], table, labels, k=k, smoothing=settings.smoothing)
-
-    k, choices, scores = choose(sources, "k", settings.log_odds_k, score)
-    chosen = word_weights(table, labels, k=k, smoothing=settings.smoothing)
+    odds = {k: word_weights(table, labels, k=k, smoothing=settings.smoothing) for k in settings.log_odds_k}
+    k, choices, scores = choose(sources, "k", odds, lambda split, k: odds[k].of(present[split]))
+    chosen = odds[k]
     words_of_weights = [text.vocabulary[token] for token in chosen.token]
     weights = table_with_constants(labels, chosen.constant, chosen.label, words_of_weights, chosen.weight)
     return Outcome(scores, 0.0, choices, weights)
@@ -72,8 +69,6 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
 def presence(tokens: Tokens, rows: slice) -> sp.csr_array:
     """(N, V) float32: 1 if the document holds the token."""
     offsets, input_ids = tokens.part(rows)
-    from plant.relevance import shortlist  # imports numba, which reading the registry must not
-
     return shortlist.presence(input_ids, offsets, tokens.vocabulary_size)
 
 
@@ -90,22 +85,10 @@ def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: floa
     label, token, n_joint, n_token = (
         top[name].to_numpy().astype(np.int64) for name in ("label_id", "token_id", "n_joint", "n_token")
     )
-    return relevance_log_odds(
+    return log_odds(
         label, token, n_joint=n_joint, n_token=n_token, n_label=labels.counts[0],
         n_documents=int(labels.split_sizes[0]), smoothing=smoothing,
     )  # fmt: skip
-
-
-def log_odds(present: sp.csr_array, table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> np.ndarray:
-    """Scores of `mig_log_odds` for one k, (N, L) float32; -inf for labels without training documents.
-
-    Args:
-        present: (N, V), of `presence`.
-        table, labels, k, smoothing: see `word_weights`.
-    """
-    scores = word_weights(table, labels, k=k, smoothing=smoothing).of(present)
-    scores[:, labels.counts[0] == 0] = -np.inf
-    return scores
 
 
 def present_words(_folder: Path, _labels: Labels) -> Features:

@@ -168,11 +168,9 @@ def mentions(sources: Sources) -> Outcome:
         slack: count(pairs, within(needed["train"], slack), truth, smoothing=settings.smoothing)
         for slack in settings.mention_slack
     }
-
-    def score(split: str, slack: int) -> np.ndarray:
-        return odds[slack].of(within(needed[split], slack))
-
-    slack, choices, scores = choose(sources, "slack", settings.mention_slack, score)
+    slack, choices, scores = choose(
+        sources, "slack", odds, lambda split, slack: odds[slack].of(within(needed[split], slack))
+    )
     chosen, (mention, label) = odds[slack], pairs.T
     named = [" ".join(dictionary.mentions[place]) for place in mention.tolist()]
     return Outcome(

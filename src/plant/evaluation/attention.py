@@ -1,6 +1,7 @@
 """Attention in a few documents: which tokens a label looks at. For credentialed text it is only made if asked for."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,10 @@ from plant.model.classifier import LabelClassifier
 from plant.pretraining.lists import TopTokens
 
 LABELS = 2  # labels shown per document
+SCHEMA: dict[str, Any] = {
+    "document_id": pl.String, "label": pl.String, "truth": pl.Boolean, "probability": pl.Float64,
+    "position": pl.Int64, "token": pl.String, "weight": pl.Float32, "relevance": pl.Float32,
+}  # fmt: skip
 
 
 def write_attention(
@@ -39,7 +44,7 @@ def write_attention(
     tokens = pl.read_parquet(vocabulary)["token"]
     ids = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]
     first = data.corpus.splits["test"][0]
-    parts = []
+    parts = [pl.DataFrame(schema=SCHEMA)]
     for document, labels in shown_pairs(data.corpus, documents):
         weights, probability = _weights(classifier, data, document, labels)
         read = data.corpus.tokens(document)
@@ -56,9 +61,8 @@ def write_attention(
                 "weight": weights[row],
                 "relevance": shown_relevance,
             }
-            frame = pl.DataFrame(table, schema_overrides={"relevance": pl.Float32})
-            parts.append(frame.with_columns(pl.col("relevance").fill_nan(None)))
-    write_with(out, (pl.concat(parts) if parts else _empty()).write_parquet)
+            parts.append(pl.DataFrame(table, schema=SCHEMA).with_columns(pl.col("relevance").fill_nan(None)))
+    write_with(out, pl.concat(parts).write_parquet)
 
 
 def shown_pairs(corpus: Corpus, documents: int) -> list[tuple[int, np.ndarray]]:
@@ -83,11 +87,3 @@ def _weights(
     bias = None if known.bias is None else classifier.dense_bias(hidden, ids, known.bias)
     weights = classifier.attention.token_probabilities(hidden, ids, padded.mask, bias)[0]
     return weights.cpu().numpy(), classifier.logits(hidden, padded.mask, ids, known=known)[0].sigmoid().cpu().numpy()
-
-
-def _empty() -> pl.DataFrame:
-    text, number = pl.String, pl.Float32
-    return pl.DataFrame(
-        schema={"document_id": text, "label": text, "truth": pl.Boolean, "probability": pl.Float64,
-                "position": pl.Int64, "token": text, "weight": number, "relevance": number}
-    )  # fmt: skip

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
+from functools import partial
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal: control characters except tab and newline, and changes of text direction."""
@@ -28,11 +29,7 @@ class InputError(Exception):
         super().__init__(printable(f"{where}: expected {expected}, got {got}. {fix}"))
 
     def __reduce__(self) -> tuple:
-        return (_rebuild, (self.where, self.expected, self.got, self.fix))
-
-
-def _rebuild(where: str, expected: str, got: str, fix: str) -> InputError:
-    return InputError(where, expected=expected, got=got, fix=fix)
+        return partial(InputError, self.where, expected=self.expected, got=self.got, fix=self.fix), ()
 
 
 class Interrupted(Exception):
