@@ -42,12 +42,7 @@ class Toy:
                     "text": [" ".join(f"t{token}" for token in self.documents[i]) for i in range(first, last)],
                     "labels": [[names[label] for label in self.labels[i]] for i in range(first, last)],
                 },
-                schema={
-                    "document_id": pl.String,
-                    "group_id": pl.String,
-                    "text": pl.String,
-                    "labels": pl.List(pl.String),
-                },
+                schema_overrides={"document_id": pl.String, "group_id": pl.String, "labels": pl.List(pl.String)},
             ).write_parquet(folder / f"{split}.parquet")
         counts = np.zeros((3, self.n_labels), np.int64)
         for i, row in enumerate(self.labels):
@@ -92,11 +87,6 @@ def make_toy(seed: int = 0) -> Toy:
 @pytest.fixture(scope="session")
 def toy_corpus() -> Toy:
     return make_toy()
-
-
-@pytest.fixture(scope="session")
-def make_corpus():
-    return make_toy
 
 
 @pytest.fixture(scope="session")

@@ -25,23 +25,17 @@ LLAMA = Random(kind="random", vocabulary=300)
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def corpus(table_corpus, tmp_path):
     """Eight training documents, one each for val and test; X99 has no training document."""
-    names = list(DESCRIPTIONS)
-    splits = {"train": (TEXTS, LABELS), "val": (["heart"], [["X99"]]), "test": (["renal unspecified"], [["N17"]])}
-    rows, counts = [], np.zeros((3, len(names)), np.int64)
-    for place, (split, (texts, labels)) in enumerate(splits.items()):
-        pl.DataFrame({"document_id": [f"{split}{i}" for i in range(len(texts))], "group_id": ["g"] * len(texts),
-                      "text": texts, "labels": labels}).write_parquet(tmp_path / f"{split}.parquet")  # fmt: skip
-        for row in labels:
-            rows.append(sorted(names.index(label) for label in row))
-            counts[place, rows[-1]] += 1
-    write_arrays(tmp_path / "labels.safetensors", {
-        "indptr": np.cumsum([0, *map(len, rows)]), "indices": np.concatenate(rows).astype(np.int32),
-        "split_sizes": np.array([len(TEXTS), 1, 1]), "counts": counts})  # fmt: skip
-    pl.DataFrame({"label": names, "description": list(DESCRIPTIONS.values())},
-                 schema_overrides={"description": pl.String}).write_parquet(tmp_path / "labels.parquet")  # fmt: skip
-    return tmp_path
+    titles = {"label": list(DESCRIPTIONS), "description": list(DESCRIPTIONS.values())}
+    pl.DataFrame(titles).write_csv(tmp_path / "titles.csv")
+    splits = {"train": zip(TEXTS, LABELS, strict=True), "val": [("heart", ["X99"])]}
+    splits["test"] = [("renal unspecified", ["N17"])]
+    made = {
+        split: [{"id": f"{split}{i}", "text": text, "labels": labels} for i, (text, labels) in enumerate(rows)]
+        for split, rows in splits.items()
+    }
+    return table_corpus(made, tmp_path / "corpus", descriptions=str(tmp_path / "titles.csv"))
 
 
 def make(corpus, backbone, tokenizer=None, **settings):

@@ -55,19 +55,24 @@ def test_a_repeated_token_counts_once():
     assert once.tolist() == twice.tolist() == [[1, 0]]
 
 
-def test_the_file_holds_all_splits_and_does_not_depend_on_the_labels_of_a_document(tmp_path):
-    input_ids, offsets, indptr, token_id, relevance = problem()
-    random = np.random.default_rng(5)
-    write_arrays(tmp_path / "mig.safetensors", {"indptr": indptr, "token_id": token_id, "relevance": relevance})
+def write(folder, data, true, labels=40):
+    """Relevance, tokens, and a corpus of some labels in which each document has the `true` ones."""
+    input_ids, offsets, indptr, token_id, relevance = data
+    write_arrays(folder / "mig.safetensors", {"indptr": indptr, "token_id": token_id, "relevance": relevance})
     spans = {"starts": np.zeros_like(input_ids), "ends": np.ones_like(input_ids)}
-    write_arrays(tmp_path / "tokens.safetensors", {"input_ids": input_ids, "offsets": offsets, **spans})
-    expected = naive(input_ids, offsets, indptr, token_id, relevance, 6)
+    write_arrays(folder / "tokens.safetensors", {"input_ids": input_ids, "offsets": offsets, **spans})
+    write_arrays(folder / "labels.safetensors", {
+        "indptr": ends([len(row) for row in true]), "indices": np.concatenate(true).astype(np.int32),
+        "split_sizes": np.array([15, 4, 6]), "counts": np.zeros((3, labels), dtype=np.int64)})  # fmt: skip
+    return write_shortlist(folder, folder, folder / "mig.safetensors", size=6, out=folder / "out")
+
+
+def test_the_file_holds_all_splits_and_does_not_depend_on_the_labels_of_a_document(tmp_path):
+    data, random = problem(), np.random.default_rng(5)
+    expected = naive(*data, 6)
     for _ in range(2):
         true = [np.sort(random.choice(40, size=3, replace=False)) for _ in range(25)]
-        write_arrays(tmp_path / "labels.safetensors", {
-            "indptr": ends([3] * 25), "indices": np.concatenate(true).astype(np.int32),
-            "split_sizes": np.array([15, 4, 6]), "counts": np.zeros((3, 40), dtype=np.int64)})  # fmt: skip
-        facts = write_shortlist(tmp_path, tmp_path, tmp_path / "mig.safetensors", size=6, out=tmp_path / "out")
+        facts = write(tmp_path, data, true)
         np.testing.assert_array_equal(read_arrays(tmp_path / "out")["labels"], expected)
         hits = [len(set(row.tolist()) & set(best.tolist())) for row, best in zip(true, expected, strict=True)]
         assert facts == pytest.approx({"recall_train": sum(hits[:15]) / 45, "recall_val": sum(hits[15:19]) / 12,
@@ -75,12 +80,5 @@ def test_the_file_holds_all_splits_and_does_not_depend_on_the_labels_of_a_docume
 
 
 def test_relevance_of_other_labels_is_one_clear_error(tmp_path):
-    input_ids, offsets, indptr, token_id, relevance = problem()
-    write_arrays(tmp_path / "mig.safetensors", {"indptr": indptr, "token_id": token_id, "relevance": relevance})
-    spans = {"starts": np.zeros_like(input_ids), "ends": np.ones_like(input_ids)}
-    write_arrays(tmp_path / "tokens.safetensors", {"input_ids": input_ids, "offsets": offsets, **spans})
-    write_arrays(tmp_path / "labels.safetensors", {
-        "indptr": ends([0] * 25), "indices": np.zeros(0, dtype=np.int32), "split_sizes": np.array([15, 4, 6]),
-        "counts": np.zeros((3, 39), dtype=np.int64)})  # fmt: skip
     with pytest.raises(InputError, match=r"relevance of 39 labels .* got 40 labels"):
-        write_shortlist(tmp_path, tmp_path, tmp_path / "mig.safetensors", size=6, out=tmp_path / "out")
+        write(tmp_path, problem(), [[]] * 25, labels=39)
