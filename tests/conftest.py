@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 os.environ.update(
@@ -167,18 +168,9 @@ def written(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
 
 
 @pytest.fixture(scope="session")
-def case_class() -> type[Case]:
-    return Case
-
-
-@pytest.fixture(scope="session")
-def split_writer() -> Callable[..., None]:
-    return write_split
-
-
-@pytest.fixture(scope="session")
-def corpus_writer() -> Callable[..., Path]:
-    return write_corpus
+def score_files() -> SimpleNamespace:
+    """How a run is written: `Case`, `write_split` and `write_corpus`."""
+    return SimpleNamespace(Case=Case, write_split=write_split, write_corpus=write_corpus)
 
 
 # A corpus of own rows: documents whose labels show as words.

@@ -55,9 +55,8 @@ linear, log_odds, add = (partial(score, name) for name in ("tfidf_linear", "mig_
 
 
 def combine(corpus: Path, out: Path, *arguments, **more):
-    return [
-        score(name, corpus, out / name, *arguments, **more) for name in ("tfidf_linear", "mig_log_odds", "combined")
-    ]
+    names = ("tfidf_linear", "mig_log_odds", "combined")
+    return [score(name, corpus, out / name, *arguments, **more) for name in names]
 
 
 def choices(folder: Path) -> dict:
@@ -183,15 +182,14 @@ def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(
 def test_negatives_are_drawn_for_each_label_by_the_seed():
     positive = np.zeros(50, bool)
     positive[[3, 40]] = True
-    rows = baselines_linear._rows(positive, 10, 0, "a")
-    assert set(rows) >= {3, 40}
-    assert len(rows) == len(set(rows.tolist())) == 12
-    assert (np.diff(rows) > 0).all()
-    assert rows.tolist() == baselines_linear._rows(positive, 10, 0, "a").tolist()
-    assert rows.tolist() != baselines_linear._rows(positive, 10, 1, "a").tolist()
-    assert rows.tolist() != baselines_linear._rows(positive, 10, 0, "b").tolist()
-    assert baselines_linear._rows(positive, None, 0, "a").tolist() == list(range(50))
-    assert baselines_linear._rows(positive, 48, 0, "a").tolist() == list(range(50))
+    draws = [
+        baselines_linear._rows(positive, 10, *drawn).tolist() for drawn in ((0, "a"), (0, "a"), (1, "a"), (0, "b"))
+    ]
+    assert draws[0] == draws[1] == sorted(set(draws[0]) | {3, 40})
+    assert len(draws[0]) == 12
+    assert draws[0] not in draws[2:]
+    for most in (None, 48):
+        assert baselines_linear._rows(positive, most, 0, "a").tolist() == list(range(50))
 
 
 def test_choosing_c_on_some_labels_changes_no_score_under_that_c(corpus, tmp_path):
@@ -246,12 +244,9 @@ def test_the_log_odds_are_scikit_learns_bernoulli_naive_bayes_on_the_labels_word
                 assert row[label] == pytest.approx(total, rel=1e-3, abs=1e-3)
 
 
-def test_more_words_than_the_relevance_keeps_is_an_error(corpus, tmp_path):
+def test_relevance_of_too_few_words_or_of_another_corpus_is_refused(corpus, build, tmp_path):
     with pytest.raises(InputError, match=r"11 tokens per label.* got 10\. Raise relevance\.k"):
         log_odds(corpus, tmp_path, ONE_C.model_copy(update={"log_odds_k": (2, 11)}))
-
-
-def test_relevance_of_another_corpus_is_refused(corpus, build, tmp_path):
     other = build(tmp_path / "other", seed=5)
     with pytest.raises(InputError, match="got a table of another corpus"):
         log_odds(corpus, tmp_path / "out", relevance=other / "mig.parquet")

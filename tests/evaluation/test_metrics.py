@@ -182,17 +182,17 @@ def test_propensities_use_the_training_split_of_the_corpus(written) -> None:
 
 @given(st.permutations(range(40)))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
-def test_the_order_of_documents_does_not_matter(tmp_path: Path, case, split_writer, written, order: list[int]) -> None:
+def test_the_order_of_documents_does_not_matter(tmp_path: Path, case, score_files, written, order: list[int]) -> None:
     made = case(2)
     folder, labels = written(test=made)
     before = numbers(evaluate(folder, labels, SETTINGS))
-    split_writer(folder, "test", type(made)(made.scores[order], made.truth[order], made.n_train))
+    score_files.write_split(folder, "test", type(made)(made.scores[order], made.truth[order], made.n_train))
     after = numbers(evaluate(folder, labels, SETTINGS))
     assert after.keys() == before.keys()
     assert all(math.isclose(after[name], value, rel_tol=1e-9) for name, value in before.items())
 
 
-def test_weights_are_the_same_as_repeating_documents_for_every_metric(written, case, split_writer) -> None:
+def test_weights_are_the_same_as_repeating_documents_for_every_metric(written, case, score_files) -> None:
     made = case(8)
     folder, labels = written(test=made)
     names = list(metrics(SETTINGS))
@@ -201,7 +201,7 @@ def test_weights_are_the_same_as_repeating_documents_for_every_metric(written, c
     weighted = metric_values(load_run(folder, read_label_space(labels, SETTINGS)), names, weights)
     for column in (0, 5, 11):
         drawn = np.repeat(np.arange(40), weights[:, column].astype(int))
-        split_writer(folder, "test", type(made)(made.scores[drawn], made.truth[drawn], made.n_train))
+        score_files.write_split(folder, "test", type(made)(made.scores[drawn], made.truth[drawn], made.n_train))
         plain = evaluate(folder, labels, SETTINGS)
         for name in names:
             expected = np.nan if plain[name] is None else plain[name]

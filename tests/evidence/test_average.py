@@ -1,4 +1,4 @@
-"""The average of two networks: against numpy on probabilities, and what the config may ask for."""
+"""The average of two networks: against numpy on probabilities; and which systems share a network."""
 
 import json
 from pathlib import Path
@@ -12,17 +12,20 @@ from plant.evidence.average import average, mean_logit
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation, load
 from plant.metrics.scores import read_scores, write_scores
-from plant.paper.systems import list_networks, system_of, total_epochs
+from plant.paper.systems import find_roles, list_networks, list_systems, system_of, total_epochs
 
 SIZES = {"train": 30, "val": 12, "test": 10}
 CONFIG = {
     "datasets": {"small": {"source": "mimic3", "path": "x"}},
     "backbones": {"one": {"kind": "random"}, "two": {"kind": "random"}, "words": {"kind": "words"}},
     "finetunings": {"focal": {"epochs": 4}},
-    "evidences": {"more": {}},
-    "variants": {"plain": {"finetuning": "focal"}, "both": {"finetuning": "focal", "average_with": "two"}},
+    "evidences": {"more": {"channels": ["network", "linear"]}},
+    "variants": {
+        "plain": {"finetuning": "focal"}, "both": {"finetuning": "focal", "average_with": "two"},
+        "more": {"finetuning": "focal", "evidence": "more"},
+    },
     "experiments": {
-        "small": {"dataset": "small", "backbone": "one", "variants": ["plain", "both"], "reference": "plain"}
+        "small": {"dataset": "small", "backbone": "one", "variants": ["plain", "both", "more"], "reference": "plain"}
     },
 }  # fmt: skip
 
@@ -93,14 +96,35 @@ def test_the_mean_is_exact_where_probabilities_are_close_to_0_or_1(a, b):
         assert made == pytest.approx(most - np.log(2) if most < 0 else least + np.log(2), abs=1e-3)
 
 
-def test_an_average_shares_the_network_has_its_own_scores_and_costs_both_networks():
+def test_averages_and_evidence_share_the_network_and_have_scores_of_their_own():
     settings = load(CONFIG)
-    plain, both = settings.variants["plain"], settings.variants["both"]
-    assert plain.network == both.network == system_of(plain)
-    assert system_of(both) == "none+focal+mean@two"
+    systems = {"plain": "none+focal", "both": "none+focal+mean@two", "more": "none+focal+more"}
+    for name, system in systems.items():
+        assert settings.variants[name].network == "none+focal"
+        assert system_of(settings.variants[name]) == system
+        assert settings.reads_network(name)
     experiment = settings.experiments["small"]
     assert list(list_networks(settings, experiment)) == ["plain"]
-    assert [total_epochs(settings, experiment, name) for name in ("plain", "both")] == [4, 8]
+    assert [total_epochs(settings, experiment, name) for name in systems] == [4, 8, 4]
+
+
+def test_evidence_without_a_network_is_a_baseline_and_a_control_has_the_evidence_of_the_planted_system():
+    variants = {
+        "random_more": {"finetuning": "focal", "evidence": "more"}, "random": {"finetuning": "focal"},
+        "words_alone": {"pretraining": "plant", "finetuning": "focal", "evidence": "words"},
+        "plant": {"pretraining": "plant", "finetuning": "focal"},
+        "plant_more": {"pretraining": "plant", "finetuning": "focal", "evidence": "more"},
+    }  # fmt: skip
+    evidences = {**CONFIG["evidences"], "words": {"channels": ["linear", "prior"]}}
+    config = {**CONFIG, "pretrainings": {"plant": {}}, "variants": variants, "evidences": evidences}
+    for reference, control in (("plant", "random"), ("plant_more", "random_more")):
+        small = {**CONFIG["experiments"]["small"], "variants": list(variants), "reference": reference}
+        settings = load({**config, "experiments": {"small": small}})
+        roles = find_roles(settings, settings.experiments["small"])
+        assert (roles.planted.name, roles.control.name) == (reference, control)
+        assert [system.name for system in roles.baselines] == ["words_alone"]
+        kinds = {system.name: system.kind for system in list_systems(settings, settings.experiments["small"])}
+        assert kinds["words_alone"] == "no network"
 
 
 @pytest.mark.parametrize(("change", "said"), [

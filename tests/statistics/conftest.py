@@ -73,7 +73,7 @@ def take() -> Callable[[Run, np.ndarray], Run]:
 
 
 @pytest.fixture(scope="session")
-def write_systems(split_writer, corpus_writer, case_class) -> Callable[..., tuple[dict[str, list[Path]], Path]]:
+def write_systems(score_files) -> Callable[..., tuple[dict[str, list[Path]], Path]]:
     """Write systems, name -> (strength, seeds), and their corpus; `test` is the seed of the test documents."""
 
     def write(
@@ -87,7 +87,7 @@ def write_systems(split_writer, corpus_writer, case_class) -> Callable[..., tupl
                 folders.setdefault(name, []).append(folder)
                 for split, truth in (("val", make_truth(7)), ("test", make_truth(test))):
                     scores = make_scores(truth, seed + (split == "val") * 50, strength)
-                    split_writer(folder, split, case_class(scores, truth, N_TRAIN), settings=settings)
-        return folders, corpus_writer(root, N_TRAIN)
+                    score_files.write_split(folder, split, score_files.Case(scores, truth, N_TRAIN), settings=settings)
+        return folders, score_files.write_corpus(root, N_TRAIN)
 
     return write
