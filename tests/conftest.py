@@ -15,13 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 os.environ.update(
-    {
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "MPLBACKEND": "Agg",
-        "OMP_NUM_THREADS": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
+    HF_HUB_OFFLINE="1",
+    HF_HUB_DISABLE_TELEMETRY="1",
+    MPLBACKEND="Agg",
+    OMP_NUM_THREADS="1",
+    TOKENIZERS_PARALLELISM="false",
 )  # before any of these libraries is imported
 
 import numpy as np

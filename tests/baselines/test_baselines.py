@@ -182,9 +182,8 @@ def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(
 def test_negatives_are_drawn_for_each_label_by_the_seed():
     positive = np.zeros(50, bool)
     positive[[3, 40]] = True
-    draws = [
-        baselines_linear._rows(positive, 10, *drawn).tolist() for drawn in ((0, "a"), (0, "a"), (1, "a"), (0, "b"))
-    ]
+    streams = ((0, "a"), (0, "a"), (1, "a"), (0, "b"))  # seed and label
+    draws = [baselines_linear._rows(positive, 10, *stream).tolist() for stream in streams]
     assert draws[0] == draws[1] == sorted(set(draws[0]) | {3, 40})
     assert len(draws[0]) == 12
     assert draws[0] not in draws[2:]
