@@ -45,7 +45,7 @@ def joined(pieces):
 
 def both(training, chosen, *, rows=10**6):
     compiled = joined(compiled_choice(training, chosen, rows=rows))
-    return compiled, joined(plain_choice(training, "mig", chosen, rows=10**6, block=10**6))
+    return compiled, joined(plain_choice(training, "mig", chosen, rows=10**6))
 
 
 @pytest.mark.parametrize("sign", ["both", "positive"])

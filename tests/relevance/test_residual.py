@@ -19,7 +19,7 @@ from plant.relevance.table import write_relevance
 K, SMOOTHING = 3, 0.5
 
 
-def make(toy, folder, *, folds=5, measure="mig", groups=None, **options):
+def make(toy, folder, *, folds=5, measure="mig", groups=None):
     """float16 (N, L) and the facts."""
     if not folder.exists():
         toy.write(folder)
@@ -28,7 +28,7 @@ def make(toy, folder, *, folds=5, measure="mig", groups=None, **options):
         train.write_parquet(folder / "train.parquet")
     out = folder / f"{measure}.residual{K}x{folds}.safetensors"
     facts = write_residual(
-        folder, folder / "tokens", measure, Relevance(k=K), folds=folds, smoothing=SMOOTHING, out=out, **options
+        folder, folder / "tokens", measure, Relevance(k=K), folds=folds, smoothing=SMOOTHING, out=out
     )
     return read_arrays(out)["log_odds"].reshape(len(toy.documents), toy.n_labels), facts
 
@@ -49,8 +49,11 @@ def naive(oracle, train, words, label):
 
 
 @pytest.mark.parametrize("block", [10**6, 40])
-def test_training_documents_get_log_odds_of_the_other_folds_and_the_rest_of_all(toy_corpus, oracle, tmp_path, block):
-    found, _ = make(toy_corpus, tmp_path / "c", block=block)
+def test_training_documents_get_log_odds_of_the_other_folds_and_the_rest_of_all(
+    toy_corpus, oracle, tmp_path, monkeypatch, block
+):
+    monkeypatch.setattr(room, "BLOCK", block)
+    found, _ = make(toy_corpus, tmp_path / "c")
     fold = deal_folds(np.array([f"d{i}" for i in range(30)]), 5, 0, purpose="relevance", key="folds")
     for document in range(40):
         others = toy_corpus.train

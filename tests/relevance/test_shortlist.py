@@ -5,6 +5,7 @@ import pytest
 
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
+from plant.relevance import shortlist
 from plant.relevance.shortlist import best_labels, write_shortlist
 
 
@@ -40,9 +41,10 @@ def naive(input_ids, offsets, indptr, token_id, relevance, size):
 
 @pytest.mark.parametrize("size", [1, 5, 60])
 @pytest.mark.parametrize("block", [1, 90, 10_000])  # one document at a time, two, all
-def test_shortlist_equals_the_naive_loop_ties_by_label_id(size, block):
+def test_shortlist_equals_the_naive_loop_ties_by_label_id(monkeypatch, size, block):
+    monkeypatch.setattr(shortlist, "BLOCK", block)
     data = problem()
-    found = best_labels(*data, size=size, block=block)
+    found = best_labels(*data, size=size)
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, naive(*data, size))
     assert (found[3] == -1).all()

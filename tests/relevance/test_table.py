@@ -12,7 +12,6 @@ from sklearn.metrics import mutual_info_score
 from plant.ground.errors import InputError
 from plant.ground.seeds import generator
 from plant.ground.settings import Relevance
-from plant.relevance import table as room
 from plant.relevance.measures import MEASURES as ALL
 from plant.relevance.table import write_relevance
 
@@ -24,15 +23,13 @@ COLUMNS = {
 MEASURES = [measure for measure in ALL if measure != "description"]  # that one has tests of its own
 
 
-def make(toy, folder: Path, measure="mig", *, block=room.BLOCK, compiled=True, **settings):
+def make(toy, folder: Path, measure="mig", *, compiled=True, **settings):
     """(table, arrays) of a toy corpus."""
     if not folder.exists():
         toy.write(folder)
     parquet, arrays = folder / f"{measure}.parquet", folder / f"{measure}.safetensors"
     chosen = Relevance(**({"k": 8} | settings))
-    write_relevance(
-        folder, folder / "tokens", measure, chosen, parquet=parquet, arrays=arrays, block=block, compiled=compiled
-    )
+    write_relevance(folder, folder / "tokens", measure, chosen, parquet=parquet, arrays=arrays, compiled=compiled)
     return pl.read_parquet(parquet), load_file(arrays)
 
 
@@ -98,12 +95,11 @@ def test_the_files_keep_their_contract(toy_corpus, tmp_path, measure):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_compiled_and_polars_write_the_same_files_whatever_the_size_of_a_block(toy_corpus, tmp_path, measure):
+def test_the_compiled_and_the_plain_way_write_the_same_files(toy_corpus, tmp_path, measure):
     whole, arrays = make(toy_corpus, tmp_path / "c", measure)
-    for block in (1, 7, 60):
-        table, others = make(toy_corpus, tmp_path / "c", measure, block=block, compiled=False)
-        assert table.equals(whole)
-        assert all((others[name] == arrays[name]).all() for name in arrays)
+    table, others = make(toy_corpus, tmp_path / "c", measure, compiled=False)
+    assert table.equals(whole)
+    assert all((others[name] == arrays[name]).all() for name in arrays)
 
 
 def test_row_groups_end_where_a_label_ends(toy_corpus, tmp_path):

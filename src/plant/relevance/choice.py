@@ -14,7 +14,7 @@ import numpy as np
 
 from plant.ground.seeds import generator
 from plant.ground.settings import Relevance
-from plant.relevance.contingency import BLOCK, TokenLists, distinct_tokens, joint_counts
+from plant.relevance.contingency import TokenLists, distinct_tokens, joint_counts
 from plant.relevance.measures import MEASURES, PairCounts, is_positive, mig, n_log_n, rounding
 
 STEPS = 2**24
@@ -85,9 +85,7 @@ class Chosen:
     relevance: np.ndarray  # float32 in [0, 1]
 
 
-def chosen(
-    training: Training, measure: str, settings: Relevance, *, compiled: bool | None = None, block: int = BLOCK
-) -> Iterator[Chosen]:
+def chosen(training: Training, measure: str, settings: Relevance, *, compiled: bool | None = None) -> Iterator[Chosen]:
     """The k best tokens of every label, in pieces of about `rows_in_memory` rows.
 
     Where there are fewer tokens than k, a label keeps them all; nothing comes where there is none.
@@ -97,7 +95,6 @@ def chosen(
         measure: one of `measures.MEASURES`.
         settings: k, sign, rows_in_memory, and the seed of `random`.
         compiled: the way that MIG takes; None decides by the size of the table.
-        block: keys that `plain_choice` has in memory at once.
     """
     if not len(training.order):
         return iter(())
@@ -106,7 +103,7 @@ def chosen(
         compiled = int(np.diff(training.lists.begins)[training.documents].sum()) > LARGE
     if compiled and MEASURES[measure].formula is mig:
         return compiled_choice(training, settings, rows=settings.rows_in_memory)
-    return plain_choice(training, measure, settings, rows=settings.rows_in_memory, block=block)
+    return plain_choice(training, measure, settings, rows=settings.rows_in_memory)
 
 
 def compiled_choice(training: Training, settings: Relevance, *, rows: int) -> Iterator[Chosen]:
@@ -125,10 +122,10 @@ def compiled_choice(training: Training, settings: Relevance, *, rows: int) -> It
         yield Chosen(*piece)
 
 
-def plain_choice(training: Training, measure: str, settings: Relevance, *, rows: int, block: int) -> Iterator[Chosen]:
-    """As `compiled_choice`, of any measure; `block` keys (label, document, token) are in memory at once."""
+def plain_choice(training: Training, measure: str, settings: Relevance, *, rows: int) -> Iterator[Chosen]:
+    """As `compiled_choice`, of any measure."""
     pieces: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-    for label, counts in _label_counts(training, measure, block):
+    for label, counts in _label_counts(training, measure):
         token, relevance = _best_of_label(label, counts, training, measure, settings)
         pieces[label] = token, np.asarray(counts.n_joint)[token], relevance
         if sum(len(token) for token, *_ in pieces.values()) >= rows:
@@ -138,11 +135,13 @@ def plain_choice(training: Training, measure: str, settings: Relevance, *, rows:
         yield _joined(pieces)
 
 
-def _label_counts(training: Training, measure: str, block: int) -> Iterator[tuple[int, PairCounts]]:
+def _label_counts(training: Training, measure: str) -> Iterator[tuple[int, PairCounts]]:
     """Counts of every token, label by label; labels without documents are left out."""
     lists = [training.lists, *([training.repeated()] if MEASURES[measure].occurrences else [])]
-    size = {"n_tokens": len(training.counted), "block": block}
-    counts = zip(*(joint_counts(some, training.indptr, training.documents, **size) for some in lists), strict=True)
+    counts = zip(
+        *(joint_counts(some, training.indptr, training.documents, n_tokens=len(training.counted)) for some in lists),
+        strict=True,
+    )
     for label, (n_label, (n_joint, *said)) in enumerate(zip(np.diff(training.indptr).tolist(), counts, strict=True)):
         if n_label:
             occurrences = (said[0], int(said[0].sum())) if said else (None, None)

@@ -30,9 +30,8 @@ LARGEST = 2**31
 
 
 def write_residual(
-    corpus: Path, tokens: Path, measure: str, settings: Relevance, *, folds: int, smoothing: float, out: Path,
-    block: int = BLOCK,
-) -> dict[str, float]:  # fmt: skip
+    corpus: Path, tokens: Path, measure: str, settings: Relevance, *, folds: int, smoothing: float, out: Path
+) -> dict[str, float]:
     """Write the log-odds of every document, all splits.
 
     Args:
@@ -44,7 +43,6 @@ def write_residual(
         smoothing: s of `plant.relevance.log_odds`, above 0.
         out: file to write: `log_odds` f16, (N, |L|) row after row. A label without training documents has its smoothed
             prior.
-        block: log-odds, and tokens, that are in memory at once.
 
     Returns:
         For each split the mean log-odds of true labels with training documents: in-sample ones are far above those of
@@ -73,12 +71,12 @@ def write_residual(
     # which of `odds` a document takes: 0, or 1 + its fold
     which = np.concatenate([fold, np.zeros(labels.n_documents - len(fold), np.int64)])
     sums, counts = np.zeros(len(SPLITS)), np.zeros(len(SPLITS))
-    most = max(1, block // max(1, labels.n_labels))
+    most = max(1, BLOCK // max(1, labels.n_labels))
     with (
         owner_only(is_private(Path(corpus) / "train.parquet")),
         growing_arrays(out, {"log_odds": np.float16}, {"measure": measure}) as append,
     ):
-        for first, last in spans(np.diff(texts.offsets), block, most=most):
+        for first, last in spans(np.diff(texts.offsets), BLOCK, most=most):
             present = presence(texts.input_ids, texts.offsets[first : last + 1], texts.vocabulary_size)
             values = np.empty((last - first, labels.n_labels), np.float32)
             for one in np.unique(which[first:last]):

@@ -68,7 +68,6 @@ def best_labels(
     relevance: np.ndarray,
     *,
     size: int,
-    block: int = BLOCK,
 ) -> np.ndarray:
     """The labels of largest summed relevance of each document.
 
@@ -76,7 +75,6 @@ def best_labels(
         input_ids, offsets: tokens of all documents, as in `corpus.reader.Tokens`.
         indptr, token_id, relevance: T_l of each label as CSR, as in the relevance file.
         size: labels a document.
-        block: scores, and tokens, that are in memory at once.
 
     Returns:
         i32 (N, size), label ids by falling score, equal scores by label id; -1 where no further label has a score
@@ -87,7 +85,7 @@ def best_labels(
     by_label = sp.csr_array((relevance, token_id, indptr), shape=(n_labels, vocabulary))
     by_token = by_label.T.tocsr()  # one copy of the relevance, ordered by token
     best = np.empty((n_documents, size), dtype=np.int32)
-    for first, last in spans(np.diff(offsets), block, most=max(1, block // max(1, n_labels))):
+    for first, last in spans(np.diff(offsets), BLOCK, most=max(1, BLOCK // max(1, n_labels))):
         part = presence(input_ids, offsets[first : last + 1], vocabulary)
         scores = (part @ by_token).toarray()
         best[first:last] = top_labels(np.where(scores > 0, scores, -np.inf), size)

@@ -17,7 +17,7 @@ from plant.ground.seeds import generator
 from plant.ground.settings import Backbone, Relevance
 from plant.ground.staging import owner_only
 from plant.relevance.choice import Chosen, Training, chosen
-from plant.relevance.contingency import BLOCK, label_documents
+from plant.relevance.contingency import label_documents
 from plant.relevance.described import described_tokens
 from plant.relevance.measures import MEASURES, find_measure
 from plant.relevance.pieces import growing_arrays
@@ -38,7 +38,7 @@ takes them as they are, which halves its time."""
 
 def write_relevance(
     corpus: Path, tokens: Path, measure: str, settings: Relevance, *, parquet: Path, arrays: Path,
-    compiled: bool | None = None, block: int = BLOCK, backbone: Backbone | None = None, tokenizer: Path | None = None,
+    compiled: bool | None = None, backbone: Backbone | None = None, tokenizer: Path | None = None,
 ) -> None:  # fmt: skip
     """Write the k most relevant tokens of every label, from the training documents only (appendix B.1).
 
@@ -58,7 +58,7 @@ def write_relevance(
         parquet: file to write: label, token_id, token, n_label, n_token, n_joint, n_documents, relevance,
             rank; sorted by (label, rank), with row groups that end where a label ends.
         arrays: file to write: indptr i64[L + 1], token_id i32 and relevance f32 in rank order.
-        compiled, block: see `choice.chosen`. No row depends on them.
+        compiled: see `choice.chosen`. No row depends on it.
         backbone, tokenizer: of the tokens, for `description`; see `described.described_tokens`.
 
     Raises:
@@ -72,7 +72,7 @@ def write_relevance(
             raise InputError(f"measure: {measure}", expected="a backbone", got="none", fix="Name its settings.")
         said = described_tokens(load_labels(corpus), training.words, backbone, tokenizer)
         training = replace(training, described=said)
-    pieces = chosen(training, measure, settings, compiled=compiled, block=block)
+    pieces = chosen(training, measure, settings, compiled=compiled)
     with owner_only(is_private(Path(corpus) / "train.parquet")):
         write_choice(training, pieces, parquet=Path(parquet), arrays=Path(arrays), metadata={"measure": measure})
 
