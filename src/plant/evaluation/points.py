@@ -152,22 +152,17 @@ def _altered(corpus: Corpus, document: int, kept: Sequence[np.ndarray]) -> Corpu
     return replace(corpus, input_ids=corpus.input_ids[places], offsets=offsets, features=features, known=None)
 
 
-@dataclass(frozen=True)
-class _Evidence:
-    """What counts say of one document: bias and weights (m, n), log-odds (1, |L|); None where there is none."""
-
-    bias: Tensor | None
-    weights: Tensor | None
-    evidence: Tensor | None
+_Evidence = tuple[Tensor | None, Tensor | None, Tensor | None]
+"""What counts say of one document: bias and weights (m, n), log-odds (1, |L|); None where there is none."""
 
 
 def _known(corpus: Corpus, document: int, labels: np.ndarray, device: torch.device) -> _Evidence:
     if corpus.known is None:
-        return _Evidence(None, None, None)
+        return None, None, None
     known = corpus.known(np.array([document]), device)
     ids = torch.from_numpy(labels.astype(np.int64)).to(device)
     bias, weights = (None if part is None else part(0, ids) for part in (known.bias, known.weights))
-    return _Evidence(bias, weights, known.evidence)
+    return bias, weights, known.evidence
 
 
 def _known_of_parts(known: _Evidence, kept: Sequence[np.ndarray]) -> Known:
@@ -178,5 +173,5 @@ def _known_of_parts(known: _Evidence, kept: Sequence[np.ndarray]) -> Known:
             return None
         return lambda row, _: part[:, torch.from_numpy(kept[row]).to(part.device)]
 
-    evidence = None if known.evidence is None else known.evidence.expand(len(kept), -1)
-    return Known(columns(known.bias), columns(known.weights), evidence)
+    bias, weights, evidence = known
+    return Known(columns(bias), columns(weights), None if evidence is None else evidence.expand(len(kept), -1))

@@ -11,7 +11,6 @@ documents lack.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,6 @@ from plant.metrics.aligned import align
 from plant.metrics.calibration import calibration
 
 __all__ = ["evidence", "reasons"]
-
-
-@dataclass(frozen=True)
-class Fits:
-    """Scalars fitted on all validation documents, and on all but those of one fold.
-
-    Attributes:
-        whole: (F + 1,).
-        folds: (folds, F + 1), each fitted without the documents of its fold.
-        fold_of: (N,) fold of each validation document.
-    """
-
-    whole: np.ndarray
-    folds: np.ndarray
-    fold_of: np.ndarray
 
 
 def evidence(
@@ -86,51 +70,50 @@ def evidence(
     scores = {split: read_comparable(list(channels.values()), split, labels) for split in SPLITS}
     side = LabelSide.of(labels, settings)
     designs = {split: Design(align(some), side, some[0].truth) for split, some in scores.items()}
-    fits = _fit(designs["val"], labels.groups("val"), settings, seed, where=f"evidence of {out}")
+    fold_of = deal_folds(labels.groups("val"), settings.folds, seed, purpose="evidence", key="evidences: folds")
+    whole, *folds = _fit(designs["val"], fold_of, settings, where=f"evidence of {out}")
     logits = {
-        "val": designs["val"].logits(dict(enumerate(fits.folds)), fits.fold_of),
-        "test": designs["test"].logits({0: fits.whole}, np.zeros(designs["test"].pairs.shape[0], np.int64)),
+        "val": designs["val"].logits(dict(enumerate(folds)), fold_of),
+        "test": designs["test"].logits({0: whole}, np.zeros(designs["test"].pairs.shape[0], np.int64)),
     }
     filled = {split: designs[split].pairs.filled(values.astype(np.float32)) for split, values in logits.items()}
-    made = Outcome(filled, 0.0, _record(designs["val"], fits, logits["val"], settings))
+    fits = [{**_named(side, one), "documents": int((fold_of == fold).sum())} for fold, one in enumerate(folds)]
+    record = {**_named(side, whole), "folds": fits, "validation": _validation(designs["val"], logits["val"])}
+    made = Outcome(filled, 0.0, record)
     beside = Path(next(iter(channels.values()))) / "val.scores.parquet"
     write(out, labels, made, evaluation=evaluation, beside=beside)
     with owner_only(is_private(beside)):
-        write_with(Path(out) / EVIDENCE, export(side, fits.whole, labels.names, channels).write_parquet)
+        write_with(Path(out) / EVIDENCE, export(side, whole, labels.names, channels).write_parquet)
         with_label = np.flatnonzero(np.diff(scores["test"][0].truth.indptr) > 0)[:shown]
         documents = [scores["test"][0].document_ids[place] for place in with_label]
         told = reasons(out, channels, corpus=corpus, documents=documents, tokens=tokens)
         write_with(Path(out) / REASONS, told.write_parquet)
 
 
-def _fit(design: Design, groups: np.ndarray, settings: Evidence, seed: int, *, where: str) -> Fits:
-    """The scalars for the documents of a fold do not depend on the truth of these documents."""
-    fold_of = deal_folds(groups, settings.folds, seed, purpose="evidence", key="evidences: folds")
+def _fit(design: Design, fold_of: np.ndarray, settings: Evidence, *, where: str) -> list[np.ndarray]:
+    """Scalars (F + 1,) fitted on all validation documents, then for each fold on all documents but its own.
+
+    The scalars for the documents of a fold do not depend on the truth of these documents.
+    """
     scale = FeatureScale.of(design)
     parts = [np.arange(len(fold_of)), *(np.flatnonzero(fold_of != fold) for fold in range(settings.folds))]
-    whole, *folds = (fit(design, part, scale=scale, ridge=settings.ridge, where=where) for part in parts)
-    return Fits(whole, np.stack(folds), fold_of)
+    return [fit(design, part, scale=scale, ridge=settings.ridge, where=where) for part in parts]
 
 
-def _record(design: Design, fits: Fits, logits: np.ndarray, settings: Evidence) -> dict[str, Any]:
-    """choices.json: the weights, and the calibration of the scores on documents that the weights were not fitted on."""
-    pairs = [channel for channel in settings.channels if channel != "prior"]
-    network = design.pairs.scores[pairs.index("network")] if "network" in pairs else None
+def _validation(design: Design, logits: np.ndarray) -> dict[str, Any]:
+    """The calibration of the scores on documents that the weights were not fitted on, and of the network alone."""
 
     def calibrated(scores: np.ndarray) -> dict[str, Any]:
         flat = scores.reshape(-1)
         return calibration((flat[block.places].astype(np.float64), block.truth) for block in design.blocks())
 
-    after = calibrated(logits)
+    after, alone = calibrated(logits), None
     counted = {name: after.pop(name) for name in ("pairs", "positives")}
-    before = None if network is None else calibrated(network)
-    alone = None if before is None else {name: before[name] for name in after}
-    folds = [
-        {**_named(design.side, one), "documents": int((fits.fold_of == fold).sum())}
-        for fold, one in enumerate(fits.folds)
-    ]
-    validation = {**counted, "out_of_fold": after, "network_alone": alone}
-    return {**_named(design.side, fits.whole), "folds": folds, "validation": validation}
+    channels = [channel for channel in design.side.channels if channel != "prior"]
+    if "network" in channels:
+        before = calibrated(design.pairs.scores[channels.index("network")])
+        alone = {name: before[name] for name in after}
+    return {**counted, "out_of_fold": after, "network_alone": alone}
 
 
 def _named(side: LabelSide, scalars: np.ndarray) -> dict[str, Any]:
