@@ -85,6 +85,20 @@ def test_from_raw_notes_to_scores_metrics_and_reasons(read_reasons, tmp_path):
     assert "none+focal+all" not in made  # a change of one recipe leaves the other alone
 
 
+@pytest.mark.slow
+def test_of_a_private_corpus_no_reason_is_written_unasked_and_all_is_the_owners(tmp_path):
+    config = {**CONFIG, "datasets": {"small": {**CONFIG["datasets"]["small"], "credentialed": True}}}
+    snakemake(tmp_path, config, "ablation_words_only", "--show-failed-logs")
+    base = tmp_path / SCORES
+    assert pl.read_parquet(base / "tiny/none+focal+words_only/seed0/reasons.parquet").is_empty()
+    files = [file for file in base.rglob("*.*") if file.is_file()]
+    assert {"evidence.parquet", "weights.parquet", "features.parquet"} <= {file.name for file in files}
+    assert {file.stat().st_mode & 0o077 for file in files} == {0}
+    config = {**config, "evaluation": {"show_credentialed": True}}
+    said = snakemake(tmp_path, config, "--dry-run", "ablation_words_only")
+    assert "rule evidence" in said
+
+
 def write_own(folder: Path) -> dict:
     """A table of 40 documents with marked words and titles; its section of the config."""
     rows, marked = [], []
