@@ -16,17 +16,16 @@ def main(args: Namespace) -> None:
     from plant.paper.experiment.data import ExperimentData
 
     settings, name = Settings.model_validate(args.settings["config"]), args.settings.get("experiment")
-    paths = inputs_of(args)
     if "item" in args.settings:
         from plant.paper.grid.items import write_item
 
-        write_item(args.settings["item"], settings, paths, args.out)
+        write_item(args.settings["item"], settings, inputs_of(args), args.out)
     elif name is None:
         from plant.paper.grid.cost import write_costs
 
-        write_costs(settings, paths, args.out)
+        write_costs(settings, args.out)
     else:
-        write_experiment(args, ExperimentData(paths[name], settings, name))
+        write_experiment(args, ExperimentData(inputs_of(args)[name], settings, name))
 
 
 def write_experiment(args: Namespace, data: "ExperimentData") -> None:

@@ -137,11 +137,9 @@ class Paths:
         return [*self.tables(experiment), *self.figures(experiment), self.report(experiment)]
 
     def item(self, name: str) -> list[str]:
-        """A table or figure of the paper (`table_6`, `awd_figure_2`), or its cost, in its formats."""
-        kind = "figure" if "figure_" in name else "table"
-        stem = "cost" if name.endswith("_cost") else name
-        formats = TABLE_FORMATS if kind == "table" else FIGURE_FORMATS
-        return _written(f"{self.settings.results}/paper/{kind}s", [stem], formats)
+        """A table or figure of the paper (`table_6`, `awd_figure_2`), or the table `cost`, in its formats."""
+        kind, formats = ("figures", FIGURE_FORMATS) if "figure_" in name else ("tables", TABLE_FORMATS)
+        return _written(f"{self.settings.results}/paper/{kind}", [name], formats)
 
     def attention_page(self, experiment: str, name: str) -> list[str]:
         """Tables, figure and page of `attention_<name>`, which is `mass` or `against_people`."""
