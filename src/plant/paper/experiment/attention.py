@@ -48,11 +48,15 @@ class Reading:
 
     def excerpt(self, size: int = EXCERPT) -> slice:
         """The `size` tokens in a row with the largest sum of weights over all panels, so that none is favoured."""
-        total = np.sum([panel.weights for panel in self.panels], axis=0)
-        if len(total) <= size:
-            return slice(0, len(total))
-        first = int(np.argmax(np.convolve(total, np.ones(size), mode="valid")))
-        return slice(first, first + size)
+        return heaviest(np.sum([panel.weights for panel in self.panels], axis=0), size)
+
+
+def heaviest(weights: np.ndarray, size: int) -> slice:
+    """The `size` tokens in a row with the largest sum of weights; all of a shorter text."""
+    if len(weights) <= size:
+        return slice(0, len(weights))
+    first = int(np.argmax(np.convolve(weights, np.ones(size), mode="valid")))
+    return slice(first, first + size)
 
 
 def readings(data: ExperimentData) -> tuple[Reading, ...]:

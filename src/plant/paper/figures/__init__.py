@@ -12,9 +12,8 @@ from plant.paper.experiment.data import ExperimentData
 from plant.paper.figures.differences import interval_figure
 from plant.paper.figures.labels import frequency_figure, rare_label_figure
 from plant.paper.figures.reading import attention_figure
-from plant.paper.figures.seconds import seconds_figure
 from plant.paper.figures.style import look, save
-from plant.paper.figures.training import curves_figure, stage_figure
+from plant.paper.figures.training import curves_figure, seconds_figure, stage_figure
 
 
 def _attention(data: ExperimentData) -> Figure:

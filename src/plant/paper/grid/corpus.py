@@ -60,7 +60,6 @@ def statistic(record: Record, column: str) -> float | None:
     """A number of the paper's Tables 7 and 8 from statistics.json; None where the file does not hold it.
 
     Args:
-        record: statistics.json.
         column: one of STATISTIC_TITLES.
     """
     splits, whole = record["splits"], record.get("all")

@@ -29,12 +29,7 @@ SCHEMA: dict[str, Any] = (
 
 
 def write_costs(settings: Settings, folder: Path) -> None:
-    """Write tables/cost.{csv,md,tex} into `folder`, from whatever has run.
-
-    Args:
-        settings: the whole config.
-        folder: results/paper.
-    """
+    """Write tables/cost.{csv,md,tex} into `folder`, from whatever has run."""
     write_table(cost_table(settings, read_runs(settings)), Path(folder) / "tables")
 
 

@@ -60,8 +60,6 @@ def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[
 
     Args:
         name: of the table's label in LaTeX.
-        title: caption.
-        columns: of the paper's table.
         cells: as `block_cells` returns them.
         notes: collects the reasons for what is missing.
     """

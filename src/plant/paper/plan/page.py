@@ -37,9 +37,7 @@ def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: P
     The log gets the first part of plan.md, and the path.
 
     Args:
-        settings: the config.
         jobs: as `find_jobs` returns them.
-        folder: results/paper.
     """
     plan, path = build_plan(settings, jobs), Path(folder) / "plan.md"
     page = to_page(settings, jobs, plan)
