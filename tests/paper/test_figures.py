@@ -191,10 +191,6 @@ def test_spread_labels_keep_their_order_and_never_overlap(positions, gap):
     assert all(after - before >= gap * (1 - 1e-9) - 1e-9 for before, after in pairwise(in_order))
 
 
-def test_labels_that_do_not_touch_stay_where_they_are():
-    assert spread([0.0, 5.0, 2.5], 1.0) == [0.0, 5.0, 2.5]
-
-
 def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
     found = marks(toy.data.systems)
     assert found["bce"].ink == found["focal"].ink != found["plant"].ink

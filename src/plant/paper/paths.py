@@ -91,9 +91,7 @@ class Paths:
     def inputs(self, experiment: str) -> dict[str, Any]:
         """All that the tables, figures and report of an experiment read: the fields of `plant.paper.inputs.Inputs`."""
         corpus = f"{self.settings.results}/corpus/{self.experiment(experiment).dataset}"
-        return {
-            "statistics": f"{self.settings.results}/statistics/{experiment}",
-            "corpus": corpus,
+        by_name = {
             "evaluations": self.systems(experiment),
             "pretrainings": self.runs(experiment, "pretraining"),
             "finetunings": self.runs(experiment, "finetuning"),
@@ -104,6 +102,8 @@ class Paths:
                 "backbone": [self.of("model", experiment)],
             },
         }
+        ordered = {kind: dict(sorted(paths.items())) for kind, paths in by_name.items()}
+        return {"statistics": f"{self.settings.results}/statistics/{experiment}", "corpus": corpus, **ordered}
 
     def input_files(self, experiment: str) -> list[str]:
         """The files behind `inputs`, for the rules that wait for them."""

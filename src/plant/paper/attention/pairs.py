@@ -15,7 +15,7 @@ from plant.ground.settings import Settings
 from plant.paper.inputs import read_table
 from plant.paper.render import TableCell
 from plant.paper.systems import System, list_systems
-from plant.paper.wording import OVER, interval, is_number, percent
+from plant.paper.wording import OVER, fixed, interval, percent
 from plant.statistics.pairs import Estimate, estimate, pair_values
 from plant.statistics.resampling import draw
 from plant.statistics.systems import Values
@@ -132,19 +132,6 @@ def _sums(table: pl.DataFrame, scorer: str, metrics: Sequence[str], documents: p
             yield (str(name), metric), np.stack(list(columns))
 
 
-def number(value: float, digits: int, *, signed: bool = False) -> str:
-    """A number with a fixed number of digits.
-
-    >>> number(0.1234, 2), number(0.1234, 2, signed=True), number(-0.5, 1)
-    ('0.12', '+0.12', '−0.5')
-    """
-    if not is_number(value):
-        return "\N{EN DASH}"
-    text = f"{abs(value):.{digits}f}"
-    is_zero = float(text) == 0
-    return ("" if is_zero else "\N{MINUS SIGN}" if value < 0 else "+" if signed else "") + text
-
-
 def share_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
     """A fraction ×100 with its interval. A signed one is a difference: bold if its interval is on one side of 0."""
     if own is None:
@@ -156,12 +143,12 @@ def nats_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
     """A number with two digits and its interval; as `share_cell`."""
     if own is None:
         return TableCell(percent(None))
-    return TableCell(number(own.value, 2, signed=signed), detail=nats_interval(own), bold=signed and sure(own))
+    return TableCell(fixed(own.value, 2, signed=signed), detail=nats_interval(own), bold=signed and sure(own))
 
 
 def nats_interval(own: Estimate) -> str:
     """`[0.12, 0.34]`."""
-    return f"[{number(own.low, 2)}, {number(own.high, 2)}]"
+    return f"[{fixed(own.low, 2)}, {fixed(own.high, 2)}]"
 
 
 def sure(own: Estimate) -> bool:

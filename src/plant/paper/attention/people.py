@@ -15,7 +15,6 @@ from plant.paper.attention.pairs import (
     Pairs,
     nats_cell,
     nats_interval,
-    number,
     read_pairs,
     rows_of,
     share_cell,
@@ -25,7 +24,7 @@ from plant.paper.figures.forest import ForestPanel, ForestRow, means_figure
 from plant.paper.pages import write_page
 from plant.paper.render import Table, TableCell, row_of
 from plant.paper.systems import KIND_COLOURS
-from plant.paper.wording import interval, percent
+from plant.paper.wording import fixed, interval, percent
 from plant.statistics.pairs import Estimate
 
 LIKENESS = ("ndcg", "mass", "recall")
@@ -152,7 +151,7 @@ def answers(pairs: Pairs) -> list[str]:
         if drop is not None:
             claim = "attention shows" if drop.low > 0 else "this does not show that it is"
             found.append(
-                f"{system.title}: without its top attended tokens the logit drops by {number(drop.value, 2)} more "
+                f"{system.title}: without its top attended tokens the logit drops by {fixed(drop.value, 2)} more "
                 f"{nats_interval(drop)} than without random tokens; {claim} what the network uses."
             )
     return found

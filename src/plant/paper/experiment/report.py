@@ -100,12 +100,12 @@ def _data_uri(png: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(require_file(png).read_bytes()).decode("ascii")
 
 
-def _top_words(pieces: Sequence[str], weights: np.ndarray, most: int = 5) -> str:
+def _top_words(pieces: Sequence[str], weights: np.ndarray) -> str:
     """The tokens with the largest weights as text, for readers who cannot see the shades."""
     totals: dict[str, float] = {}
     for piece, weight in zip(pieces, weights, strict=True):
         totals[piece.strip()] = totals.get(piece.strip(), 0.0) + float(weight)
-    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:most]
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:5]
     return ", ".join(f"{word} {100 * weight:.0f}%" for word, weight in ranked)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from plant.paper.grid.cells import GridCell, Kind
 from plant.paper.grid.corpus import STATISTIC_TITLES
 from plant.paper.render import Table, TableCell
-from plant.paper.wording import MINUS, MISSING, ONE_SEED, metric_title
+from plant.paper.wording import MISSING, ONE_SEED, fixed, metric_title
 
 MEASURED_HERE = "measured here, not in the paper"
 QUOTED, OTHER_CONVENTION = "†", "‡"
@@ -36,18 +37,8 @@ def footnote(why: str, notes: Footnotes) -> str:
     return f"({notes.setdefault(why, _letters(len(notes)))})" if why else ""
 
 
-def printed(value: float | Decimal | None, decimals: int, *, signed: bool = False) -> str:
-    """A number as the paper prints it; never "-0.0".
-
-    >>> printed(57.04, 1), printed(-0.02, 1, signed=True), printed(1.25, 1, signed=True), printed(52722, 0)
-    ('57.0', '0.0', '+1.2', '52,722')
-    """
-    if value is None:
-        return MISSING
-    text = f"{abs(value):,.{decimals}f}"
-    if not float(text.replace(",", "")):
-        return text
-    return (MINUS if value < 0 else "+" if signed else "") + text
+printed = partial(fixed, comma=",")
+"""A number as the paper prints it."""
 
 
 def bounds(low: float | Decimal | None, high: float | Decimal | None, decimals: int) -> str:

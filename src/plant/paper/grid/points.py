@@ -12,7 +12,7 @@ from plant.ground.files import read_json
 from plant.ground.settings import Subset
 from plant.paper.grid.results import Grid, measured_seeds
 from plant.paper.inputs import LABEL_COLUMNS, Inputs, read_histories, read_table, seed_of
-from plant.paper.systems import System, list_systems
+from plant.paper.systems import System, find_system, list_systems
 
 LABEL_SCHEMA = pl.Schema({"system": pl.String(), "label": pl.String(), "n_train": pl.Int64(), "f1": pl.Float64()})
 EPOCH_SCHEMA = pl.Schema({
@@ -148,7 +148,7 @@ def training_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str
 def _points(grid: Grid, dataset: str, names: Iterable[str]) -> Points:
     """No numbers yet, and the titles of variants."""
     variants = grid.settings.variants
-    titles = {name: variants[name].title or name for name in names if name in variants}
+    titles = {name: find_system(grid.settings, name).title for name in names if name in variants}
     return Points(grid.is_stand_in(dataset), titles=titles)
 
 

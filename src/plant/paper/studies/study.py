@@ -21,12 +21,10 @@ from plant.paper.pages import write_page
 from plant.paper.render import Table, TableCell, row_of, template
 from plant.paper.systems import stage_epochs
 from plant.paper.wording import interval, metric_title, p_equals, percent
+from plant.statistics import crossed
 from plant.statistics.factors import factor_effects, holm
 
-COLUMNS = (
-    "system", "against", "metric", "value", "value_against", "difference", "error_documents", "error_seeds",
-    "n_seeds", "degrees", "low", "high", "p",
-)  # fmt: skip
+COLUMNS = tuple(crossed.SCHEMA.names)
 _FACTOR_COLUMNS: dict[str, Any] = (
     dict.fromkeys(("group", "factor", "level", "baseline", "metric"), pl.String)
     | dict.fromkeys(("change", "error", "degrees", "low", "high", "p"), pl.Float64)
