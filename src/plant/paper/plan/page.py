@@ -149,7 +149,7 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> Iterator[str]:
     yield (
         f"The target `all` has **{asked.height:,} jobs**, {networks.height:,} of them with a network. Those take about "
         f"**{_hours(_device_hours(networks))} device hours**. {asked['seconds'].count():,} of all jobs have run here: "
-        f"jobs like them are counted with their mean time. Others are an estimate for {hardware.name} at "
+        f"jobs like them are counted with their mean time. Others are a lower bound for {hardware.name} at "
         f"{hardware.utilisation:.0%} of {hardware.tflops:g} TFLOP/s, with all epochs of every recipe "
         "(docs/cost-model.md). Runs that several experiments share are counted once.\n"
     )
