@@ -10,7 +10,7 @@ from itertools import pairwise
 import polars as pl
 
 from plant.paper.grid.cells import GridCell, Kind
-from plant.paper.grid.corpus import STATISTIC_TITLES
+from plant.paper.grid.corpus import STATISTICS
 from plant.paper.render import Table, TableCell
 from plant.paper.wording import MISSING, ONE_SEED, fixed, metric_title
 
@@ -102,7 +102,7 @@ def _statistic_title(cell: GridCell) -> str:
         return f"highest {metric_title(cell.column)} that the corpus allows, beside the paper's ({cell.why})"
     if cell.kind == "size":
         return f"{cell.column}: expected by the config, found"
-    return STATISTIC_TITLES[cell.column]
+    return STATISTICS[cell.column][0]
 
 
 def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Iterator[Line]:
