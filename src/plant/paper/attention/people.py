@@ -92,7 +92,7 @@ def differences_table(pairs: Pairs) -> Table:
                 cells = (share_cell(found[metric], signed=True) for metric in LIKENESS)
                 body.append(row_of(system.title, POINT_TITLES[point], against, *cells))
                 key = {"system": system.name, "scorer": point, "against": scorer or other.name}
-                rows += [key | {"metric": metric} | _fields(own, "difference") for metric, own in found.items()]
+                rows += [{**key, "metric": metric, **_fields(own, "difference")} for metric, own in found.items()]
     return Table(
         name="differences",
         title="Differences in likeness to what people marked, in points (×100)",

@@ -16,6 +16,7 @@ import polars as pl
 
 from plant.ground.files import read_json, write_text
 from plant.ground.settings import Finetuning, Pretrained, Pretraining, Settings, Subset
+from plant.paper.costs import largest, mean
 from plant.paper.plan.jobs import Job
 from plant.paper.render import Table, row_of, to_csv, to_markdown
 from plant.paper.wording import MISSING
@@ -195,7 +196,7 @@ def _sums(title: str, names: tuple[str, ...], groups: Iterable[tuple[Sequence[An
     """One row for each group of jobs: how many, how many on request alone, how many have run, and hours."""
     body = []
     for group, own in groups:
-        longest = own["hours_a_job"].max()
+        longest = largest(own, "hours_a_job")
         numbers = (own.height, int(own["on_request"].sum()), own["seconds"].count())
         hours = (None if longest is None else _device_hours(own), longest)
         body.append(row_of(*map(str, group), *(f"{number:,}" for number in numbers), *map(_hours, hours)))
@@ -231,4 +232,4 @@ def _devices(settings: Settings, job: Job) -> int:
 def _measured(job: Job) -> float | None:
     """Seconds of a job that has run, by Snakemake's benchmark."""
     path = Path(job.benchmark)
-    return pl.read_csv(path, separator="\t")["s"].mean() if path.is_file() else None
+    return mean(pl.read_csv(path, separator="\t"), "s") if path.is_file() else None
