@@ -91,7 +91,7 @@ class Paths:
     def inputs(self, experiment: str) -> dict[str, Any]:
         """All that the tables, figures and report of an experiment read: the fields of `plant.paper.inputs.Inputs`."""
         corpus = f"{self.settings.results}/corpus/{self.experiment(experiment).dataset}"
-        by_name = {
+        by_name: dict[str, dict[str, Any]] = {
             "evaluations": self.systems(experiment),
             "pretrainings": self.runs(experiment, "pretraining"),
             "finetunings": self.runs(experiment, "finetuning"),

@@ -147,11 +147,12 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> Iterator[str]:
     """What the target `all` takes, what is not known, and what stands in the way of a training."""
     hardware, networks = settings.hardware, asked.filter(pl.col("rule").is_in(NETWORK_RULES))
     unknown = networks.filter(pl.col("hours_a_job").is_null())
+    known, have_run = _hours(_device_hours(networks)), asked["seconds"].count()
     yield (
-        f"The target `all` has **{asked.height:,} jobs**, {networks.height:,} of them with a network. Those take about "
-        f"**{_hours(_device_hours(networks))} device hours**. {asked['seconds'].count():,} of all jobs have run here: "
-        f"jobs like them are counted with their mean time. Others are a lower bound for {hardware.name} at "
-        f"{hardware.utilisation:.0%} of {hardware.tflops:g} TFLOP/s, with all epochs of every recipe "
+        f"The target `all` has **{asked.height:,} jobs**, {networks.height:,} of them with a network. Those whose time "
+        f"is known take about **{known} device hours**. {have_run:,} of all jobs have run here: jobs like them are "
+        "counted with their mean time. For others the time is a lower bound by `parameters` of the backbone, on "
+        f"{hardware.name} at {hardware.utilisation:.0%} of {hardware.tflops:g} TFLOP/s, with all epochs of each recipe "
         "(docs/cost-model.md). Runs that several experiments share are counted once.\n"
     )
     if unknown.height:
