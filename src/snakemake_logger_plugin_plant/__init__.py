@@ -82,7 +82,7 @@ class LogHandler(LogHandlerBase):
         if getattr(record, "event", None) is LogEvent.JOB_INFO:
             job = record.__dict__
             known = {"rule": job["rule_name"], "wildcards": dict(job["wildcards"]), "input": list(job["input"]),
-                     "output": list(job["output"])}  # fmt: skip
+                     "output": list(job["output"]), "benchmark": job["benchmark"]}  # fmt: skip
             with file.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(known) + "\n")
 

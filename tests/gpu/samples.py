@@ -21,7 +21,7 @@ from plant.model.batches import Corpus
 from plant.model.encoders.transformer import make_random_backbone
 from plant.pretraining.lists import TopTokens
 
-SHAPES = Path(__file__).parents[2] / "src" / "plant" / "paper" / "plan" / "architectures.yaml"
+SHAPES = Path(__file__).with_name("shapes.yaml")
 MISTRAL = "mistralai/Mistral-7B-Instruct-v0.3"
 POSITIVES = 15  # labels of a document: MIMIC-III has 14 in the median
 VOCABULARY = 300

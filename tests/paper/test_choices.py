@@ -10,7 +10,7 @@ import pytest
 
 from plant.ground.errors import InputError
 from plant.ground.reference import tables
-from plant.paper.experiment.choices import Choice, first_paragraph, read_choices
+from plant.paper.experiment.report import Choice, first_paragraph, read_choices
 
 ROOT = Path(__file__).parents[2]
 PAGES = read_choices(ROOT / "docs" / "choices")

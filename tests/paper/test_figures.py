@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,6 @@ from PIL import Image
 from plant.paper import FIGURE_FORMATS, FIGURES
 from plant.paper.experiment.attention import readings, spaced
 from plant.paper.figures import DRAW, write_figures
-from plant.paper.figures.reading import attention_figure
 from plant.paper.figures.style import look, marks, save, spread
 from plant.paper.inputs import read_labels
 from plant.paper.systems import group_systems
@@ -136,20 +134,8 @@ def test_stage_figure_has_one_point_a_seed(toy):
 
 def test_a_figure_with_nothing_to_show_says_why(toy):
     alone = toy.with_experiment(variants=["bce", "focal"], reference="focal", baselines=[])
-    alone = replace(alone, inputs=replace(toy.inputs, pretrainings={}, attention={}))
+    alone = replace(alone, inputs=replace(toy.inputs, pretrainings={}))
     assert "No system of this experiment has a Stage 1." in texts(drawn(alone, "ndcg_and_macro_f1"))
-    assert "No attention was recorded." in texts(drawn(alone, "attention"))
-    with look():
-        assert "why" in texts(attention_figure((), reason="why"))
-
-
-def test_credentialed_text_is_drawn_only_if_asked_for_and_then_marked(toy):
-    private = {"datasets": {"toy": {"source": "mimic3", "generate": {}, "credentialed": True}}}
-    hidden = texts(drawn(toy.with_config(**private), "attention"))
-    assert ("fever" in hidden, "credentialed" in hidden) == (False, True)
-    asked = texts(drawn(toy.with_config(**private, evaluation={"show_credentialed": True}), "attention"))
-    assert ("fever" in asked, "do not share this" in asked) == (True, True)
-    assert "do not share this" not in texts(drawn(toy, "attention"))
 
 
 def test_attention_pairs_planted_and_random_over_the_same_tokens(toy):
@@ -189,10 +175,6 @@ def test_spread_labels_keep_their_order_and_never_overlap(positions, gap):
     order = sorted(range(len(positions)), key=lambda index: positions[index])
     in_order = [moved[index] for index in order]
     assert all(after - before >= gap * (1 - 1e-9) - 1e-9 for before, after in pairwise(in_order))
-
-
-def test_labels_that_do_not_touch_stay_where_they_are():
-    assert spread([0.0, 5.0, 2.5], 1.0) == [0.0, 5.0, 2.5]
 
 
 def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
@@ -250,17 +232,14 @@ def test_learning_over_time_begins_after_the_seconds_of_stage_1(toy):
         assert pl.read_parquet(folder / "history.parquet").height == epochs
 
 
-def test_formulas_in_labels_words_and_titles_are_drawn_as_they_stand(toy):
-    label, word, title = r"$\frac{1}$", "$$", r"$\nothing{ a_b^c 5% & #1"
+def test_formulas_in_titles_are_drawn_as_they_stand(toy):
+    title = r"$\nothing{ a_b^c 5% & #1"
     odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": title}})
-    for path in odd.inputs.attention.values():
-        pl.read_parquet(path).with_columns(label=pl.lit(label), token=pl.lit(f" {word}")).write_parquet(path)
     with look():
-        for name, draw in DRAW.items():
+        for draw in DRAW.values():
             figure = draw(odd.data)
             figure.draw_without_rendering()
             assert title in texts(figure)
-            assert name != "attention" or {word, label} <= set(re.split(r"[\n:]| label ", texts(figure)))
             assert not any(artist.get_parse_math() for artist in figure.findobj(mpl.text.Text))
 
 

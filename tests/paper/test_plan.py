@@ -1,4 +1,4 @@
-"""The plan: jobs as Snakemake plans them, sums, bounds and what is not known."""
+"""The plan: jobs as Snakemake plans them, their times from benchmarks or from the estimate, and what is not known."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ import yaml
 
 from plant.ground.files import write_json
 from plant.ground.settings import Settings, load
-from plant.paper.plan.jobs import NOT_COUNTED, Job, find_jobs
-from plant.paper.plan.page import ASSUMPTIONS, write_plan
-from plant.paper.plan.rows import build_plan, part_of
-from plant.paper.plan.sizes import Sizes, find_sizes
+from plant.model.attentions.multi_head import EMBEDDING_STD
+from plant.paper.plan.jobs import Job, find_jobs
+from plant.paper.plan.page import START, build_plan, estimate, find_sizes, write_plan
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"train": 47_719, "val": 1_631, "test": 3_372, "labels": 8_929, "tokens": 2_100}
-MISTRAL = {
-    "kind": "pretrained", "path": "mistralai/Mistral-7B-Instruct-v0.3", "quantization": "nf4", "precision": "bf16",
-    "gradient_checkpointing": True, "chunk_tokens": 4096,
-}  # fmt: skip
+MISTRAL = {"kind": "pretrained", "path": "mistralai/Mistral-7B-Instruct-v0.3", "parameters": 6.979,
+           "gradient_checkpointing": True, "max_tokens": 4000, "chunk_tokens": 4000}  # fmt: skip
+DOWNLOADS = {"fetch", "fetch_archive"}
 
 
 def make_config(**changes: Any) -> dict[str, Any]:
@@ -62,12 +60,12 @@ def make_config(**changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-def make_settings(**changes: Any) -> Settings:
+def make_settings(backbone: dict[str, Any] | None = None, **changes: Any) -> Settings:
     """One experiment of published size on one backbone."""
     config = {
         "datasets": {"mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES}},
-        "backbones": {"mistral_7b": MISTRAL},
-        "pretrainings": {"plant": {}}, "finetunings": {"focal": {}},
+        "backbones": {"mistral_7b": MISTRAL | (backbone or {})},
+        "pretrainings": {"plant": {"epochs": 10}}, "finetunings": {"focal": {"epochs": 10}},
         "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}},
         "experiments": {"main": {"dataset": "mimic3_full", "backbone": "mistral_7b", "variants": ["plant"],
                                  "reference": "plant"}},
@@ -75,28 +73,9 @@ def make_settings(**changes: Any) -> Settings:
     return load(config | changes)
 
 
-def jobs_of(settings: Settings) -> dict[str, frozenset[Job]]:
-    """Training and prediction of each experiment's variants, by hand."""
-    found = {}
-    for name, experiment in settings.experiments.items():
-        runs = [(settings.variants[variant], seed) for variant in experiment.variants for seed in experiment.seeds]
-        place = (experiment.dataset, experiment.backbone)
-        found[name] = frozenset(
-            Job(rule, *place, variant.pretraining if rule == "pretrain" else variant.network, seed)
-            for variant, seed in runs
-            for rule in ("pretrain", "finetune", "predict")
-            if rule != "pretrain" or variant.pretraining != "none"
-        )
-    return found | {"all": frozenset().union(*found.values())}
-
-
-def plan_of(settings: Settings, rule: str) -> pl.DataFrame:
-    """The rows of one rule."""
-    return build_plan(settings, jobs_of(settings)).filter(rule=rule)
-
-
-def write(settings: Settings, folder: Path) -> None:
-    write_plan(settings, jobs_of(settings), folder)
+def job(rule: str, seed: int = 0, folder: Path = Path("nowhere")) -> Job:
+    recipe = {"pretrain": "plant", "finetune": "plant+focal"}.get(rule, "")
+    return Job(rule, "mimic3_full", "mistral_7b", recipe, str(folder / f"{rule}{seed}.tsv"))
 
 
 def dry_run(folder: Path, config: Path) -> Counter[str]:
@@ -111,34 +90,29 @@ def dry_run(folder: Path, config: Path) -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def everything() -> tuple[Settings, dict[str, frozenset[Job]], pl.DataFrame]:
-    """The settings of `make_config`, their jobs and the plan."""
+def everything() -> tuple[Settings, dict[str, frozenset[Job]]]:
+    """The settings of `make_config` and their jobs."""
     settings = load(make_config())
-    jobs = find_jobs(settings, ROOT / "Snakefile")
-    return settings, jobs, build_plan(settings, jobs)
+    return settings, find_jobs(settings, ROOT / "Snakefile")
 
 
 def test_planned_jobs_are_those_of_a_dry_run(tmp_path, everything):
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(make_config()), encoding="utf-8")
-    found = dry_run(tmp_path, config)
-    planned = everything[2].filter(~pl.col("on_request")).group_by("rule").agg(pl.col("jobs").sum())
-    assert {rule: count for rule, count in found.items() if rule not in {"all", *NOT_COUNTED}} == dict(planned.rows())
+    planned = Counter(job.rule for job in everything[1]["all"])
+    assert {
+        rule: count for rule, count in dry_run(tmp_path, config).items() if rule not in {"all", *DOWNLOADS}
+    } == planned
 
 
 def test_shared_runs_are_counted_once_and_runs_on_request_are_no_part_of_all(everything):
-    _, jobs, plan = everything
+    _, jobs = everything
     first, second = jobs["first"], jobs["second"]
-    stage1 = {job for job in first | second if job.rule == "pretrain"}
-    assert stage1 == {
-        Job("pretrain", "notes", "tiny", recipe, seed) for recipe in ("plant", "random") for seed in range(4)
-    }
+    assert sum(job.rule == "pretrain" for job in first | second) == 2 * 4  # recipes, seeds
     # plant = same; early and bare are their own; seed 3 is the second experiment's
     assert sum(job.rule == "finetune" for job in first) == 9
     assert sum(job.rule == "finetune" for job in first | second) == 9 + 1 + 4
-    assert part_of(plan, first)["jobs"].sum() == len(first)
-    assert plan["jobs"].sum() == len(frozenset().union(*jobs.values()))
-    training = plan.filter(rule="pretrain")
+    training = build_plan(*everything).filter(rule="pretrain")
     assert set(training.filter(~pl.col("on_request"))["dataset"]) == {"notes", "part"}
     assert set(training.filter("on_request")["dataset"]) == {"other"}
 
@@ -146,38 +120,106 @@ def test_shared_runs_are_counted_once_and_runs_on_request_are_no_part_of_all(eve
 def test_a_plan_needs_no_data_and_credentialed_text_has_no_attention_jobs(everything):
     hidden = make_config()
     hidden["datasets"]["notes"] = {"source": "mimic3", "path": "nowhere"}
-    settings = load(hidden)
-    jobs = find_jobs(settings, ROOT / "Snakefile")
+    jobs = find_jobs(load(hidden), ROOT / "Snakefile")
     assert {job.dataset for job in jobs["first"] if job.rule == "corpus"} == {"notes"}
-    shown = {job.dataset for job in frozenset().union(*jobs.values()) if job.rule == "attention"}
-    assert shown == {"other"}
-    assert set(everything[2].filter(rule="attention")["dataset"]) == {"notes", "part", "other"}
+    shown = [{job.dataset for job in frozenset().union(*each.values()) if job.rule == "attention"}
+             for each in (jobs, everything[1])]  # fmt: skip
+    assert shown == [{"other"}, {"notes", "part", "other"}]
 
 
-def changed(**sizes: Any) -> dict[str, Any]:
-    return {"mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES | sizes}}
-
-
-@pytest.mark.parametrize(("changes", "factor"), [
-    ({"datasets": changed(train=2 * SIZES["train"], val=2 * SIZES["val"])}, 2),
-    ({"finetunings": {"focal": {"epochs": 5}}}, 1 / 2),
-    ({"hardware": {"tflops": 2 * 989}}, 1 / 2),
-    ({"hardware": {"utilisation": 0.6}}, 1 / 2),
+@pytest.mark.parametrize(("backbone", "step"), [
+    ({}, 3), ({"gradient_checkpointing": False}, 2), ({"adapter": "full"}, 4), ({"adapter": "frozen"}, 1),
+    ({"adapter": "frozen", "cache_features": True}, None),
 ])  # fmt: skip
-def test_hours_grow_with_documents_and_epochs_and_shrink_with_the_machine(changes, factor):
-    before, after = (plan_of(make_settings(**each), "finetune")["gpu_hours"].sum() for each in ({}, changes))
-    assert after == pytest.approx(factor * before)
+def test_hours_of_a_training_are_those_by_hand(backbone, step):
+    forward = 2 * 6.979e9 * 2_100 / (989e12 * 0.3) / 3600  # hours of one document
+    settings = make_settings(backbone)
+    if step is None:
+        assert estimate(settings, job("finetune")) is None
+        assert estimate(settings, job("features")) == pytest.approx((47_719 + 1_631 + 3_372) * forward)
+        return
+    for rule in ("pretrain", "finetune"):
+        assert estimate(settings, job(rule)) == pytest.approx(10 * (step * 47_719 + 1_631) * forward)
+    assert estimate(settings, job("predict")) == pytest.approx((1_631 + 3_372) * forward)
 
 
-def test_the_backbone_cuts_the_tokens_and_may_say_how_many_weights_it_has():
-    def row(**backbone: Any) -> dict[str, Any]:
-        backbones = {"mistral_7b": {**MISTRAL, **backbone}}
-        return plan_of(make_settings(datasets=changed(tokens=9_000), backbones=backbones), "pretrain").to_dicts()[0]
+def test_devices_share_the_documents_or_wait_for_one_another():
+    one, data, layers = (
+        build_plan(settings, {"all": frozenset([job("finetune")])}).row(0, named=True)
+        for settings in (make_settings(), make_settings({"devices": 4}),
+                         make_settings({"devices": 4, "parallel": "layers"}))
+    )  # fmt: skip
+    assert data["hours_a_job"] == pytest.approx(one["hours_a_job"] / 4)
+    assert layers["hours_a_job"] == one["hours_a_job"]
+    assert (one["devices"], data["devices"], layers["devices"]) == (1, 4, 4)
 
-    assert row(max_tokens=4096)["tokens"] == 4096
-    plain, double = (each["flops_a_job"] - each["label_attention_flops_a_job"]
-                     for each in (row(), row(parameters=2 * 6.979321856)))  # fmt: skip
-    assert 1.8 < double / plain < 2
+
+def test_what_has_run_takes_the_place_of_the_estimate(tmp_path):
+    jobs = frozenset(job("finetune", seed, tmp_path) for seed in range(3)) | {job("predict", 0, tmp_path)}
+    for seed, seconds in ((0, 3600), (1, 7200)):
+        (tmp_path / f"finetune{seed}.tsv").write_text(f"s\tmax_rss\n{seconds}.0\t5\n", encoding="utf-8")
+    settings = make_settings()
+    write_plan(settings, {"all": jobs, "main": jobs}, tmp_path)
+    predict, finetune = pl.read_csv(tmp_path / "plan.csv").sort("jobs").to_dicts()
+    assert (finetune["jobs"], finetune["have_run"], finetune["device_hours"]) == (3, 2, 4.5)
+    assert predict["hours_a_job"] == pytest.approx(estimate(settings, job("predict")))
+
+
+def test_sizes_come_from_the_config_or_the_corpus_and_a_subset_is_bounded_by_its_dataset(tmp_path):
+    datasets = {
+        "mimic3_full": {"source": "mimic3", "path": "data", "expected": {"train": 80}},
+        "part": {"source": "subset", "of": "mimic3_full", "labels": {"top": 50}, "train_size": 7},
+    }
+    experiment = {"dataset": "part", "backbone": "mistral_7b", "variants": ["plant"], "reference": "plant"}
+    settings = make_settings(results=str(tmp_path), datasets=datasets, experiments={"part": experiment})
+    folder = tmp_path / "corpus" / "mimic3_full"
+    splits = {name: {"documents": count} for name, count in (("train", 70), ("val", 10), ("test", 20))}
+    write_json(folder / "statistics.json", {"labels": 150, "splits": splits})
+    write_json(folder / "mistral_7b" / "statistics.json", {"tokens_per_document": {"mean": 61.5}})
+    whole = {"train": 80, "val": 10, "test": 20, "tokens": 61.5}
+    assert find_sizes(settings, "mimic3_full", "mistral_7b") == whole
+    assert find_sizes(settings, "part", "mistral_7b") == whole | {"train": 7}
+
+
+def test_a_job_without_a_known_time_is_named_and_not_counted(tmp_path):
+    settings = make_settings({"parameters": None})
+    write_plan(settings, {"all": frozenset([job("finetune")]), "main": frozenset()}, tmp_path)
+    assert pl.read_csv(tmp_path / "plan.csv")["hours_a_job"].to_list() == [None]
+    page = (tmp_path / "plan.md").read_text(encoding="utf-8")
+    assert "no `parameters` are given: finetune of mimic3_full with mistral_7b." in page
+
+
+def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path, everything):
+    for name in ("a", "b"):
+        write_plan(*everything, tmp_path / name)
+    page = (tmp_path / "a" / "plan.md").read_text(encoding="utf-8")
+    assert page == (tmp_path / "b" / "plan.md").read_text(encoding="utf-8")
+    frame = pl.read_csv(tmp_path / "a" / "plan.csv")
+    assert f"**{frame.filter(~pl.col('on_request'))['jobs'].sum():,} jobs**" in page
+    rules = re.findall(r"^\| (\w+) \| ([\d,]+) \| [\d,]+ \| [\d,]+ \| \S+ \| \S+ \|$", page, re.MULTILINE)
+    experiments = everything[0].experiments
+    assert sum(int(count) for name, count in rules if name not in experiments) == frame["jobs"].sum()
+
+
+def test_a_cell_whose_head_cannot_move_is_named_and_a_tuned_rate_takes_it_off(tmp_path):
+    sizes = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "train": 136}}}
+    short = {"datasets": sizes, "finetunings": {"focal": {"epochs": 5}}}  # 25 updates of 2e-5
+    run = {"mimic3_full/mistral_7b/plant+focal": {"head_learning_rate": 0.002, "learning_rate": 0.00002}}
+    for tuned in ({}, run):
+        write_plan(
+            make_settings(**short, tuned=tuned), {"all": frozenset([job("finetune")]), "main": frozenset()}, tmp_path
+        )
+        page = (tmp_path / "plan.md").read_text(encoding="utf-8")
+        assert (f"({START:g}) on: mimic3_full with mistral_7b." in page) == (not tuned)
+    assert START == EMBEDDING_STD
+
+
+def test_a_training_that_a_time_limit_cuts_off_is_said_with_its_retries(tmp_path):
+    hours = estimate(make_settings(), job("finetune"))
+    for limit, words in ((hours / 2.5, "set `retries: 2` in slurm/profile.yaml"), (1e6, "none is cut off")):
+        settings = make_settings(hardware={"job_hours": limit})
+        write_plan(settings, {"all": frozenset([job("finetune")]), "main": frozenset()}, tmp_path)
+        assert words in (tmp_path / "plan.md").read_text(encoding="utf-8")
 
 
 @cache
@@ -201,101 +243,3 @@ def test_the_grid_ablates_the_labels_of_stage_1_and_goes_beyond_its_ten_epochs()
     }
     after = {(variant.pretraining, variant.pretraining_epoch) for variant in variants if variant.pretraining_epoch}
     assert after == {("plant", epoch) for epoch in range(1, 11)} | {("plant_20_epochs", 15), ("plant_20_epochs", 20)}
-
-
-def test_a_model_that_does_not_fit_is_said_not_to_fit(tmp_path):
-    large = {**MISTRAL, "path": "deepseek-ai/DeepSeek-V3", "devices": 2, "parallel": "layers"}
-    write(make_settings(backbones={"mistral_7b": large}), tmp_path)
-    frame = pl.read_csv(tmp_path / "plan.csv").filter(pl.col("rule") == "finetune")
-    assert frame["fits"].to_list() == [False]
-    assert frame["memory_gb_a_device"].item() > 668.2 * 0.516 / 2  # billions of 4-bit weights on two devices
-    assert "do not fit the memory of their devices (mistral_7b)" in (tmp_path / "plan.md").read_text(encoding="utf-8")
-
-
-def test_unknown_size_and_unknown_shape_are_said_and_not_counted(tmp_path):
-    config = {
-        "datasets": {"mimic3_full": {"source": "mimic3", "path": "data"}},
-        "backbones": {"mistral_7b": {**MISTRAL, "path": "somebody/something"}},
-    }
-    write(make_settings(**config), tmp_path)
-    assert pl.read_csv(tmp_path / "plan.csv").filter(rule="finetune")["gpu_hours"].to_list() == [None]
-    assert "Size not known" in (tmp_path / "plan.md").read_text(encoding="utf-8")
-    write(make_settings(backbones=config["backbones"]), tmp_path)
-    assert "Shape not known" in (tmp_path / "plan.md").read_text(encoding="utf-8")
-
-
-def test_sizes_come_from_the_corpus_where_the_config_gives_none(tmp_path):
-    settings = make_settings(results=str(tmp_path), datasets={"mimic3_full": {"source": "mimic3", "path": "data"}})
-    assert find_sizes(settings, "mimic3_full", "mistral_7b") is None
-    folder = tmp_path / "corpus" / "mimic3_full"
-    splits = {name: {"documents": count} for name, count in (("train", 70), ("val", 10), ("test", 20))}
-    write_json(folder / "statistics.json", {"labels": 150, "splits": splits})
-    write_json(folder / "mistral_7b" / "statistics.json", {"tokens_per_document": {"mean": 61.5}})
-    assert find_sizes(settings, "mimic3_full", "mistral_7b") == Sizes(70, 10, 20, 150, 61.5, ("corpus",))
-
-
-def test_a_subset_is_bounded_by_its_dataset_and_a_held_out_split_has_its_share_of_train():
-    datasets = changed(val=None)  # of 0.7 / 0.1 / 0.2
-    datasets["part"] = {"source": "subset", "of": "mimic3_full", "labels": {"top": 50}, "train_size": 136}
-    experiment = {"dataset": "part", "backbone": "mistral_7b", "variants": ["plant"], "reference": "plant"}
-    settings = make_settings(datasets=datasets, experiments={"part": experiment})
-    whole, part = (find_sizes(settings, name, "mistral_7b") for name in ("mimic3_full", "part"))
-    val = SIZES["train"] // 8
-    assert whole == Sizes(SIZES["train"], val, 3_372, 8_929, 2_100, ("published",))
-    assert part == Sizes(136, val, 3_372, 50, 2_100, ("upper bound",))
-
-
-def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path, everything):
-    for name in ("a", "b"):
-        write_plan(*everything[:2], tmp_path / name)
-    text = (tmp_path / "a" / "plan.md").read_text(encoding="utf-8")
-    assert text == (tmp_path / "b" / "plan.md").read_text(encoding="utf-8")
-    frame = pl.read_csv(tmp_path / "a" / "plan.csv")
-    asked = frame.filter(~pl.col("on_request"))
-    assert f"**{asked['jobs'].sum():,} jobs**" in text
-    rules = dict(re.findall(r"^\| (\w+) \| ([\d,]+) \| [\d,]+ \| \S.* \|$", text, re.MULTILINE))
-    assert sum(int(count) for rule, count in rules.items() if rule != "all") == int(rules["all"].replace(",", ""))
-
-
-def test_a_cell_whose_head_cannot_move_is_named_and_a_tuned_rate_takes_it_off(tmp_path):
-    sizes = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": {**SIZES, "train": 136}}}
-    short = {
-        "datasets": sizes,
-        "pretrainings": {"plant": {"head_learning_rate": 0.01}},
-        "finetunings": {"focal": {"epochs": 5}},
-    }
-    run = {"mimic3_full/mistral_7b/plant+focal": {"head_learning_rate": 0.002, "learning_rate": 0.00002}}
-    found = {}
-    for name, tuned in (("a", {}), ("b", run)):
-        write(make_settings(**short, tuned=tuned), tmp_path / name)
-        (found[name],) = pl.read_csv(tmp_path / name / "plan.csv").filter(rule="finetune").to_dicts()
-    assert (found["a"]["updates"], found["a"]["head_is_stuck"]) == (25, True)
-    assert found["a"]["head_moves_at_most"] == pytest.approx(2.5e-4)
-    assert (found["b"]["head_moves_at_most"], found["b"]["head_is_stuck"]) == (pytest.approx(0.025), False)
-    pages = {name: (tmp_path / name / "plan.md").read_text(encoding="utf-8") for name in found}
-    assert "in: mimic3_full with mistral_7b." in pages["a"]
-    assert "in: none." in pages["b"]
-
-
-def test_the_cheapest_comparison_is_named_and_how_often_the_longest_training_is_cut_off(tmp_path):
-    names = {"plant": {"pretraining": "plant", "finetuning": "focal"}, "bare": {"finetuning": "focal"}}
-    small = {"source": "subset", "of": "mimic3_full", "train_size": 750}
-    both = {"mimic3_full": {"source": "mimic3", "path": "data", "expected": SIZES}, "part": small}
-    pair = {"backbone": "mistral_7b", "variants": ["plant", "bare"], "reference": "plant", "seeds": [0]}
-    alone = {**pair, "dataset": "part", "variants": ["plant"]}
-    experiments = {"whole": {**pair, "dataset": "mimic3_full"}, "part": {**pair, "dataset": "part"}, "alone": alone}
-    settings = make_settings(datasets=both, variants=names, experiments=experiments)
-    write(settings, tmp_path)
-    page = (tmp_path / "plan.md").read_text(encoding="utf-8")
-    assert re.search(r"with a random start: `experiment_part` .*; without such a head: `experiment_whole`", page)
-    longest = pl.read_csv(tmp_path / "plan.csv")["gpu_hours_a_job"].max()
-    starts = 0  # a day each, until the work is done
-    while longest > 0:
-        starts, longest = starts + 1, longest - 24
-    assert f"is sent again {starts - 1} times: set `retries: {starts - 1}`" in page
-
-
-def test_every_assumption_is_explained_with_its_value():
-    page = (ROOT / "docs" / "cost-model.md").read_text(encoding="utf-8")
-    explained = dict(re.findall(r"^\| `([A-Z0-9_]+)` \| (\S+) \|", page, re.MULTILINE))
-    assert explained == {name: f"{value:g}" for name, value in ASSUMPTIONS.items()}

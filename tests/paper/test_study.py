@@ -16,8 +16,7 @@ from snakemake.utils import update_config
 from plant.ground.errors import InputError
 from plant.ground.settings import Settings, Statistics, Study, load
 from plant.paper.figures.study import axis_figure, effect_figure
-from plant.paper.studies.design import design_of, epochs, is_equal, title_of
-from plant.paper.studies.study import read_study, write_study
+from plant.paper.studies.study import design_of, epochs, is_equal, read_study, title_of, write_study
 from plant.statistics.crossed import SCHEMA
 from plant.statistics.factors import holm
 

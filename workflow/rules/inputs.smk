@@ -81,5 +81,5 @@ def is_open(dataset):
 
 def grid_outputs():
     """The paper's own tables and figures, what all of it cost, and what it was planned to cost."""
-    items = [*SETTINGS.paper.items, "table_cost", "figure_cost"] if SETTINGS.paper.items else []
+    items = [*SETTINGS.paper.items, "cost"] if SETTINGS.paper.items else []
     return [*(file for item in items for file in PATHS.item(item)), *(PLAN if items else [])]

@@ -7,7 +7,7 @@ REQUIRED INPUTS
 OUTPUTS
     results/paper/<experiment>/tables/*.{csv,md,tex}, figures/*.{pdf,png}, report.html
     results/paper/tables/table_<n>.{csv,md,tex}, figures/figure_<n>.{pdf,png}   the paper's own, with a verdict a cell
-    results/paper/tables/cost.*, figures/cost.*, plan.{csv,md}
+    results/paper/tables/cost.*, plan.{csv,md}
 """
 
 
@@ -133,7 +133,6 @@ use rule write_paper_table as write_paper_figure with:
 use rule write_paper_table as write_cost with:
     output:
         shown([f"<results>/paper/tables/cost.{kind}" for kind in ("csv", "md", "tex")], "paper"),
-        shown([f"<results>/paper/figures/cost.{kind}" for kind in ("pdf", "png")], "paper"),
         provenance="<results>/paper/cost.provenance.json",
     log:
         "logs/paper/cost.log",
@@ -187,7 +186,7 @@ for item in get_args(plant_settings.Item):
 
 
 rule cost:
-    """The cost table and figure from whatever has run."""
+    """The cost table from whatever has run."""
     log:
         "logs/paper/so_far/cost.log",
     localrule: True
@@ -203,7 +202,7 @@ rule cost:
 
 
 rule plan:
-    """Jobs and GPU hours of the whole config, counted now; the first part of the page is shown."""
+    """Jobs and hours of the whole config, counted now; the first part of the page is shown."""
     log:
         "logs/paper/so_far/plan.log",
     localrule: True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from plant.ground.job import job
 
 if TYPE_CHECKING:
+    from plant.ground.settings import Settings
     from plant.paper.experiment.data import ExperimentData
     from plant.paper.inputs import Inputs
 
@@ -16,17 +17,16 @@ def main(args: Namespace) -> None:
     from plant.paper.experiment.data import ExperimentData
 
     settings, name = Settings.model_validate(args.settings["config"]), args.settings.get("experiment")
-    paths = inputs_of(args)
     if "item" in args.settings:
         from plant.paper.grid.items import write_item
 
-        write_item(args.settings["item"], settings, paths, args.out)
+        write_item(args.settings["item"], settings, inputs_of(settings), args.out)
     elif name is None:
         from plant.paper.grid.cost import write_costs
 
-        write_costs(settings, paths, args.out)
+        write_costs(settings, args.out)
     else:
-        write_experiment(args, ExperimentData(paths[name], settings, name))
+        write_experiment(args, ExperimentData(inputs_of(settings)[name], settings, name))
 
 
 def write_experiment(args: Namespace, data: "ExperimentData") -> None:
@@ -45,26 +45,30 @@ def write_experiment(args: Namespace, data: "ExperimentData") -> None:
         write_report(data, args.report, figures=args.figures[0].parent, choices=args.choices)
 
 
-def inputs_of(args: Namespace) -> dict[str, "Inputs"]:
+def inputs_of(settings: "Settings") -> dict[str, "Inputs"]:
     """Experiment -> the paths of its results."""
     from pydantic import TypeAdapter
 
     from plant.paper.inputs import Inputs
+    from plant.paper.paths import Paths
 
-    paths, name = args.settings["paths"], args.settings.get("experiment")
-    return TypeAdapter(dict[str, Inputs]).validate_python(paths if name is None else {name: paths})
+    paths = {name: Paths(settings).inputs(name) for name in settings.experiments}
+    return TypeAdapter(dict[str, Inputs]).validate_python(paths)
 
 
 def reads(args: Namespace) -> list[Path]:
     """The results that are there, and what the report says of our choices."""
-    from plant.paper.inputs import files_read
+    from plant.ground.settings import Settings
+    from plant.paper.paths import Paths, in_folders
 
-    found = [file for inputs in inputs_of(args).values() for file in files_read(inputs)]
+    paths = Paths(Settings.model_validate(args.settings["config"]))
+    files = [file for name in paths.settings.experiments for file in paths.input_files(name)]
     if args.settings.get("item") == "awd_table_11":
         from plant.paper.grid.words import NGRAMS
 
-        folders = {folder for inputs in inputs_of(args).values() for folder in inputs.evaluations.get(NGRAMS, ())}
-        found += sorted(file for folder in folders if (file := folder / "weights.parquet").is_file())
+        groups = [paths.systems(name).get(NGRAMS, ()) for name in paths.settings.experiments]
+        files += in_folders(groups, ["weights.parquet"])
+    found = [path for path in map(Path, dict.fromkeys(files)) if path.is_file()]
     return [*found, *([args.choices] if "choices" in args else [])]
 
 

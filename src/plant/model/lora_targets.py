@@ -1,4 +1,4 @@
-"""What LoRA adapts where the config names nothing. Training and the plan both read it; nothing is imported here."""
+"""What LoRA adapts where the config names nothing. Nothing is imported here."""
 
 # Query, key, value and output projections by model type (appendix A). peft adapts the modules that
 # match and says nothing of a name that matches none, so training refuses such a name.

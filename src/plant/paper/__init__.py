@@ -9,8 +9,7 @@ STUDY_TABLES = ("effects", "factors")
 """Of a study, written as the tables are."""
 TABLE_FORMATS = ("csv", "md", "tex")
 FIGURES = (
-    "ndcg_and_macro_f1", "rare_label_f1", "attention", "differences", "frequency_groups", "training_curves",
-    "learning_over_time",
+    "ndcg_and_macro_f1", "rare_label_f1", "differences", "frequency_groups", "training_curves", "learning_over_time",
 )  # fmt: skip
 """Each is written as .pdf and .png; a figure with nothing to show says why."""
 FIGURE_FORMATS = ("pdf", "png")

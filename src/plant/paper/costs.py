@@ -1,4 +1,4 @@
-"""What runs cost: how a provenance sidecar is read, and the means that both cost tables print."""
+"""What runs cost: how a provenance sidecar is read, and the numbers that both cost tables print."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
+
+from plant.paper.wording import energy, megabytes, seconds, weights
 
 MEASURES: dict[str, Any] = (
     dict.fromkeys(("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64)
@@ -41,14 +43,23 @@ def mean(runs: pl.DataFrame, column: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
+def cost_cells(runs: pl.DataFrame) -> tuple[str, ...]:
+    """Wall time (mean), memory of host and device (largest), weights trained, and energy (mean) of some runs, printed.
+
+    Energy is that of devices and host together, over the runs that measured one.
+    """
+    parts = ("energy_device_joules", "energy_host_joules")
+    measured = runs.filter(pl.any_horizontal(pl.col(*parts).is_not_null()))
+    joules = measured.select(pl.sum_horizontal(*parts, ignore_nulls=True).alias("sum"))
+    return (
+        seconds(mean(runs, "wall_seconds")),
+        *(megabytes(largest(runs, column)) for column in ("peak_host_mb", "peak_device_mb")),
+        weights(runs["trained_parameters"].drop_nulls().to_list()),
+        energy(mean(joules, "sum")),
+    )
+
+
 def largest(runs: pl.DataFrame, column: str) -> float | None:
     """The largest value of a column; None where no run has one."""
     value = runs.get_column(column).max()
     return float(value) if isinstance(value, int | float) else None
-
-
-def mean_joules(runs: pl.DataFrame) -> float | None:
-    """Energy of devices and host together, as a mean over the runs that measured one; None where no run did."""
-    parts = ("energy_device_joules", "energy_host_joules")
-    measured = runs.filter(pl.any_horizontal(pl.col(*parts).is_not_null()))
-    return mean(measured.select(pl.sum_horizontal(*parts, ignore_nulls=True).alias("sum")), "sum")

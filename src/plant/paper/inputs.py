@@ -56,20 +56,6 @@ class Inputs:
     """Further stages of the cost table ("relevance mig", ...) -> folders with provenance sidecars."""
 
 
-def files_read(inputs: Inputs) -> list[Path]:
-    """The files behind the paths that are there, for the provenance of what is made from them."""
-    tests = ("intervals.parquet", "wilcoxon.parquet", "randomization.parquet")
-    files = [*(Path(inputs.statistics) / name for name in tests), Path(inputs.corpus) / "statistics.json"]
-    folders = dict.fromkeys(
-        folder
-        for runs in (inputs.evaluations, inputs.pretrainings, inputs.finetunings)
-        for _, _, folder in _folders(runs)
-    )
-    files += [folder / name for folder in folders for name in ("metrics.json", "per_label.parquet", "history.parquet")]
-    files += [Path(folder) / "choices.json" for folder in inputs.evaluations.get(COMBINED, ())]
-    return [path for path in [*files, *map(Path, inputs.attention.values())] if path.is_file()]
-
-
 def seed_of(folder: Path) -> int:
     """The seed that a folder's name carries.
 
@@ -111,7 +97,6 @@ def read_results(inputs: Inputs, *, alpha: float) -> pl.DataFrame:
     """Intervals with both tests beside them, one row for each system and metric.
 
     Args:
-        inputs: paths.
         alpha: level of the tests behind the arrows.
 
     Returns:

@@ -91,9 +91,7 @@ class Paths:
     def inputs(self, experiment: str) -> dict[str, Any]:
         """All that the tables, figures and report of an experiment read: the fields of `plant.paper.inputs.Inputs`."""
         corpus = f"{self.settings.results}/corpus/{self.experiment(experiment).dataset}"
-        return {
-            "statistics": f"{self.settings.results}/statistics/{experiment}",
-            "corpus": corpus,
+        by_name: dict[str, dict[str, Any]] = {
             "evaluations": self.systems(experiment),
             "pretrainings": self.runs(experiment, "pretraining"),
             "finetunings": self.runs(experiment, "finetuning"),
@@ -104,6 +102,8 @@ class Paths:
                 "backbone": [self.of("model", experiment)],
             },
         }
+        ordered = {kind: dict(sorted(paths.items())) for kind, paths in by_name.items()}
+        return {"statistics": f"{self.settings.results}/statistics/{experiment}", "corpus": corpus, **ordered}
 
     def input_files(self, experiment: str) -> list[str]:
         """The files behind `inputs`, for the rules that wait for them."""
@@ -137,11 +137,9 @@ class Paths:
         return [*self.tables(experiment), *self.figures(experiment), self.report(experiment)]
 
     def item(self, name: str) -> list[str]:
-        """A table or figure of the paper (`table_6`, `awd_figure_2`), or its cost, in its formats."""
-        kind = "figure" if "figure_" in name else "table"
-        stem = "cost" if name.endswith("_cost") else name
-        formats = TABLE_FORMATS if kind == "table" else FIGURE_FORMATS
-        return _written(f"{self.settings.results}/paper/{kind}s", [stem], formats)
+        """A table or figure of the paper (`table_6`, `awd_figure_2`), or the table `cost`, in its formats."""
+        kind, formats = ("figures", FIGURE_FORMATS) if "figure_" in name else ("tables", TABLE_FORMATS)
+        return _written(f"{self.settings.results}/paper/{kind}", [name], formats)
 
     def attention_page(self, experiment: str, name: str) -> list[str]:
         """Tables, figure and page of `attention_<name>`, which is `mass` or `against_people`."""

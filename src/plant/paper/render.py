@@ -27,8 +27,6 @@ def template(package: str, name: str, **functions: Any) -> jinja2.Template:
     """A template in the folder of a package. One for HTML escapes what it prints.
 
     Args:
-        package: name of the package.
-        name: of the file.
         functions: what the template, and those that it imports, may use beside the values of `render`.
     """
     environment = jinja2.Environment(

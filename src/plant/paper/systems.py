@@ -53,7 +53,7 @@ def list_systems(settings: Settings, experiment: Experiment) -> tuple[System, ..
     """All systems of an experiment in table order: variants, baselines, and the reference last (Table 6)."""
     names = dict.fromkeys([*experiment.variants, *experiment.baselines])
     ordered = [*(name for name in names if name != experiment.reference), experiment.reference]
-    return tuple(_system(settings, name) for name in ordered)
+    return tuple(find_system(settings, name) for name in ordered)
 
 
 def find_roles(settings: Settings, experiment: Experiment) -> Roles:
@@ -207,7 +207,8 @@ def budget_notes(
     return tuple(notes)
 
 
-def _system(settings: Settings, name: str) -> System:
+def find_system(settings: Settings, name: str) -> System:
+    """A variant or a baseline as a row."""
     if name in baselines():
         return System(name, baselines()[name].title, "no network")
     variant = settings.variants[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import TypeGuard
 
 from plant.statistics.significance import Arrow
@@ -72,18 +73,27 @@ def is_number(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
+def fixed(value: float | Decimal | None, places: int, *, signed: bool = False, comma: str = "") -> str:
+    """A number with a fixed number of decimals; never "-0.0". `comma`: between thousands.
+
+    >>> fixed(57.04, 1), fixed(-0.02, 1, signed=True), fixed(1.26, 1, signed=True), fixed(52722, 0, comma=",")
+    ('57.0', '0.0', '+1.3', '52,722')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    text = f"{abs(value):{comma}.{places}f}"
+    if not any(digit in text for digit in "123456789"):
+        return text
+    return (MINUS if value < 0 else "+" if signed else "") + text
+
+
 def percent(value: float | None, *, signed: bool = False) -> str:
-    """A fraction x100 with one decimal, as in the paper; never "-0.0".
+    """A fraction x100 with one decimal, as in the paper.
 
     >>> percent(0.1468), percent(0.012, signed=True), percent(-0.0001, signed=True), percent(None)
     ('14.7', '+1.2', '0.0', '–')
     """
-    if not is_number(value):
-        return MISSING
-    text = f"{abs(100 * value):.1f}"
-    if text == "0.0":
-        return text
-    return (MINUS if value < 0 else "+" if signed else "") + text
+    return fixed(None if value is None else 100 * value, 1, signed=signed)
 
 
 def significant(value: float | None) -> str:

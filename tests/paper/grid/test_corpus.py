@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from plant.ground.files import write_json
-from plant.paper.grid.corpus import statistic
+from plant.paper.grid.corpus import STATISTICS
 from plant.paper.grid.tables import build_sheet, to_frame, to_page
 from plant.paper.values.transcription import load_values
 
@@ -24,7 +24,7 @@ def put(world, dataset: str, **changes) -> None:
 
 def test_statistics_of_the_corpus_by_hand(world):
     record = world.statistics(700)  # 700 + 100 + 200 documents, 6 assignments each, 50 labels
-    assert {column: statistic(record, column) for column in (
+    assert {column: STATISTICS[column][1](record) for column in (
         "documents", "patients", "labels", "labels_per_document_median", "labels_per_document_q3", "words_q1",
         "train_percent", "test_percent", "train_documents", "test_documents", "labels_per_document_mean",
         "documents_per_label_mean",

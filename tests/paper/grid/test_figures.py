@@ -12,7 +12,7 @@ from PIL import Image
 
 from plant.ground.files import read_json
 from plant.paper.figures.grid import BANNER, grid_figure
-from plant.paper.figures.grid_curves import draw_epochs
+from plant.paper.figures.grid_panels import draw_epochs
 from plant.paper.figures.labels import frequency_groups
 from plant.paper.figures.style import look, save
 from plant.paper.grid.items import needs

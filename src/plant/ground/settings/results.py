@@ -253,8 +253,6 @@ class Hardware(Frozen):
     """Name of the GPU in the plan."""
     tflops: Rate = 989.0
     """Peak speed of dense bf16 matrix products, in TFLOP/s."""
-    memory_gb: Rate = 80.0
-    """Memory of one GPU, in GB."""
     utilisation: Annotated[float, Field(gt=0, le=1)] = 0.3
     """Fraction of the peak speed that training reaches."""
     job_hours: Rate = 24.0

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from plant.ground.files import write_text
 from plant.ground.settings import Settings
-from plant.paper.attention.pairs import POINT_TITLES, Pairs, number, read_pairs, rows_of
-from plant.paper.figures.attention import Panel, Row, means_figure
-from plant.paper.figures.style import look, save
-from plant.paper.render import Table, TableCell, row_of, template, to_markdown, write_table
+from plant.paper.attention.pairs import POINT_TITLES, Pairs, nats_cell, read_pairs, rows_of, share_cell
+from plant.paper.figures.forest import ForestPanel, ForestRow, means_figure
+from plant.paper.pages import write_page
+from plant.paper.render import Table, row_of
 from plant.paper.systems import KIND_COLOURS
-from plant.paper.wording import OVER, interval, percent
-from plant.statistics.pairs import Estimate
+from plant.paper.wording import percent
 
 SHARES = ("mass_first", "uniform_first", "mass_grades", "uniform_grades", "relative_entropy")
 METRICS = (*SHARES, "entropy")
@@ -26,24 +25,17 @@ def write_mass_page(settings: Settings, experiment: str, tables: Mapping[str, Se
     """Write tables/mass.{csv,md,tex}, figures/mass.{pdf,png} and page.md.
 
     Args:
-        settings: the config.
-        experiment: name of the experiment.
         tables: system -> attention_mass.parquet of each seed.
-        out: folder.
 
     Raises:
         InputError: see `read_pairs`.
     """
     pairs = read_pairs(settings, experiment, tables, scorer="point", metrics=METRICS)
-    table, grades = mass_table(pairs), settings.attention_study.grades
-    write_table(table, Path(out) / "tables")
-    with look():
-        save(_figure(pairs, grades), Path(out) / "figures" / "mass")
-    page = template(__package__, "mass.md.j2", zip=zip).render(
-        pairs=pairs, grades=grades, table=to_markdown(table), titles=[each.title for each in pairs.systems],
-        answers=[_answer(pairs, each.name) for each in pairs.systems],
-    )  # fmt: skip
-    write_text(Path(out) / "page.md", f"{page.rstrip()}\n")
+    values = {
+        "pairs": pairs, "grades": settings.attention_study.grades, "titles": [each.title for each in pairs.systems],
+        "answers": [_answer(pairs, each.name) for each in pairs.systems],
+    }  # fmt: skip
+    write_page(out, [mass_table(pairs)], {"mass": partial(_figure, pairs)}, __package__, "mass.md.j2", **values)
 
 
 def mass_table(pairs: Pairs) -> Table:
@@ -55,8 +47,6 @@ def mass_table(pairs: Pairs) -> Table:
             body.append(row_of(
                 system.title, title, *(share_cell(own[metric]) for metric in SHARES), nats_cell(own["entropy"]),
             ))  # fmt: skip
-    several = max(estimate.n_seeds for estimate in _estimates(pairs)) > 1
-    confidence = 100 * pairs.settings.statistics.confidence
     return Table(
         name="mass",
         title="Attention on relevant tokens and its entropy, validation split",
@@ -66,56 +56,27 @@ def mass_table(pairs: Pairs) -> Table:
         ),
         rows=tuple(body),
         data=pl.DataFrame(rows_of(pairs, METRICS, tuple(POINT_TITLES)), infer_schema_length=None),
-        notes=(
-            (
-                f"Means [{confidence:g}% interval {OVER[several]}] over {pairs.pairs} pairs of a document and a true "
-                f"label in {pairs.documents} documents, ×100 except nats."
-            ),
-        ),
+        notes=(f"{pairs.means('a true label in')}, ×100 except nats.",),
         rules=tuple(range(len(POINT_TITLES), len(body), len(POINT_TITLES))),
         text_columns=2,
     )  # fmt: skip
 
 
-def share_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
-    """A fraction ×100 with its interval. A signed one is a difference: bold if its interval is on one side of 0."""
-    if own is None:
-        return TableCell(percent(None))
-    return TableCell(percent(own.value, signed=signed), detail=interval(own.low, own.high), bold=signed and sure(own))
-
-
-def nats_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
-    """A number with two digits and its interval; as `share_cell`."""
-    if own is None:
-        return TableCell(percent(None))
-    bounds = f"[{number(own.low, 2)}, {number(own.high, 2)}]"
-    return TableCell(number(own.value, 2, signed=signed), detail=bounds, bold=signed and sure(own))
-
-
-def sure(own: Estimate) -> bool:
-    """Whether the interval of a difference is on one side of 0."""
-    return own.low > 0 or own.high < 0
-
-
-def _estimates(pairs: Pairs) -> list[Estimate]:
-    found = (pairs.estimate(each.name, point, "entropy") for each in pairs.systems for point in POINT_TITLES)
-    return [each for each in found if each is not None]
-
-
-def _figure(pairs: Pairs, grades: int) -> Figure:
+def _figure(pairs: Pairs) -> Figure:
+    grades = pairs.settings.attention_study.grades
     rows = [
-        Row(system.title, title, KIND_COLOURS[system.kind],
-            {metric: pairs.estimate(system.name, point, metric) for metric in METRICS})
+        ForestRow(system.title, title, KIND_COLOURS[system.kind],
+                  {metric: pairs.estimate(system.name, point, metric) for metric in METRICS})
         for system in pairs.systems for point, title in POINT_TITLES.items()
     ]  # fmt: skip
     uniform = {name: rows[0].estimates[f"uniform_{name}"] for name in ("first", "grades")}
     lines = {name: None if own is None else 100 * own.value for name, own in uniform.items()}
     panels = (
-        Panel("mass_first", "Mass on the highest grade (%)", line=lines["first"]),
-        Panel("mass_grades", f"Mass on the {grades} highest grades (%)", line=lines["grades"]),
-        Panel("relative_entropy", "Entropy / ln n (%)", line=100.0),
+        ForestPanel("mass_first", "Mass on the highest grade (%)", line=lines["first"]),
+        ForestPanel("mass_grades", f"Mass on the {grades} highest grades (%)", line=lines["grades"]),
+        ForestPanel("relative_entropy", "Entropy / ln n (%)", line=100.0),
     )
-    note = f"{100 * pairs.settings.statistics.confidence:g}% intervals; dashed: uniform attention"
+    note = f"{pairs.level} intervals; dashed: uniform attention"
     return means_figure(rows, panels, title=f"Where attention goes: {pairs.experiment}", note=note)
 
 

@@ -1,4 +1,4 @@
-"""Reads the tables of an experiment's networks, and estimates means and differences over their pairs."""
+"""Reads the tables of an experiment's networks, estimates means and differences over their pairs, and prints them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import polars as pl
 from plant.ground.errors import InputError
 from plant.ground.settings import Settings
 from plant.paper.inputs import read_table
+from plant.paper.render import TableCell
 from plant.paper.systems import System, list_systems
-from plant.paper.wording import is_number
+from plant.paper.wording import OVER, fixed, interval, percent
 from plant.statistics.pairs import Estimate, estimate, pair_values
 from plant.statistics.resampling import draw
 from plant.statistics.systems import Values
@@ -28,28 +29,35 @@ POINT_TITLES = {
 
 @dataclass(frozen=True)
 class Pairs:
-    """The measured pairs of an experiment.
-
-    Attributes:
-        settings: the config.
-        experiment: name of the experiment.
-        systems: its networks in table order, the reference first.
-        values: (system, scorer or point, metric) -> its values, on the same documents and resamples for all.
-        documents: number of documents.
-        pairs: number of pairs of a document and a label.
-    """
+    """The measured pairs of an experiment."""
 
     settings: Settings
     experiment: str
     systems: tuple[System, ...]
+    """Its networks in table order, the reference first."""
     values: Mapping[tuple[str, str, str], Values]
+    """(system, scorer or point, metric) -> its values, on the same documents and resamples for all."""
     documents: int
     pairs: int
+    """Number of pairs of a document and a label."""
 
     @property
     def reference(self) -> System:
         """The system that the others are compared with."""
         return self.systems[0]
+
+    @property
+    def level(self) -> str:
+        """`95%`, of the intervals."""
+        return f"{100 * self.settings.statistics.confidence:g}%"
+
+    def means(self, where: str) -> str:
+        """What a table holds, as the start of a note. `where`: the labels of the pairs."""
+        several = max(len(values.by_seed) for values in self.values.values()) > 1
+        return (
+            f"Means [{self.level} interval {OVER[several]}] over {self.pairs} pairs of a document and {where} "
+            f"{self.documents} documents"
+        )
 
     def estimate(self, system: str, scorer: str, metric: str) -> Estimate | None:
         """A mean with its interval; None if no pair has a value."""
@@ -72,11 +80,8 @@ def read_pairs(
     """Read the tables of all networks.
 
     Args:
-        settings: the config.
-        experiment: name of the experiment.
         tables: system -> its table for each seed; the columns document, label, `scorer` and the metrics are read.
         scorer: column of the point or scorer.
-        metrics: columns of the metrics.
 
     Raises:
         InputError: a table is missing, or two were made on different pairs.
@@ -127,17 +132,28 @@ def _sums(table: pl.DataFrame, scorer: str, metrics: Sequence[str], documents: p
             yield (str(name), metric), np.stack(list(columns))
 
 
-def number(value: float, digits: int, *, signed: bool = False) -> str:
-    """A number with a fixed number of digits.
+def share_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
+    """A fraction ×100 with its interval. A signed one is a difference: bold if its interval is on one side of 0."""
+    if own is None:
+        return TableCell(percent(None))
+    return TableCell(percent(own.value, signed=signed), detail=interval(own.low, own.high), bold=signed and sure(own))
 
-    >>> number(0.1234, 2), number(0.1234, 2, signed=True), number(-0.5, 1)
-    ('0.12', '+0.12', '−0.5')
-    """
-    if not is_number(value):
-        return "\N{EN DASH}"
-    text = f"{abs(value):.{digits}f}"
-    is_zero = float(text) == 0
-    return ("" if is_zero else "\N{MINUS SIGN}" if value < 0 else "+" if signed else "") + text
+
+def nats_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
+    """A number with two digits and its interval; as `share_cell`."""
+    if own is None:
+        return TableCell(percent(None))
+    return TableCell(fixed(own.value, 2, signed=signed), detail=nats_interval(own), bold=signed and sure(own))
+
+
+def nats_interval(own: Estimate) -> str:
+    """`[0.12, 0.34]`."""
+    return f"[{fixed(own.low, 2)}, {fixed(own.high, 2)}]"
+
+
+def sure(own: Estimate) -> bool:
+    """Whether the interval of a difference is on one side of 0."""
+    return own.low > 0 or own.high < 0
 
 
 def rows_of(pairs: Pairs, metrics: Sequence[str], scorers: Sequence[str]) -> list[dict[str, Any]]:

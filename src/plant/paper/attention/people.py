@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from plant.ground.files import write_text
 from plant.ground.settings import Settings
-from plant.paper.attention.mass import nats_cell, share_cell, sure
-from plant.paper.attention.pairs import POINT_TITLES, Pairs, number, read_pairs, rows_of
-from plant.paper.figures.attention import Panel, Row, means_figure
-from plant.paper.figures.style import look, save
-from plant.paper.render import Table, row_of, template, to_markdown, write_table
+from plant.paper.attention.pairs import (
+    POINT_TITLES,
+    Pairs,
+    nats_cell,
+    nats_interval,
+    read_pairs,
+    rows_of,
+    share_cell,
+    sure,
+)
+from plant.paper.figures.forest import ForestPanel, ForestRow, means_figure
+from plant.paper.pages import write_page
+from plant.paper.render import Table, TableCell, row_of
 from plant.paper.systems import KIND_COLOURS
-from plant.paper.wording import OVER, interval, percent
+from plant.paper.wording import fixed, interval, percent
 from plant.statistics.pairs import Estimate
 
 LIKENESS = ("ndcg", "mass", "recall")
@@ -24,6 +32,7 @@ METRICS = (*LIKENESS, "drop")
 START, END = "before_stage_2", "after_stage_2"
 REFERENCES = {"uniform": "uniform attention", "random": "random attention", "relevance": "MIG alone"}
 OWN = {**POINT_TITLES, "occlusion": "leave-one-out occlusion"}
+BOLD = "Bold: the interval is on one side of 0. It is not corrected for the number of rows."
 HIDDEN = {
     END: "top tokens of attention after Stage 2", "occlusion": "top tokens of occlusion",
     "relevance": "top tokens of MIG", "marked": "tokens that people marked", "random": "random tokens",
@@ -34,24 +43,15 @@ def write_people_page(settings: Settings, experiment: str, tables: Mapping[str, 
     """Write tables/{likeness,differences,drops}.{csv,md,tex}, figures/people.{pdf,png} and page.md.
 
     Args:
-        settings: the config.
-        experiment: name of the experiment.
         tables: system -> attention_marks.parquet of each seed.
-        out: folder.
 
     Raises:
         InputError: see `read_pairs`.
     """
     pairs = read_pairs(settings, experiment, tables, scorer="scorer", metrics=METRICS)
     made = (likeness_table(pairs), differences_table(pairs), drops_table(pairs))
-    for table in made:
-        write_table(table, Path(out) / "tables")
-    with look():
-        save(_figure(pairs), Path(out) / "figures" / "people")
-    page = template(__package__, "people.md.j2").render(
-        pairs=pairs, k=pairs.settings.attention_study.at, answers=answers(pairs), tables=made, markdown=to_markdown
-    )
-    write_text(Path(out) / "page.md", f"{page.rstrip()}\n")
+    values = {"pairs": pairs, "k": settings.attention_study.at, "answers": answers(pairs)}
+    write_page(out, made, {"people": partial(_figure, pairs)}, __package__, "people.md.j2", **values)
 
 
 def likeness_table(pairs: Pairs) -> Table:
@@ -78,21 +78,28 @@ def likeness_table(pairs: Pairs) -> Table:
 
 def differences_table(pairs: Pairs) -> Table:
     """Each network against the reference network, at the start of Stage 2 and after it; and against MIG alone."""
-    body = []
+    body: list[tuple[TableCell, ...]] = []
+    rows: list[dict[str, object]] = []
     for system in pairs.systems:
-        others = [] if system == pairs.reference else [(pairs.reference.name, pairs.reference.title, None)]
-        for name, title, scorer in (*others, (system.name, REFERENCES["relevance"], "relevance")):
+        others = [] if system == pairs.reference else [(pairs.reference, None)]
+        for other, scorer in (*others, (system, "relevance")):
             for point in (START, END):
-                found = (pairs.difference((system.name, point), (name, scorer or point), each) for each in LIKENESS)
-                cells = (share_cell(each, signed=True) for each in found)
-                body.append(row_of(system.title, POINT_TITLES[point], title, *cells))
+                found = {
+                    metric: pairs.difference((system.name, point), (other.name, scorer or point), metric)
+                    for metric in METRICS
+                }
+                against = other.title if scorer is None else REFERENCES[scorer]
+                cells = (share_cell(found[metric], signed=True) for metric in LIKENESS)
+                body.append(row_of(system.title, POINT_TITLES[point], against, *cells))
+                key = {"system": system.name, "scorer": point, "against": scorer or other.name}
+                rows += [{**key, "metric": metric, **_fields(own, "difference")} for metric, own in found.items()]
     return Table(
         name="differences",
         title="Differences in likeness to what people marked, in points (×100)",
         columns=("System", "Weights", "Against", *_titles(pairs)),
         rows=tuple(body),
-        data=pl.DataFrame(_difference_rows(pairs), infer_schema_length=None),
-        notes=(_means(pairs), "Bold: the interval is on one side of 0. It is not corrected for the number of rows."),
+        data=pl.DataFrame(rows, infer_schema_length=None),
+        notes=(_means(pairs), BOLD),
         text_columns=3,
     )
 
@@ -119,7 +126,7 @@ def drops_table(pairs: Pairs) -> Table:
         notes=(
             "As many tokens as people marked for the label are taken out. The network is the one after Stage 2.",
             _means(pairs),
-            "Bold: the interval is on one side of 0. It is not corrected for the number of rows.",
+            BOLD,
         ),
         rules=tuple(range(len(HIDDEN), len(body), len(HIDDEN))),
         text_columns=2,
@@ -142,10 +149,10 @@ def answers(pairs: Pairs) -> list[str]:
     for system in pairs.systems:
         drop = pairs.difference((system.name, END), (system.name, "random"), "drop")
         if drop is not None:
-            bounds = f"[{number(drop.low, 2)}, {number(drop.high, 2)}]"
+            claim = "attention shows" if drop.low > 0 else "this does not show that it is"
             found.append(
-                f"{system.title}: without its top attended tokens the logit drops by {number(drop.value, 2)} more "
-                f"{bounds} than without random tokens; {_verdict(drop, 'attention shows what the network uses')}."
+                f"{system.title}: without its top attended tokens the logit drops by {fixed(drop.value, 2)} more "
+                f"{nats_interval(drop)} than without random tokens; {claim} what the network uses."
             )
     return found
 
@@ -162,36 +169,12 @@ def _points(own: Estimate | None) -> str:
     return f"{percent(own.value, signed=True)} points {interval(own.low, own.high)}, {word}"
 
 
-def _verdict(own: Estimate, claim: str) -> str:
-    return claim if own.low > 0 else "this does not show that it is what the network uses"
-
-
 def _titles(pairs: Pairs) -> tuple[str, str, str]:
     return f"nDCG@{pairs.settings.attention_study.at}", "Mass on marked tokens", "Recall at equal length"
 
 
 def _means(pairs: Pairs) -> str:
-    found = (pairs.estimate(each.name, END, "ndcg") for each in pairs.systems)
-    several = max(each.n_seeds for each in found if each is not None) > 1
-    confidence = 100 * pairs.settings.statistics.confidence
-    return (
-        f"Means [{confidence:g}% interval {OVER[several]}] over {pairs.pairs} pairs of a document and a label with "
-        f"marked tokens, in {pairs.documents} documents."
-    )
-
-
-def _difference_rows(pairs: Pairs) -> list[dict[str, object]]:
-    """The differences at full precision."""
-    rows: list[dict[str, object]] = []
-    for system in pairs.systems:
-        for name, scorer in ((pairs.reference.name, None), (system.name, "relevance")):
-            for point in (START, END):
-                for metric in METRICS:
-                    found = pairs.difference((system.name, point), (name, scorer or point), metric)
-                    if (name, scorer) != (system.name, None):
-                        key = {"system": system.name, "scorer": point, "against": scorer or name, "metric": metric}
-                        rows.append({**key, **_fields(found, "difference")})
-    return rows
+    return f"{pairs.means('a label with marked tokens, in')}."
 
 
 def _fields(own: Estimate | None, name: str) -> dict[str, float | int | None]:
@@ -203,24 +186,21 @@ def _fields(own: Estimate | None, name: str) -> dict[str, float | int | None]:
 def _figure(pairs: Pairs) -> Figure:
     k, first = pairs.settings.attention_study.at, pairs.reference.name
 
-    def row(group: str, title: str, colour: str, system: str, scorer: str) -> Row:
-        return Row(group, title, colour, {metric: pairs.estimate(system, scorer, metric) for metric in METRICS})
+    def row(group: str, title: str, colour: str, system: str, scorer: str, metrics: Sequence[str]) -> ForestRow:
+        return ForestRow(group, title, colour, {each: pairs.estimate(system, scorer, each) for each in metrics})
 
-    rows = [row("References", title, "#444444", first, scorer) for scorer, title in REFERENCES.items()]
+    # the logit is that of one network: its drop belongs to no reference of all
+    rows = [row("References", title, "#444444", first, scorer, LIKENESS) for scorer, title in REFERENCES.items()]
     for system in pairs.systems:
         colour = KIND_COLOURS[system.kind]
-        rows += [row(system.title, title, colour, system.name, scorer) for scorer, title in OWN.items()]
-    rows[: len(REFERENCES)] = [  # the logit is that of one network: its drop belongs to no reference of all
-        Row(each.group, each.title, each.colour, {**each.estimates, "drop": None}) for each in rows[: len(REFERENCES)]
-    ]
+        rows += [row(system.title, title, colour, system.name, scorer, METRICS) for scorer, title in OWN.items()]
     base = rows[0].estimates
     lines = {metric: None if (own := base[metric]) is None else 100 * own.value for metric in LIKENESS}
     panels = (
-        Panel("ndcg", f"nDCG@{k} of marked tokens (×100)", line=lines["ndcg"]),
-        Panel("mass", "Mass on marked tokens (%)", line=lines["mass"]),
-        Panel("recall", "Recall at equal length (%)", line=lines["recall"]),
-        Panel("drop", "Drop of the logit without its top tokens", scale=1.0, line=0.0),
+        ForestPanel("ndcg", f"nDCG@{k} of marked tokens (×100)", line=lines["ndcg"]),
+        ForestPanel("mass", "Mass on marked tokens (%)", line=lines["mass"]),
+        ForestPanel("recall", "Recall at equal length (%)", line=lines["recall"]),
+        ForestPanel("drop", "Drop of the logit without its top tokens", scale=1.0, line=0.0),
     )
-    confidence = 100 * pairs.settings.statistics.confidence
-    note = f"{confidence:g}% intervals; dashed: uniform attention (likeness), no drop (right)"
+    note = f"{pairs.level} intervals; dashed: uniform attention (likeness), no drop (right)"
     return means_figure(rows, panels, title=f"Attention against what people marked: {pairs.experiment}", note=note)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plant.paper.inputs import read_table
-from plant.paper.studies.study import COLUMNS
 from plant.paper.wording import interval, metric_title, p_value, percent
+from plant.statistics.crossed import SCHEMA
 
 
 def show_contrasts(files: Sequence[Path]) -> str:
@@ -22,7 +22,7 @@ def show_contrasts(files: Sequence[Path]) -> str:
         return "The variant is the reference of its experiments: there is nothing to compare."
     lines = ["| experiment | metric | variant | reference | difference [interval] | p |", "|---|---|--:|--:|--:|--:|"]
     for file in map(Path, files):
-        for row in read_table(file, COLUMNS).iter_rows(named=True):
+        for row in read_table(file, SCHEMA.names).iter_rows(named=True):
             difference = f"{percent(row['difference'], signed=True)} {interval(row['low'], row['high'])}".rstrip()
             lines.append(
                 f"| {file.parents[1].name} | {metric_title(row['metric'])} | {row['system']} {percent(row['value'])} | "

@@ -12,8 +12,6 @@ from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import read_attention
 from plant.paper.systems import System
 
-EXCERPT = 70
-"""Tokens of a document in the printed figure."""
 UNDERLINED = 5
 """Number of different tokens of a document that are marked as its most relevant ones."""
 
@@ -46,13 +44,17 @@ class Reading:
         """The largest weight of all panels: the scale of the shading."""
         return max(float(panel.weights.max()) for panel in self.panels)
 
-    def excerpt(self, size: int = EXCERPT) -> slice:
+    def excerpt(self, size: int) -> slice:
         """The `size` tokens in a row with the largest sum of weights over all panels, so that none is favoured."""
-        total = np.sum([panel.weights for panel in self.panels], axis=0)
-        if len(total) <= size:
-            return slice(0, len(total))
-        first = int(np.argmax(np.convolve(total, np.ones(size), mode="valid")))
-        return slice(first, first + size)
+        return heaviest(np.sum([panel.weights for panel in self.panels], axis=0), size)
+
+
+def heaviest(weights: np.ndarray, size: int) -> slice:
+    """The `size` tokens in a row with the largest sum of weights; all of a shorter text."""
+    if len(weights) <= size:
+        return slice(0, len(weights))
+    first = int(np.argmax(np.convolve(weights, np.ones(size), mode="valid")))
+    return slice(first, first + size)
 
 
 def readings(data: ExperimentData) -> tuple[Reading, ...]:

@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from plant.ground.files import read_json
-from plant.paper.costs import MEASURES, largest, mean, mean_joules
+from plant.paper.costs import MEASURES, cost_cells
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.notes import notes_of
 from plant.paper.inputs import STAGE1, STAGE2, read_costs
 from plant.paper.render import Table, row_of
-from plant.paper.wording import MISSING, energy, megabytes, metric_title, percent, seconds, weights
+from plant.paper.wording import MISSING, metric_title, percent
 
 SPLITS = ("train", "val", "test")
 _COST_COLUMNS: dict[str, Any] = {
@@ -98,9 +98,7 @@ def cost_table(data: ExperimentData) -> Table:
         title = titles.get(str(stage), systems).get(str(name), name)
         rows.append(row_of(
             f"{stage}: {title}" if name else f"{stage}", f"{runs.height}", _span(runs["epochs"].drop_nulls().to_list()),
-            seconds(mean(runs, "wall_seconds")), megabytes(largest(runs, "peak_host_mb")),
-            megabytes(largest(runs, "peak_device_mb")), weights(runs["trained_parameters"].drop_nulls().to_list()),
-            energy(mean_joules(runs)), ", ".join(sorted(runs["device"].unique())),
+            *cost_cells(runs), ", ".join(sorted(runs["device"].unique())),
         ))  # fmt: skip
     return Table(
         name="cost",

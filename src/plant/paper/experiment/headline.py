@@ -76,9 +76,6 @@ def compare(rows: Mapping[tuple[str, str], ResultRow], first: System, second: Sy
 
     Args:
         rows: (system, metric) -> its results, with the difference to the reference.
-        first: a system.
-        second: another system.
-        metric: name.
     """
     ours, theirs = rows.get((first.name, metric)), rows.get((second.name, metric))
     if ours is None or theirs is None:

@@ -11,7 +11,7 @@ from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import read_combined_weight, read_lower_bounds
 from plant.paper.render import template
 from plant.paper.systems import budget_notes
-from plant.paper.wording import MINUS, OVER, metric_titles
+from plant.paper.wording import MINUS, metric_titles
 
 
 def notes_of(table: str, data: ExperimentData, **values: Any) -> tuple[str, ...]:
@@ -40,8 +40,3 @@ def ablation_notes(data: ExperimentData) -> tuple[str, ...]:
         lower_bounds=[metric for metric in metrics if any(fnmatch(metric, bound) for bound in bounds)],
         without_interval=[metric for metric in metrics if metric not in measured],
     )
-
-
-def interval_notes(data: ExperimentData) -> tuple[str, ...]:
-    """Our procedure, and the paper's."""
-    return notes_of("intervals", data, over=OVER[bool((data.results["n_seeds"] > 1).any())])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ import numpy as np
 import yaml
 from markupsafe import Markup, escape
 
+from plant.ground.errors import InputError
 from plant.ground.files import require_file, write_text
 from plant.paper.experiment.attention import readings
-from plant.paper.experiment.choices import first_paragraph, read_choices
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import write_headline
 from plant.paper.experiment.tables import build_tables
@@ -28,14 +29,24 @@ from plant.paper.wording import ARROWS
 
 LONGEST = 600
 """Tokens of a document that the report shows. Of a longer one it shows the part with the most weight."""
+SECTIONS = (
+    "Paper says", "Gap", "Options", "Chosen", "Evidence", "Measured effect", "Config key", "Test", "Status",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One page. `sections` holds the Markdown below each heading of `SECTIONS`."""
+
+    number: str
+    title: str
+    sections: dict[str, str]
 
 
 def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: Path) -> None:
     """Write the report of one experiment.
 
     Args:
-        data: the experiment.
-        target: the HTML file.
         figures: folder with the PNG files of `write_figures`.
         choices: docs/choices; the report says what each page chose.
 
@@ -89,10 +100,39 @@ def _data_uri(png: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(require_file(png).read_bytes()).decode("ascii")
 
 
-def _top_words(pieces: Sequence[str], weights: np.ndarray, most: int = 5) -> str:
+def _top_words(pieces: Sequence[str], weights: np.ndarray) -> str:
     """The tokens with the largest weights as text, for readers who cannot see the shades."""
     totals: dict[str, float] = {}
     for piece, weight in zip(pieces, weights, strict=True):
         totals[piece.strip()] = totals.get(piece.strip(), 0.0) + float(weight)
-    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:most]
+    ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:5]
     return ", ".join(f"{word} {100 * weight:.0f}%" for word, weight in ranked)
+
+
+def read_choices(folder: Path) -> tuple[Choice, ...]:
+    """All pages `C*.md` of a folder, by number.
+
+    Raises:
+        InputError: a page has another form than "# C01: title" and the headings of `SECTIONS`.
+    """
+    return tuple(_read(path) for path in sorted(Path(folder).glob("C[0-9][0-9]-*.md")))
+
+
+def first_paragraph(markdown: str) -> Markup:
+    """The first paragraph as HTML. Of Markdown it knows `code` and **bold**."""
+    text = str(escape(" ".join(markdown.strip().split("\n\n")[0].split())))
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text))
+
+
+def _read(path: Path) -> Choice:
+    text = path.read_text(encoding="utf-8")
+    title = re.match(r"# (C\d\d): (.+)\n", text)
+    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    sections = {heading: body.strip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
+    if title is None or tuple(sections) != SECTIONS:
+        raise InputError(
+            str(path), expected=f"'# C01: title' and the headings {', '.join(SECTIONS)}",
+            got=f"the headings {', '.join(sections) or 'none'}", fix="Give the page the form of its neighbours.",
+        )  # fmt: skip
+    return Choice(title[1], title[2], sections)

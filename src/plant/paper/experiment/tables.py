@@ -16,11 +16,11 @@ from plant.ground.errors import InputError, nearest
 from plant.paper.experiment.budgets import budget_table
 from plant.paper.experiment.context_tables import corpus_table, cost_table
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.experiment.notes import ablation_notes, interval_notes, notes_of
+from plant.paper.experiment.notes import ablation_notes, notes_of
 from plant.paper.inputs import FIT
 from plant.paper.render import Table, TableCell, row_of, write_table
 from plant.paper.systems import System
-from plant.paper.wording import MISSING, interval, is_number, metric_title, p_value, percent, significant
+from plant.paper.wording import MISSING, OVER, interval, is_number, metric_title, p_value, percent, significant
 
 _SHARES = ("brier_skill", "micro_f1@natural", "micro_f1@micro")
 
@@ -95,7 +95,7 @@ def interval_table(data: ExperimentData) -> Table:
                  "Gain, interval (paper's)", "p Wilcoxon (paper's)"),
         rows=tuple(_interval_row(data, metric, system) for metric in shown for system in data.systems),
         data=_long(data).select(ours),
-        notes=interval_notes(data),
+        notes=notes_of("intervals", data, over=OVER[bool((data.results["n_seeds"] > 1).any())]),
         rules=tuple(len(data.systems) * place for place in range(1, len(shown))),
         text_columns=2,
     )  # fmt: skip

@@ -7,26 +7,15 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from plant.paper.experiment.attention import readings
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.figures.differences import interval_figure
 from plant.paper.figures.labels import frequency_figure, rare_label_figure
-from plant.paper.figures.reading import attention_figure
-from plant.paper.figures.seconds import seconds_figure
 from plant.paper.figures.style import look, save
-from plant.paper.figures.training import curves_figure, stage_figure
-
-
-def _attention(data: ExperimentData) -> Figure:
-    if data.hides_text:
-        return attention_figure((), reason="Not shown: the text of this corpus is credentialed.")
-    return attention_figure(readings(data), mark=data.mark)
-
+from plant.paper.figures.training import curves_figure, seconds_figure, stage_figure
 
 DRAW: dict[str, Callable[[ExperimentData], Figure]] = {
     "ndcg_and_macro_f1": stage_figure,
     "rare_label_f1": rare_label_figure,
-    "attention": _attention,
     "differences": interval_figure,
     "frequency_groups": frequency_figure,
     "training_curves": curves_figure,

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.figures.style import PAGE, forest, forest_row, new_figure, sentence
+from plant.paper.figures.forest import forest, forest_row
+from plant.paper.figures.style import PAGE, new_figure, sentence
 from plant.paper.systems import KIND_COLOURS, System, group_systems
 from plant.paper.wording import metric_title
 

@@ -9,8 +9,7 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from plant.ground.errors import InputError
-from plant.paper.figures.grid_curves import draw_epochs, draw_sizes
-from plant.paper.figures.grid_rare import LOOK, draw_frequency, draw_violins
+from plant.paper.figures.grid_panels import LOOK, draw_epochs, draw_frequency, draw_sizes, draw_violins
 from plant.paper.figures.style import PAGE, new_figure, sentence
 from plant.paper.figures.training import draw_curves
 from plant.paper.grid.points import Points, epoch_points, label_points, size_points, training_points
@@ -120,10 +119,6 @@ def _sizes(papers: Mapping[str, tuple[str, str]], backbone: str, caption: str, g
 
     Args:
         papers: dataset -> rows of `values` with the paper's reference points.
-        backbone: name.
-        caption: how to read the panels.
-        grid: what has run.
-        values: the paper's numbers.
     """
     points = {
         name: {metric: size_points(grid, name, backbone, metric) for metric in ("p@5", "p@15")} for name in papers

@@ -128,12 +128,9 @@ def draw_groups(
     """One line per system through the groups of `frequency_groups`, with the system's name at its end.
 
     Args:
-        axes: to draw on.
         groups: as `frequency_groups` returns them.
         look: system -> its mark; lines are drawn in this order.
-        titles: system -> its name.
         starts: lower ends of all groups.
-        height: of the axes, inches.
     """
     sizes = dict(groups.group_by("group").agg(pl.col("labels").max()).sort("group").iter_rows())
     present, ends = list(sizes), []

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plant.ground.settings import Statistics, Study
-from plant.paper.figures.style import PAGE, forest, forest_row, new_figure
+from plant.paper.figures.forest import forest, forest_row, name_rows, stack
+from plant.paper.figures.style import PAGE, new_figure
 from plant.paper.wording import metric_title
 
 HIGHER, LOWER, OPEN = "#0072B2", "#D55E00", "#777777"
@@ -20,8 +21,6 @@ FAR = 60
 """A difference of more than this many times the median one is written at the edge instead of drawn."""
 _PANELS = 4
 _MARKERS = "osD^"
-_ROW = 0.16
-"""Height of a row, inches."""
 
 
 def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Sequence[str], question: str) -> Figure:
@@ -31,33 +30,19 @@ def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Seq
     label of the group in test) stays empty.
 
     Args:
-        effects: as in `StudyResults`.
         statistics: level of the corrected tests and of the intervals.
         metrics: one panel each; at most four are drawn.
-        question: the title.
     """
     rows = effects.filter(metric=metrics[0]).select("cell", "group", "row").sort("cell")
-    places, headings, y, previous = {}, [], 0.0, None
-    for cell, group, _ in rows.iter_rows():
-        if group != previous:
-            y += 0.4 if previous is not None else 0.0
-            if group:
-                headings.append((y, group))
-                y += 1.0
-        previous, places[cell] = group, y
-        y += 1.0
-    figure = new_figure(PAGE, 1.1 + _ROW * y)
+    places, headings, height = stack(rows["group"].to_list(), gap=0.4)
+    place_of = dict(zip(rows["cell"], places, strict=True))
+    figure = new_figure(PAGE, 1.1 + 0.16 * height)
     panels = figure.subplots(1, min(len(metrics), _PANELS), squeeze=False, sharey=True)[0]
     for axes, metric in zip(panels, metrics, strict=False):
-        _panel(axes, effects.filter(metric=metric), places, statistics.alpha)
+        _panel(axes, effects.filter(metric=metric), place_of, statistics.alpha)
         axes.set_title("\n".join(textwrap.wrap(metric_title(metric), 12)), fontsize=7)
-        axes.set_ylim(y - 0.4, -0.8)
-    panels[0].set_yticks(list(places.values()), rows["row"].to_list())
-    for place, group in headings:
-        panels[0].annotate(
-            group, xy=(0, place), xycoords=("axes fraction", "data"), xytext=(-6, 0), textcoords="offset points",
-            ha="right", va="center", fontweight="bold", fontsize=7,
-        )  # fmt: skip
+        axes.set_ylim(height - 0.4, -0.8)
+    name_rows(panels[0], places, rows["row"].to_list(), headings)
     figure.suptitle("\n".join(textwrap.wrap(question, 100)), fontsize=8.5, fontweight="bold")
     figure.supxlabel(
         f"difference in points (×100), {100 * statistics.confidence:g}% interval over training seeds and test "
@@ -95,7 +80,6 @@ def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> 
     """Differences against the levels of `study.axis`: one line for each group, a grey band for the control.
 
     Args:
-        effects: as in `StudyResults`.
         statistics: level of the intervals.
         study: with `axis`.
     """

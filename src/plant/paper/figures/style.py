@@ -18,7 +18,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
 from plant.ground.files import atomic_path
@@ -169,24 +168,6 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None
             label.text, xy=(right, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5,
             color=label.colour, annotation_clip=False,
         )  # fmt: skip
-
-
-def forest(axes: Axes, *, margin: float) -> None:
-    """The panel of a forest plot: a line at 0, no marks on the y axis, few round ticks on the x axis."""
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="y", visible=False)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    axes.margins(x=margin)
-
-
-def forest_row(
-    axes: Axes, row: float, bounds: Sequence[float] | None, value: float, colour: str, *, sure: bool
-) -> None:
-    """An interval and its estimate; the mark is filled where the difference is significant."""
-    if bounds is not None:
-        axes.plot(bounds, [row, row], color=colour, linewidth=1.3, solid_capstyle="butt")
-    axes.plot(value, row, "o", color=colour, markerfacecolor=colour if sure else "white", markersize=4)
 
 
 def empty(axes: Axes) -> None:

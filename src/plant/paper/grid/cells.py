@@ -98,10 +98,6 @@ def block_cells(grid: Grid, values: Values, item: PaperItem, block: Block, *, da
     """All cells of the part of a table that is about one dataset, row by row.
 
     Args:
-        grid: what has run.
-        values: the paper's numbers.
-        item: the table.
-        block: its part.
         dataset: where ours is measured; a row may name another one. Quoted rows are left out if it is not the dataset
             of the block.
     """

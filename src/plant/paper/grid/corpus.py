@@ -6,8 +6,10 @@ the paper reports, and the published sizes that the config expects beside those 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +20,55 @@ from plant.paper.values.transcription import Block, PaperItem, Values, half_unit
 
 Record = Mapping[str, Any]
 """statistics.json: `splits` has an entry for each split, and `all`, if it is there, the same over all documents."""
-STATISTIC_TITLES = {
-    "documents": "documents",
-    "patients": "patients",
-    "labels": "labels",
-    "labels_per_document_median": "labels of a document, median",
-    "labels_per_document_q1": "labels of a document, first quartile",
-    "labels_per_document_q3": "labels of a document, third quartile",
-    "words_median": "words of a document, median",
-    "words_q1": "words of a document, first quartile",
-    "words_q3": "words of a document, third quartile",
-    "train_percent": "documents in train, %",
-    "val_percent": "documents in val, %",
-    "test_percent": "documents in test, %",
-    "train_documents": "training documents (with what is held out for validation, choice C18)",
-    "test_documents": "test documents",
-    "labels_per_document_mean": "labels of a document, mean",
-    "documents_per_label_mean": "training documents of a label, mean",
-}
+Statistic = Callable[[Record], float | None]
+
+
+def _of_all(*keys: str) -> Statistic:
+    """A number over all documents; None where the file has no section `all`."""
+    return lambda record: reduce(getitem, keys, record["all"]) if record.get("all") else None
+
+
+def _total(record: Record, what: str, *splits: str) -> int:
+    """Documents, or labels of documents (`assignments`), of some splits; of all, if none is named."""
+    return sum(split[what] for name, split in record["splits"].items() if not splits or name in splits)
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _percent(split: str) -> Statistic:
+    return lambda record: _ratio(100 * _total(record, "documents", split), _total(record, "documents"))
+
+
+LABELS, WORDS = "labels_per_document", "words_per_document"
+STATISTICS: dict[str, tuple[str, Statistic]] = {
+    "documents": ("documents", lambda record: _total(record, "documents")),
+    "patients": ("patients", _of_all("groups")),
+    "labels": ("labels", lambda record: record["labels"]),
+    "labels_per_document_median": ("labels of a document, median", _of_all(LABELS, "median")),
+    "labels_per_document_q1": ("labels of a document, first quartile", _of_all(LABELS, "quartile_1")),
+    "labels_per_document_q3": ("labels of a document, third quartile", _of_all(LABELS, "quartile_3")),
+    "words_median": ("words of a document, median", _of_all(WORDS, "median")),
+    "words_q1": ("words of a document, first quartile", _of_all(WORDS, "quartile_1")),
+    "words_q3": ("words of a document, third quartile", _of_all(WORDS, "quartile_3")),
+    "train_percent": ("documents in train, %", _percent("train")),
+    "val_percent": ("documents in val, %", _percent("val")),
+    "test_percent": ("documents in test, %", _percent("test")),
+    "train_documents": (
+        "training documents (with what is held out for validation, choice C18)",
+        lambda record: _total(record, "documents", "train", "val"),
+    ),
+    "test_documents": ("test documents", lambda record: _total(record, "documents", "test")),
+    "labels_per_document_mean": (
+        "labels of a document, mean", lambda record: _ratio(_total(record, "assignments"), _total(record, "documents")),
+    ),
+    "documents_per_label_mean": (
+        "training documents of a label, mean",
+        lambda record: _ratio(_total(record, "assignments", "train", "val"), record["labels"]),
+    ),
+}  # fmt: skip
+"""Column of the paper's Tables 7 and 8 -> how it is printed, and the number; None where it is not known."""
 
 
 def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> list[GridCell]:
@@ -44,7 +77,7 @@ def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> l
     cells = []
     for row in block.rows:
         for column in block.columns:
-            number = None if record is None else statistic(record, column)
+            number = None if record is None else STATISTICS[column][1](record)
             lacking = why or "statistics.json has no section `all` (statistics over all documents)"
             measured = Number(why=lacking, experiment=experiment)
             if number is not None:
@@ -54,40 +87,6 @@ def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> l
     if record is not None:
         cells += [*_ceilings(values, item, block, record, experiment), *_sizes(record, experiment)]
     return cells
-
-
-def statistic(record: Record, column: str) -> float | None:
-    """A number of the paper's Tables 7 and 8 from statistics.json; None where the file does not hold it.
-
-    Args:
-        record: statistics.json.
-        column: one of STATISTIC_TITLES.
-    """
-    splits, whole = record["splits"], record.get("all")
-    documents = sum(split["documents"] for split in splits.values())
-    training = [splits[name] for name in ("train", "val")]
-    match column:
-        case "documents":
-            return documents
-        case "labels":
-            return record["labels"]
-        case "train_percent" | "val_percent" | "test_percent":
-            return 100 * splits[column.removesuffix("_percent")]["documents"] / documents if documents else None
-        case "train_documents":
-            return sum(split["documents"] for split in training)
-        case "test_documents":
-            return splits["test"]["documents"]
-        case "labels_per_document_mean":
-            return sum(split["assignments"] for split in splits.values()) / documents if documents else None
-        case "documents_per_label_mean":
-            return sum(split["assignments"] for split in training) / record["labels"] if record["labels"] else None
-        case "patients":
-            return whole["groups"] if whole else None
-    if whole is None:
-        return None
-    name, _, part = column.rpartition("_")
-    quantity = whole["words_per_document" if name == "words" else name]
-    return quantity[{"q1": "quartile_1", "q3": "quartile_3"}.get(part, part)]
 
 
 def _statistics(grid: Grid, dataset: str) -> tuple[Record | None, str, str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 
 import polars as pl
 
 from plant.paper.grid.cells import GridCell, Kind
-from plant.paper.grid.corpus import STATISTIC_TITLES
+from plant.paper.grid.corpus import STATISTICS
 from plant.paper.render import Table, TableCell
-from plant.paper.wording import MINUS, MISSING, ONE_SEED, metric_title
+from plant.paper.wording import MISSING, ONE_SEED, fixed, metric_title
 
 MEASURED_HERE = "measured here, not in the paper"
 QUOTED, OTHER_CONVENTION = "†", "‡"
@@ -36,18 +37,8 @@ def footnote(why: str, notes: Footnotes) -> str:
     return f"({notes.setdefault(why, _letters(len(notes)))})" if why else ""
 
 
-def printed(value: float | Decimal | None, decimals: int, *, signed: bool = False) -> str:
-    """A number as the paper prints it; never "-0.0".
-
-    >>> printed(57.04, 1), printed(-0.02, 1, signed=True), printed(1.25, 1, signed=True), printed(52722, 0)
-    ('57.0', '0.0', '+1.2', '52,722')
-    """
-    if value is None:
-        return MISSING
-    text = f"{abs(value):,.{decimals}f}"
-    if not float(text.replace(",", "")):
-        return text
-    return (MINUS if value < 0 else "+" if signed else "") + text
+printed = partial(fixed, comma=",")
+"""A number as the paper prints it."""
 
 
 def bounds(low: float | Decimal | None, high: float | Decimal | None, decimals: int) -> str:
@@ -60,8 +51,6 @@ def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[
 
     Args:
         name: of the table's label in LaTeX.
-        title: caption.
-        columns: of the paper's table.
         cells: as `block_cells` returns them.
         notes: collects the reasons for what is missing.
     """
@@ -113,7 +102,7 @@ def _statistic_title(cell: GridCell) -> str:
         return f"highest {metric_title(cell.column)} that the corpus allows, beside the paper's ({cell.why})"
     if cell.kind == "size":
         return f"{cell.column}: expected by the config, found"
-    return STATISTIC_TITLES[cell.column]
+    return STATISTICS[cell.column][0]
 
 
 def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import polars as pl
 from plant.ground.files import read_json
 from plant.ground.settings import Subset
 from plant.paper.grid.results import Grid, measured_seeds
-from plant.paper.inputs import LABEL_COLUMNS, read_histories, read_table, seed_of
-from plant.paper.systems import System, list_systems
+from plant.paper.inputs import LABEL_COLUMNS, Inputs, read_histories, read_table, seed_of
+from plant.paper.systems import System, find_system, list_systems
 
 LABEL_SCHEMA = pl.Schema({"system": pl.String(), "label": pl.String(), "n_train": pl.Int64(), "f1": pl.Float64()})
 EPOCH_SCHEMA = pl.Schema({
@@ -47,13 +47,9 @@ def label_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str]) 
     Returns:
         system, label, n_train, f1: one row for each label with test documents, averaged over the seeds that have run.
     """
-    points = Points(grid.is_stand_in(dataset))
-    tables = [pl.DataFrame(schema=LABEL_SCHEMA)]
-    for system in names:
-        name = _find(grid, points, dataset, backbone, system)
-        if name is None:
-            continue
-        files = measured_seeds(grid.paths[name], system, "per_label.parquet") if name in grid.paths else {}
+    points, tables = _points(grid, dataset, names), [pl.DataFrame(schema=LABEL_SCHEMA)]
+    for system, name, paths in _measured(grid, points, dataset, backbone, names):
+        files = measured_seeds(paths, system, "per_label.parquet") if paths else {}
         if not files:
             points.to_run[name] = None
         for path in files.values():
@@ -62,8 +58,6 @@ def label_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str]) 
             tables.append(shown.cast(LABEL_SCHEMA))
     of_label = pl.concat(tables).group_by("system", "label", maintain_order=True)
     points.data = of_label.agg(pl.col("n_train").first(), pl.col("f1").mean())
-    variants = grid.settings.variants
-    points.titles = {name: variants[name].title or name for name in names if name in variants}
     return points
 
 
@@ -76,22 +70,19 @@ def epoch_points(grid: Grid, dataset: str, backbone: str, metric: str) -> Points
         EPOCH_SCHEMA, one row for each variant and seed: nDCG@k of the validation split, a fraction (`ndcg_val` of the
         history of Stage 1), and the metric in percent.
     """
-    points, rows = Points(grid.is_stand_in(dataset)), []
     variants = {
         name: variant for name, variant in grid.settings.variants.items() if variant.pretraining_epoch is not None
     }
+    points, rows = _points(grid, dataset, variants), []
     if not variants:
         points.missing["no variant of this config has `pretraining_epoch`"] = None
-    for variant, recipe in variants.items():
-        name = _find(grid, points, dataset, backbone, variant)
-        if name is None:
-            continue
-        epoch = recipe.pretraining_epoch or 0
-        values, reached = grid.by_seed(name, variant, metric), _ndcg(grid, name, recipe.pretraining, epoch)
+    for variant, name, _ in _measured(grid, points, dataset, backbone, variants):
+        recipe, epoch = variants[variant].pretraining, variants[variant].pretraining_epoch or 0
+        values, reached = grid.by_seed(name, variant, metric), _ndcg(grid, name, recipe, epoch)
         both = sorted(values.keys() & reached.keys())
         if not both:
             points.to_run[name] = None
-        rows += [(variant, recipe.pretraining, epoch, seed, reached[seed], 100 * values[seed]) for seed in both]
+        rows += [(variant, recipe, epoch, seed, reached[seed], 100 * values[seed]) for seed in both]
     points.data = pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row").sort("epoch", "seed")
     return points
 
@@ -144,27 +135,33 @@ def training_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str
     Returns:
         name, seed, epoch, loss, macro_f1: one row for each epoch of each run.
     """
-    points, folders = Points(grid.is_stand_in(dataset)), {}
-    for system in names:
-        name = _find(grid, points, dataset, backbone, system)
-        if name is None:
-            continue
-        runs = grid.paths[name].finetunings.get(system, ()) if name in grid.paths else ()
+    points, folders = _points(grid, dataset, names), {}
+    for system, name, paths in _measured(grid, points, dataset, backbone, names):
+        runs = paths.finetunings.get(system, ()) if paths else ()
         folders[system] = [folder for folder in map(Path, runs) if (folder / "history.parquet").is_file()]
         if not folders[system]:
             points.to_run[name] = None
     points.data = read_histories(folders, ("loss", "macro_f1")).with_columns(pl.col("macro_f1") * 100)
-    variants = grid.settings.variants
-    points.titles = {name: variants[name].title or name for name in names if name in variants}
     return points
 
 
-def _find(grid: Grid, points: Points, dataset: str, backbone: str, system: str) -> str | None:
-    """The experiment that measures a system; where there is none, `points` gets the reason."""
-    match = grid.find(dataset, backbone, [system])
-    if match.name is None:
-        points.missing[match.why] = None
-    return match.name
+def _points(grid: Grid, dataset: str, names: Iterable[str]) -> Points:
+    """No numbers yet, and the titles of variants."""
+    variants = grid.settings.variants
+    titles = {name: find_system(grid.settings, name).title for name in names if name in variants}
+    return Points(grid.is_stand_in(dataset), titles=titles)
+
+
+def _measured(
+    grid: Grid, points: Points, dataset: str, backbone: str, systems: Iterable[str]
+) -> Iterator[tuple[str, str, Inputs | None]]:
+    """Each system, the experiment that measures it, and its paths. Where there is none, `points` gets the reason."""
+    for system in systems:
+        match = grid.find(dataset, backbone, [system])
+        if match.name is None:
+            points.missing[match.why] = None
+        else:
+            yield system, match.name, grid.paths.get(match.name)
 
 
 def _ndcg(grid: Grid, name: str, recipe: str, epoch: int) -> dict[int, float]:

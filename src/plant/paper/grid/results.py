@@ -87,9 +87,7 @@ class Grid:
         request), one that will have intervals, the one with more seeds, the first of the config.
 
         Args:
-            dataset: name.
             backbone: name; None is `paper.main_backbone`.
-            systems: names of variants.
             reference: if given, the experiment's reference must be one of these.
         """
         backbone = backbone or self.settings.paper.main_backbone

@@ -84,8 +84,6 @@ def build_sheet(name: str, grid: Grid, values: Values) -> Sheet:
 
     Args:
         name: "table_2" to "table_12", or "awd_table_2" to "awd_table_10" and "awd_appendix_11" (earlier version).
-        grid: what has run.
-        values: the paper's numbers.
 
     Raises:
         InputError: values.yaml has no such table, or a result file is unreadable.

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
-from plant.baselines.registry import baselines
 from plant.paper.grid.results import Grid, target
 from plant.paper.inputs import Inputs, read_attention, read_table
 from plant.paper.render import Table, row_of
+from plant.paper.systems import find_system
 from plant.paper.values.transcription import Values
 
 BACKBONE, NGRAMS = "awd_lstm", "tfidf_linear"
@@ -71,15 +71,9 @@ def word_table(grid: Grid, values: Values) -> Table:
     return Table(
         name="awd-table-11", title="Table 11 of the earlier version of the paper: words of single labels, on open text",
         columns=("Experiment", "Label", "System", "Ranked by", f"Top {TOP}"), data=data, notes=tuple(notes),
-        rows=tuple(row_of(*line[:2], title_of(grid, line[2]), *line[3:]) for line in lines.iter_rows()),
+        rows=tuple(row_of(*line[:2], find_system(settings, line[2]).title, *line[3:]) for line in lines.iter_rows()),
         text_columns=5,
     )  # fmt: skip
-
-
-def title_of(grid: Grid, system: str) -> str:
-    """The printed name of a variant or baseline."""
-    variant = grid.settings.variants.get(system)
-    return baselines()[system].title if variant is None else variant.title or system
 
 
 def _words_of(name: str, inputs: Inputs) -> Iterator[pl.DataFrame]:

@@ -7,36 +7,29 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
-from plant.baselines.registry import baselines
 from plant.ground.errors import InputError
 from plant.ground.files import write_json
 from plant.ground.settings import Settings
 
-GPU_RULES = ("features", "label_embeddings", "pretrain", "finetune", "predict", "attention")
-"""Rules whose jobs use a GPU if there is one."""
-NOT_COUNTED = ("fetch", "fetch_archive", "audit", "write_paper_table", "write_paper_figure", "write_cost", "write_plan")
-"""Downloads and the paper's own items take seconds."""
 
-
-@dataclass(frozen=True, order=True)
-class Job:
-    """One job, named by the wildcards of its rule."""
+class Job(NamedTuple):
+    """One job that Snakemake times."""
 
     rule: str
-    dataset: str = ""
-    backbone: str = ""
-    recipe: str = ""
-    """What else names the job: a recipe, system folder, relevance measure, baseline, experiment or study."""
-    seed: int | None = None
+    dataset: str
+    backbone: str
+    recipe: str
+    """Of Stage 1, or `<start>+<recipe>` of Stage 2; empty for another job."""
+    benchmark: str
+    """File with the time of the job, once it has run. Each job has its own."""
 
 
 def find_jobs(settings: Settings, snakefile: Path) -> dict[str, frozenset[Job]]:
-    """The jobs of `all` and of every experiment alone, from raw files to the report.
+    """The jobs of `all` and of every experiment alone, from raw files to the report. Downloads are no part of them.
 
     Returns:
         "all" and the name of each experiment -> its jobs. A job that two experiments share is a job of both.
@@ -52,12 +45,12 @@ def find_jobs(settings: Settings, snakefile: Path) -> dict[str, frozenset[Job]]:
             number = waiting.pop()
             needed.add(number)
             waiting += {maker[file] for file in records[number]["input"] if file in maker} - needed
-        jobs[name] = frozenset(_job(records[number]) for number in needed if _is_counted(records[number]))
+        jobs[name] = frozenset(_job(records[number]) for number in needed if records[number]["benchmark"])
     return jobs
 
 
 def _dry_run(settings: Settings, snakefile: Path, targets: Iterable[str]) -> list[dict[str, Any]]:
-    """Rule, wildcards, inputs and outputs of every job that the targets ask for in an empty folder."""
+    """Rule, wildcards, files and benchmark of every job that the targets ask for in an empty folder."""
     with TemporaryDirectory() as folder:
         write_json(Path(folder) / "config.json", settings.model_dump(mode="json"))
         command = [
@@ -73,22 +66,7 @@ def _dry_run(settings: Settings, snakefile: Path, targets: Iterable[str]) -> lis
         return [json.loads(line) for line in (Path(folder) / "jobs.jsonl").read_text("utf-8").splitlines()]
 
 
-def _is_counted(record: Mapping[str, Any]) -> bool:
-    """False for a target, which does no work, and for NOT_COUNTED."""
-    return record["rule"] not in NOT_COUNTED and bool(record["wildcards"])
-
-
 def _job(record: Mapping[str, Any]) -> Job:
-    rule, names = record["rule"], record["wildcards"]
-    baseline = rule in baselines()
-    recipe = "+".join(names[key] for key in ("initial", "finetuning", "evidence", "other") if key in names)
-    if "size" in names:
-        recipe = f"{names['measure']} {names['size']}"
-    elif "folds" in names:
-        recipe = f"{names['measure']} {names['k']}x{names['folds']}"
-    more = (names.get(key) for key in ("pretraining", "system", "measure", "experiment", "study"))
-    seed = "0" if baseline else names.get("seed")
-    return Job(
-        rule, names.get("dataset", ""), "words" if baseline else names.get("backbone", ""),
-        rule if baseline else recipe or next(filter(None, more), ""), None if seed is None else int(seed),
-    )  # fmt: skip
+    names = record["wildcards"]
+    stages = "+".join(names[key] for key in ("pretraining", "initial", "finetuning") if key in names)
+    return Job(record["rule"], names.get("dataset", ""), names.get("backbone", ""), stages, record["benchmark"])

@@ -1,275 +1,236 @@
-"""What a config will cost before anything runs: jobs, FLOPs, GPU hours and memory. docs/cost-model.md derives it.
+"""What a config will take: its jobs, times what a job of each kind takes. docs/cost-model.md explains the estimate.
 
-Snakemake says which jobs there are. All else is computed from the config, and from the statistics of a corpus where the
-config gives no sizes.
+What a job takes is the mean of Snakemake's benchmarks of jobs like it. Before any has run, it is an estimate from the
+number of weights that the config gives for the backbone (`backbones.<name>.parameters`).
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from plant.ground.files import write_text
-from plant.ground.settings import Settings, WordNetwork
-from plant.paper.plan import work
-from plant.paper.plan.jobs import GPU_RULES, Job
-from plant.paper.plan.rows import TRAINING, build_plan, part_of
-from plant.paper.plan.sizes import find_sizes
-from plant.paper.render import to_csv
-from plant.paper.systems import find_roles
+from plant.ground.files import read_json, write_text
+from plant.ground.settings import Finetuning, Pretrained, Pretraining, Settings, Subset
+from plant.paper.costs import largest, mean
+from plant.paper.plan.jobs import Job
+from plant.paper.render import Table, row_of, to_csv, to_markdown
 from plant.paper.wording import MISSING
 
-ASSUMPTIONS = {name: value for name, value in vars(work).items() if name.isupper()}
-"""The constants of the cost model."""
-_ORDER = (
-    "synthetic", "corpus", "subset", "marked", "tokenizer", "tokens", "random_backbone", "features", "label_embeddings",
-    "relevance", "shortlist", "residual", "pretrain", "finetune", "predict", "attention", "tfidf_linear",
-    "mig_log_odds", "combined", "tfidf_characters", "category_log_odds", "descriptions", "mentions", "evidence",
-    "average", "metrics",
-)  # fmt: skip
-"""Rules in the order of the story; others follow by name."""
-_PAIRS_NOTE = (
-    "One GPU: {hardware.name}, {hardware.memory_gb:g} GB. Hours of all seeds and recipes; memory of the largest job, a "
-    "device. Scores: what label attention would add without a fused kernel.\n"
-)
+TRAINING = ("pretrain", "finetune")
+NETWORK_RULES = (*TRAINING, "predict", "features", "label_embeddings", "attention")
+"""Rules whose jobs use a GPU if there is one."""
+START = 0.02
+"""Standard deviation of E at its random start (choice C10). A head that moves less than this stays where it began."""
+_PLACE = ("rule", "dataset", "backbone")
+_SCHEMA: dict[str, Any] = dict.fromkeys(Job._fields, pl.String) | {
+    "on_request": pl.Boolean, "devices": pl.Int64, "seconds": pl.Float64, "estimated_hours": pl.Float64,
+}  # fmt: skip
 
 
 def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: Path) -> None:
-    """Write plan.csv (one row for each rule, dataset, backbone and recipe) and plan.md (sums, and their derivation).
+    """Write plan.csv (one row for each rule, dataset, backbone and recipe) and plan.md (sums).
 
     The log gets the first part of plan.md, and the path.
+
+    Args:
+        jobs: as `find_jobs` returns them.
     """
     plan, path = build_plan(settings, jobs), Path(folder) / "plan.md"
     page = to_page(settings, jobs, plan)
-    for file, text in ((path.with_suffix(".csv"), to_csv(plan)), (path, page)):
-        write_text(file, text)
-    first, _, _ = page.removeprefix("# Plan\n").partition("## Jobs and GPU hours")
-    said = "\n".join([first.strip(), *_unknown(settings, plan)]).replace("**", "")
-    logging.getLogger("plant").info("plan\n\n%s\nMore in %s", said, path)
+    kinds = plan.group_by(*_PLACE, "recipe", "on_request").agg(
+        pl.len().alias("jobs"), pl.col("seconds").count().alias("have_run"), pl.col("hours_a_job", "devices").first(),
+        (pl.col("hours_a_job") * pl.col("devices")).sum().alias("device_hours"),
+    )  # fmt: skip
+    write_text(path.with_suffix(".csv"), to_csv(kinds.sort(*_PLACE, "recipe", "on_request")))
+    write_text(path, page)
+    first, _, _ = page.removeprefix("# Plan\n").partition("**Jobs and hours")
+    logging.getLogger("plant").info("plan\n\n%s\nMore in %s", first.strip().replace("**", ""), path)
+
+
+def build_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]]) -> pl.DataFrame:
+    """One row for each job, with the fields of Job.
+
+    Returns:
+        Beside them `on_request` (no part of `all`), `devices` that the job holds, `seconds` if it has run, and
+        `hours_a_job`: the mean of the jobs of its rule, dataset, backbone and recipe that have run, else of its rule,
+        dataset and backbone, else the estimate; null where there is neither.
+    """
+    rows = [
+        (*job, job not in jobs["all"], _devices(settings, job), _measured(job), estimate(settings, job))
+        for job in sorted(frozenset().union(*jobs.values()))
+    ]
+    plan, seconds = pl.DataFrame(rows, schema=_SCHEMA, orient="row"), pl.col("seconds").mean()
+    alike = (seconds.over(*_PLACE, "recipe") / 3600, seconds.over(*_PLACE) / 3600)
+    return plan.with_columns(hours_a_job=pl.coalesce(*alike, "estimated_hours"))
+
+
+def estimate(settings: Settings, job: Job) -> float | None:
+    """Hours of a job by 2P FLOPs a token and pass over a backbone of P weights; None where the config does not say P.
+
+    A training step is a forward pass and a backward pass of the same size, twice the size where all weights are
+    trained, and the forward pass again with gradient checkpointing. All epochs are counted. Each ends with a forward
+    pass over the validation split.
+    """
+    backbone, sizes = settings.backbones.get(job.backbone), find_sizes(settings, job.dataset, job.backbone)
+    if not isinstance(backbone, Pretrained) or backbone.parameters is None or "train" not in sizes:
+        return None
+    train, val, test = (sizes.get(name, 0) for name in ("train", "val", "test"))
+    step = 1 if backbone.adapter == "frozen" else 2 + (backbone.adapter == "full") + backbone.gradient_checkpointing
+    passes = {"predict": val + test, "features": train + val + test}
+    if backbone.cache_features:
+        passes |= {"predict": 0}
+    elif (recipe := recipe_of(settings, job)) is not None:
+        passes[job.rule] = recipe.epochs * (step * train + val)
+    if job.rule not in passes:
+        return None
+    tokens = min(sizes.get("tokens", backbone.max_tokens), backbone.max_tokens)
+    flops = 2 * backbone.parameters * 1e9 * tokens * passes[job.rule]
+    together = backbone.devices if backbone.parallel == "data" and job.rule in TRAINING else 1
+    return flops / (settings.hardware.tflops * 1e12 * settings.hardware.utilisation * together) / 3600
+
+
+def recipe_of(settings: Settings, job: Job) -> Pretraining | Finetuning | None:
+    """The recipe of a training; None for another job."""
+    if job.rule == "pretrain":
+        return settings.pretrainings[job.recipe]
+    return settings.stage2(job.dataset, job.backbone, job.recipe) if job.rule == "finetune" else None
+
+
+def find_sizes(settings: Settings, dataset: str, backbone: str) -> dict[str, float]:
+    """Documents of each split and mean tokens of a document, as far as they are known.
+
+    The numbers are those that the config expects, else those of the corpus that has been made, else, for a subset,
+    those of the dataset that it is a part of.
+    """
+    chosen = settings.datasets.get(dataset)
+    if chosen is None:
+        return {}
+    sizes = find_sizes(settings, chosen.of, backbone) if isinstance(chosen, Subset) else {}
+    corpus = Path(settings.results) / "corpus" / dataset
+    if (statistics := corpus / "statistics.json").is_file():
+        sizes |= {name: part["documents"] for name, part in read_json(statistics)["splits"].items()}
+    if (statistics := corpus / backbone / "statistics.json").is_file():
+        sizes["tokens"] = read_json(statistics)["tokens_per_document"]["mean"]
+    sizes |= chosen.expected.model_dump(exclude_none=True)
+    for split, most in (("train", chosen.train_size), ("val", chosen.val_size)):
+        if most is not None:
+            sizes[split] = min(most, sizes.get(split, most))
+    return sizes
 
 
 def to_page(settings: Settings, jobs: Mapping[str, frozenset[Job]], plan: pl.DataFrame) -> str:
     """The plan in words and sums, as Markdown."""
-    asked, on_request = plan.filter(~pl.col("on_request")), plan.filter("on_request")
-    alone = {name: part_of(plan, jobs[name]) for name in settings.experiments}
-    hardware = settings.hardware
-    parts = [
+    asked = plan.filter(~pl.col("on_request"))
+    alone = []
+    for name, experiment in settings.experiments.items():
+        own = plan.filter(pl.col("benchmark").is_in([job.benchmark for job in jobs[name]]))
+        alone.append(((name + (" (on request)" if experiment.on_request else ""),), own))
+    return "\n".join([
         "# Plan\n",
-        _headline(settings, asked),
-        "## What can answer something\n",
-        _answers(settings, asked, alone),
-        "## Jobs and GPU hours of each rule\n",
-        _rules(asked, on_request),
-        "## By dataset and backbone\n",
-        _PAIRS_NOTE.format(hardware=hardware),
-        _pairs(asked, hardware.memory_gb),
-        "## Sums\n",
-        *(_table((key.capitalize(), "Jobs", "GPU hours"), [
-            (name, *_sums(own)) for (name,), own in asked.sort(key).group_by(key, maintain_order=True) if name
-        ]) for key in ("dataset", "backbone")),
-        "An experiment alone, with the jobs that it shares with others (so these add up to more than the whole):\n",
-        _table(("Experiment", "Jobs", "GPU hours"), [
-            (name + (" (on request)" if settings.experiments[name].on_request else ""), *_sums(rows))
-            for name, rows in alone.items()
-        ]),
-    ]  # fmt: skip
-    if on_request.height:
-        said = "No part of the target `all`; `experiment_<name>` runs them.\n"
-        parts += ["## On request only\n", said, _pairs(on_request, hardware.memory_gb)]
-    return "\n".join([*parts, *_unknown(settings, plan), "## How this is derived\n", _derivation(settings)])
+        *_headline(settings, asked),
+        _sums("Jobs and hours of each rule", ("Rule",), plan.sort("rule").group_by("rule", maintain_order=True)),
+        _sums(
+            "The same by dataset and backbone, of jobs with a network", ("Dataset", "Backbone", "Rule"),
+            asked.filter(pl.col("rule").is_in(NETWORK_RULES)).sort("dataset", "backbone", "rule")
+            .group_by("dataset", "backbone", "rule", maintain_order=True),
+        ),
+        _sums("Every experiment alone, with the jobs that it shares with others", ("Experiment",), alone),
+    ])  # fmt: skip
 
 
-def _headline(settings: Settings, asked: pl.DataFrame) -> str:
-    hardware, on_gpu = settings.hardware, asked.filter(pl.col("rule").is_in(GPU_RULES))
-    too_large = asked.filter(~pl.col("fits"))
-    unfit = early = grid = ""
-    if too_large.height:
-        names = ", ".join(too_large["backbone"].unique().sort())
-        unfit = (
-            f" {_hours(_total(too_large))} of them are of jobs that do not fit the memory of their devices "
-            f"({names}): they say what the work would take, not that this hardware can do it."
+def _headline(settings: Settings, asked: pl.DataFrame) -> Iterator[str]:
+    """What the target `all` takes, what is not known, and what stands in the way of a training."""
+    hardware, networks = settings.hardware, asked.filter(pl.col("rule").is_in(NETWORK_RULES))
+    unknown = networks.filter(pl.col("hours_a_job").is_null())
+    known, have_run = _hours(_device_hours(networks)), asked["seconds"].count()
+    yield (
+        f"The target `all` has **{asked.height:,} jobs**, {networks.height:,} of them with a network. Those whose time "
+        f"is known take about **{known} device hours**. {have_run:,} of all jobs have run here: jobs like them are "
+        "counted with their mean time. For others the time is a lower bound by `parameters` of the backbone, on "
+        f"{hardware.name} at {hardware.utilisation:.0%} of {hardware.tflops:g} TFLOP/s, with all epochs of each recipe "
+        "(docs/cost-model.md). Runs that several experiments share are counted once.\n"
+    )
+    if unknown.height:
+        places = unknown.select(pl.format("{} of {} with {}", *_PLACE).unique().sort()).to_series()
+        yield f"Not counted, as nothing like it has run and no `parameters` are given: {', '.join(places)}.\n"
+    yield _limit(networks.filter(pl.col("rule").is_in(TRAINING)), hardware.job_hours)
+    jobs = (Job(*row) for row in asked.select(Job._fields).rows())
+    if stuck := sorted({f"{job.dataset} with {job.backbone}" for job in jobs if _is_stuck(settings, job)}):
+        yield (
+            f"The head cannot move as far as its random start is wide ({START:g}) on: {', '.join(stuck)}. AdamW moves "
+            "a weight by updates x rate / 2 at most. A larger `head_learning_rate` or more epochs help; the target "
+            "`tune` chooses them on validation.\n"
         )
-    if asked["patience"].is_not_null().any():
-        early = " Early stopping (patience) shortens it: every recipe is counted with all of its epochs."
-    if items := len(settings.paper.items):
-        grid = f" Beside them: {items} tables and figures of the paper, the cost table and this plan."
-    return (
-        f"The target `all` has **{asked['jobs'].sum():,} jobs**, {on_gpu['jobs'].sum():,} of them with a network. They "
-        f"take at most **{_hours(_total(asked))} GPU hours** on {hardware.name} ({hardware.tflops:g} "
-        f"TFLOP/s of dense bf16, of which {hardware.utilisation:.0%} is reached).{unfit}{early} Runs that several "
-        f"experiments share are counted once.{grid} No energy is claimed: it is measured, not planned (tables/cost).\n"
-    )
 
 
-def _answers(settings: Settings, asked: pl.DataFrame, alone: Mapping[str, pl.DataFrame]) -> str:
-    """Which training cannot move the head, the cheapest comparison, and what a time limit does to the longest job."""
-    hours: dict[str, float] = {}
-    able: dict[str, float] = {}
-    training = asked.filter(pl.col("rule").is_in(TRAINING))
-    for name, rows in alone.items():
-        roles = find_roles(settings, settings.experiments[name])
-        known = rows.filter(pl.col("rule").is_in(TRAINING))["gpu_hours"].is_not_null().all()
-        if roles.planted and roles.control and known and not settings.experiments[name].on_request:
-            hours[name] = _total(rows)
-            if not rows["head_is_stuck"].any():
-                able[name] = hours[name]
-    stuck = training.filter("head_is_stuck").select(pl.format("{} with {}", "dataset", "backbone").unique().sort())
-    return (
-        f"- The head cannot move as far as its random start is wide ({work.START:g}) in: "
-        f"{', '.join(stuck.to_series()) or 'none'}. "
-        "AdamW moves a weight by updates x rate / 2 at most (`head_moves_at_most` in plan.csv). A larger "
-        "`head_learning_rate` or more epochs help; the target `tune` chooses them on validation.\n"
-        f"- Cheapest comparison of planting with a random start: {_cheapest(hours)}; without such a head: "
-        f"{_cheapest(able)}.\n"
-        f"- {_limit(training, settings.hardware.job_hours)}\n"
-    )
-
-
-def _cheapest(hours: Mapping[str, float]) -> str:
-    name = min(hours, key=hours.__getitem__, default=None)
-    return "none" if name is None else f"`experiment_{name}` ({_hours(hours[name])} GPU hours)"
+def _is_stuck(settings: Settings, job: Job) -> bool:
+    """Whether the head of a training moves less than START: by its rate at every update, which the cosine halves."""
+    recipe, sizes = recipe_of(settings, job), find_sizes(settings, job.dataset, job.backbone)
+    if recipe is None or "train" not in sizes or getattr(recipe, "lists", "documents") == "vocabulary":
+        return False
+    updates = math.ceil(sizes["train"] / (recipe.batch_size * recipe.accumulation)) * recipe.epochs
+    return updates * recipe.head_learning_rate / 2 < START
 
 
 def _limit(training: pl.DataFrame, limit: float) -> str:
-    """What a cluster's time limit does to the trainings."""
-    lasting = training.with_columns(hours=pl.col("gpu_hours_a_job").fill_null(0.0) / pl.col("devices"))
-    cut_off = lasting.filter(pl.col("hours") > limit)
+    """What the time limit of a cluster does to the trainings."""
+    cut_off = training.filter(pl.col("hours_a_job") > limit)
     if cut_off.is_empty():
-        return f"No training takes longer than {limit:g} hours (`hardware.job_hours`): none is cut off."
-    row = cut_off.row(int(cut_off["hours"].arg_max() or 0), named=True)
-    again = math.ceil(row["hours"] / limit) - 1
+        return f"No training is known to take longer than {limit:g} hours (`hardware.job_hours`): none is cut off.\n"
+    row = cut_off.sort("hours_a_job").row(-1, named=True)
+    again = math.ceil(row["hours_a_job"] / limit) - 1
     return (
         f"{cut_off.height} of {training.height} trainings take longer than the {limit:g} hours after which a job is "
-        f"cut off (`hardware.job_hours`); training goes on from its last state when the job is sent again. The longest "
-        f"({row['rule']}, {row['dataset']} with {row['backbone']}, {_hours(row['hours'])} hours) is sent again {again} "
-        f"times: set `retries: {again}` in slurm/profile.yaml, or a longer `max_runtime` in slurm/partitions.yaml."
+        f"cut off (`hardware.job_hours`). Training goes on from its last state when the job is sent again. The longest "
+        f"({row['rule']}, {row['dataset']} with {row['backbone']}, {_hours(row['hours_a_job'])} hours) is sent again "
+        f"{again} times: set `retries: {again}` in slurm/profile.yaml, or a longer `max_runtime` in "
+        "slurm/partitions.yaml.\n"
     )
 
 
-def _rules(asked: pl.DataFrame, on_request: pl.DataFrame) -> str:
-    names = {*asked["rule"], *on_request["rule"]}
+def _sums(title: str, names: tuple[str, ...], groups: Iterable[tuple[Sequence[Any], pl.DataFrame]]) -> str:
+    """One row for each group of jobs: how many, how many on request alone, how many have run, and hours."""
     body = []
-    for name in sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)):
-        jobs, hours = _sums(asked.filter(rule=name))
-        extra, _ = _sums(on_request.filter(rule=name))
-        body.append((name, jobs, extra, hours if name in GPU_RULES else MISSING))
-    jobs, hours = _sums(asked)
-    body.append(("all", jobs, _sums(on_request)[0], hours))
-    return _table(("Rule", "Jobs of `all`", "on request", "GPU hours of `all`"), body)
+    for group, own in groups:
+        longest = largest(own, "hours_a_job")
+        numbers = (own.height, int(own["on_request"].sum()), own["seconds"].count())
+        hours = (None if longest is None else _device_hours(own), longest)
+        body.append(row_of(*map(str, group), *(f"{number:,}" for number in numbers), *map(_hours, hours)))
+    columns = (*names, "Jobs", "of them on request", "have run", "Device hours", "Hours of the longest")
+    return to_markdown(Table("plan", title, columns, tuple(body), pl.DataFrame(), text_columns=len(names)))
 
 
-def _pairs(rows: pl.DataFrame, limit: float) -> str:
-    """One row for each dataset, backbone and stage, with all recipes of the stage."""
-    groups = (
-        rows.filter(pl.col("rule").is_in([*TRAINING, "predict", "features"]))
-        .group_by("dataset", "backbone", "rule")
-        .agg(
-            pl.col("jobs", "gpu_hours").sum(),
-            pl.col("documents", "tokens", "devices").first(),
-            pl.col("gpu_hours_a_job", "memory_gb_a_device", "unfused_scores_gb").max(),
-            pl.col("flops_a_job").mean(),
-        )
-        .sort("dataset", "backbone", "rule")
-    )
-    body = []
-    for row in groups.iter_rows(named=True):
-        name = (row["dataset"], row["backbone"], row["rule"], f"{row['jobs']:,}")
-        if row["flops_a_job"] is None:
-            body.append((*name, *["not known"] * 3, *[MISSING] * 5))
-            continue
-        memory, scores, fits = row["memory_gb_a_device"], row["unfused_scores_gb"], MISSING
-        if memory is not None:
-            fits = f"{'yes' if memory <= limit else '**no**'} ({row['devices']} x {limit:g} GB)"
-        body.append((
-            *name, f"{row['documents']:,}", f"{row['tokens']:,.0f}", f"{row['flops_a_job'] / 1e15:,.3g}",
-            _hours(row["gpu_hours_a_job"]), _hours(row["gpu_hours"]),
-            *(MISSING if gb is None else f"{gb:,.0f} GB" for gb in (memory, scores)), fits,
-        ))  # fmt: skip
-    return _table(
-        ("Dataset", "Backbone", "Stage", "Jobs", "Documents", "Tokens a document", "PFLOP a job (mean)",
-         "GPU h a job (most)", "GPU h in all", "Memory", "+ scores", "Fits"), body, text=3,
-    )  # fmt: skip
+def _device_hours(jobs: pl.DataFrame) -> float:
+    """Hours of all devices that the jobs hold, as far as they are known."""
+    return float((jobs["hours_a_job"] * jobs["devices"]).sum())
 
 
-def _total(rows: pl.DataFrame) -> float:
-    """GPU hours of some rows."""
-    return float(rows["gpu_hours"].sum())
+def _hours(value: float | None) -> str:
+    """Hours with two or three figures.
 
-
-def _sums(rows: pl.DataFrame) -> tuple[str, str]:
-    """Jobs and GPU hours of some rows."""
-    return f"{rows['jobs'].sum():,}", _hours(_total(rows))
-
-
-def _unknown(settings: Settings, plan: pl.DataFrame) -> list[str]:
-    """What has no number, and what to do about it."""
-    sized = plan.filter(pl.col("labels").is_not_null())
-    without = plan.filter(pl.col("rule").is_in(TRAINING) & pl.col("flops_a_job").is_null())
-    shapeless = without.filter(pl.col("labels").is_not_null())
-    over_words = [name for name, backbone in settings.backbones.items() if isinstance(backbone, WordNetwork)]
-    said: dict[str, Iterable[str]] = {
-        "Size not known, not counted (give `datasets.<name>.expected`, or make the corpus first)": (
-            without.filter(pl.col("labels").is_null())["dataset"]
-        ),
-        "Shape not known, not counted (add it to src/plant/paper/plan/architectures.yaml, or give a local folder with "
-        "its config.json)": shapeless.filter(~pl.col("backbone").is_in(over_words))["backbone"],
-        "Network over words, its hours not counted (the cost model is one of transformers)": (
-            shapeless.filter(pl.col("backbone").is_in(over_words))["backbone"]
-        ),
-        "Sizes taken from the dataset that it is a part of, an upper bound": (
-            sized.filter(pl.col("sizes_from").str.contains("upper bound"))["dataset"]
-        ),
-        "Length of documents not known, counted with max_tokens": [
-            dataset
-            for dataset, backbone in sized.select("dataset", "backbone").unique().rows()
-            if (sizes := find_sizes(settings, dataset, backbone)) and sizes.tokens is None
-        ],
-    }
-    named = {what: sorted(set(names)) for what, names in said.items()}
-    lines = [f"- {what}: {', '.join(names)}." for what, names in named.items() if names]
-    return ["## What is not known\n", "\n".join(lines) + "\n"] if lines else []
-
-
-def _derivation(settings: Settings) -> str:
-    hardware = settings.hardware
-    return f"""\
-Full derivation, sources and checks: docs/cost-model.md. P weights that a token passes through, n tokens, h hidden size,
-L labels, m labels with a gradient, b documents a micro-batch, s self-attention's products a token.
-
-- Backbone, a token: forward 2P + s + 2 LoRA. Backward 2P (gradients of the inputs; 4P if all weights train) + 2s +
-  4 LoRA, and with gradient checkpointing the forward pass once more. A frozen backbone has no backward pass.
-- Label attention and head, a micro-batch: keys and values 4bnh², queries and head vectors 4Lh², scores and sums 4bmnh;
-  with gradient three times that. Stage 2 finds hard negatives in a pass over all labels without gradient, then trains
-  on the positives and the m hardest. Stage 1: keys 2nh², queries and scores 2mh² + 2mnh of its sampled labels.
-- After every epoch the validation split is predicted. Everything is counted at the recipe's largest number of epochs.
-- GPU hours = (backbone + {work.FP32_SLOWER:g} x fp32 products + {work.DEQUANTISATION_BYTES * work.FLOPS_A_BYTE:,.0f} \
-FLOPs a weight that is unpacked from NF4) / ({hardware.tflops:g} TFLOP/s x {hardware.utilisation:g}). Data parallelism
-  leaves the sum as it is; layers spread over devices run one after the other: times the devices.
-- Memory: weights (NF4 {work.NF4_BYTES} bytes, bf16 2, fp32 4), 4 + \
-{work.TRAINED_BYTES} bytes a trained weight, activations, fp32 states of label attention, {work.WORKSPACE_GB:g} GB of
-  work space; at the longest documents, so it is an upper estimate.
-
-{_table(("Assumption", "Value"), [(name, f"{value:g}") for name, value in ASSUMPTIONS.items()])}"""
-
-
-def _hours(value: float) -> str:
-    """GPU hours with two or three figures.
-
-    >>> _hours(0.04), _hours(3.14159), _hours(1234.5)
-    ('< 0.1', '3.1', '1,234')
+    >>> _hours(0.04), _hours(3.14159), _hours(1234.5), _hours(None)
+    ('< 0.1', '3.1', '1,234', '–')
     """
+    if value is None:
+        return MISSING
     if value == 0:
         return "0"
-    if value < 0.1:
-        return "< 0.1"
-    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+    return "< 0.1" if value < 0.1 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def _table(columns: Sequence[str], body: Iterable[Sequence[str]], *, text: int = 1) -> str:
-    dashes = ["---"] * text + ["---:"] * (len(columns) - text)
-    lines = [columns, dashes, *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+def _devices(settings: Settings, job: Job) -> int:
+    """Devices that a job holds: those of its backbone where it trains, or where the layers need all of them."""
+    backbone = settings.backbones.get(job.backbone)
+    shared = job.rule in TRAINING or getattr(backbone, "parallel", "data") == "layers"
+    return getattr(backbone, "devices", 1) if job.rule in NETWORK_RULES and shared else 1
+
+
+def _measured(job: Job) -> float | None:
+    """Seconds of a job that has run, by Snakemake's benchmark."""
+    path = Path(job.benchmark)
+    return mean(pl.read_csv(path, separator="\t"), "s") if path.is_file() else None

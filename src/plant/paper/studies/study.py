@@ -1,30 +1,30 @@
-"""A designed experiment: every difference with its interval over seeds and documents, and what the factors change."""
+"""A designed experiment: every difference with its interval, what the factors change, and what both sides run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from matplotlib.figure import Figure
 
+from plant.baselines.registry import baselines
 from plant.ground.errors import InputError
-from plant.ground.files import write_text
-from plant.ground.settings import Settings, Study
+from plant.ground.settings import Cell, Settings, Study
 from plant.paper.figures.study import axis_figure, effect_figure
-from plant.paper.figures.style import look, save
 from plant.paper.inputs import read_table
-from plant.paper.render import Table, TableCell, row_of, template, to_markdown, write_table
-from plant.paper.studies.design import design_of, plain, title_of
+from plant.paper.pages import write_page
+from plant.paper.render import Table, TableCell, row_of, template
+from plant.paper.systems import stage_epochs
 from plant.paper.wording import interval, metric_title, p_equals, percent
+from plant.statistics import crossed
 from plant.statistics.factors import factor_effects, holm
 
-COLUMNS = (
-    "system", "against", "metric", "value", "value_against", "difference", "error_documents", "error_seeds",
-    "n_seeds", "degrees", "low", "high", "p",
-)  # fmt: skip
+COLUMNS = tuple(crossed.SCHEMA.names)
 _FACTOR_COLUMNS: dict[str, Any] = (
     dict.fromkeys(("group", "factor", "level", "baseline", "metric"), pl.String)
     | dict.fromkeys(("change", "error", "degrees", "low", "high", "p"), pl.Float64)
@@ -47,26 +47,18 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
     """Write tables/{effects,factors}.{csv,md,tex}, figures/effects.{pdf,png} and page.md.
 
     Args:
-        settings: the whole config.
-        name: of the study.
         contrasts: experiment -> contrasts.parquet of the room statistics.
-        folder: of the study.
 
     Raises:
         InputError: a file lacks a contrast.
     """
     study = settings.studies[name]
     results = read_study(settings, study, contrasts)
-    tables = (effects_table(results), factors_table(results))
-    for table in tables:
-        write_table(table, Path(folder) / "tables")
-    with look():
-        if study.axis is None:
-            figure = effect_figure(results.effects, settings.statistics, metrics=study.metrics, question=study.question)
-        else:
-            figure = axis_figure(results.effects, settings.statistics, study)
-        save(figure, Path(folder) / "figures" / "effects")
-    write_text(Path(folder) / "page.md", _page(results, tables))
+    answers = [answer for metric in study.metrics if (answer := _answer(results, metric))]
+    write_page(
+        folder, (effects_table(results), factors_table(results)), {"effects": partial(_figure, results)}, __package__,
+        "page.md.j2", study=study, answers=answers, alpha=settings.statistics.alpha, design=design_of(settings, study),
+    )  # fmt: skip
 
 
 def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) -> StudyResults:
@@ -174,17 +166,11 @@ def _difference(row: Mapping[str, Any], value: float | None, alpha: float) -> Ta
     return TableCell(percent(value, signed=True), detail=interval(row["low"], row["high"]), bold=significant)
 
 
-def _page(results: StudyResults, tables: tuple[Table, ...]) -> str:
-    """Question, answer in counts, figure, tables and design as one Markdown page."""
-    page = template(__package__, "page.md.j2").render(
-        study=results.study,
-        answers=[answer for metric in results.study.metrics if (answer := _answer(results, metric))],
-        alpha=results.settings.statistics.alpha,
-        tables=tables,
-        markdown=to_markdown,
-        design=design_of(results.settings, results.study),
-    )
-    return f"{page.rstrip()}\n"
+def _figure(results: StudyResults) -> Figure:
+    study, statistics = results.study, results.settings.statistics
+    if study.axis is None:
+        return effect_figure(results.effects, statistics, metrics=study.metrics, question=study.question)
+    return axis_figure(results.effects, statistics, study)
 
 
 def _answer(results: StudyResults, metric: str) -> dict[str, Any] | None:
@@ -201,3 +187,66 @@ def _answer(results: StudyResults, metric: str) -> dict[str, Any] | None:
         "metric": metric_title(metric), "settings": here.height, "higher": int((significant > 0).sum()),
         "lower": int((significant < 0).sum()), "open": here.height - len(significant), "least": least, "most": most,
     }  # fmt: skip
+
+
+def title_of(cell: Cell) -> str:
+    """How a row is printed.
+
+    >>> title_of(Cell(experiment="e", system="a", against="b", levels={"passes": 8.0, "sigma": "logits"}))
+    'passes 8, sigma logits'
+    """
+    levels = ", ".join(f"{name} {plain(level)}" for name, level in cell.levels.items())
+    return cell.title if cell.title is not None else levels or f"{cell.experiment}: {cell.system}"
+
+
+def plain(level: str | float) -> str:
+    """A level as it is printed. A whole number has no decimals."""
+    return f"{level:g}" if isinstance(level, float) else level
+
+
+def epochs(settings: Settings, experiment: str, system: str) -> tuple[int, int] | None:
+    """Epochs of Stage 1 and of Stage 2 at most; None for a system without a network."""
+    if system in baselines() or not settings.reads_network(system):
+        return None
+    return stage_epochs(settings, settings.experiments[experiment], system)
+
+
+def patience(settings: Settings, cell: Cell) -> int | None:
+    """Epochs without a better validation value after which Stage 2 of both sides stops; None if a side runs them all,
+    or if the two differ."""
+    recipes = [
+        settings.stage2_of(settings.experiments[name], system)
+        for name, system in cell.sides
+        if epochs(settings, name, system) is not None
+    ]
+    values = {recipe.patience for recipe in recipes}
+    return values.pop() if len(values) == 1 else None
+
+
+def is_equal(settings: Settings, cell: Cell) -> bool:
+    """Whether both sides of a row have the same compute: the same number of epochs, or the same patience. True if a
+    side has no network."""
+    sides = [epochs(settings, *side) for side in cell.sides]
+    same = len({sum(stages) for stages in sides if stages is not None}) < 2
+    return same or patience(settings, cell) is not None
+
+
+def design_of(settings: Settings, study: Study) -> str:
+    """Markdown: what the rows have in common, and a table with one row per cell."""
+    networks = {
+        (experiment.dataset, experiment.backbone, settings.variants[system].network, seed)
+        for cell in study.cells
+        for name, system in cell.sides
+        if epochs(settings, name, system) is not None
+        for experiment in [settings.experiments[name]]
+        for seed in experiment.seeds
+    }
+    return template(__package__, "design.md.j2").render(
+        study=study,
+        networks=len(networks),
+        patience={waits for cell in study.cells if (waits := patience(settings, cell)) is not None},
+        unequal=[title_of(cell) for cell in study.cells if not is_equal(settings, cell)],
+        title_of=title_of,
+        experiments=lambda cell: [settings.experiments[name] for name, _ in cell.sides],
+        epochs=lambda cell: [epochs(settings, *side) for side in cell.sides],
+    )

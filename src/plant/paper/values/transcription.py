@@ -203,15 +203,11 @@ class Values(Frozen):
         cells = [cell for item, block in self.blocks() for row in block.rows for cell in _cells(item, block, row)]
         for key, times in Counter(cell.key for cell in cells).items():
             if times > 1:
-                raise InputError(
-                    TRANSCRIPTION.name, expected="one cell per key", got=f"twice {key}", fix="Rename one row."
-                )
+                raise _wrong("one cell per key", f"twice {key}", "Rename one row.")
         return {cell.key: cell for cell in cells}
 
     def blocks(self) -> Iterator[tuple[PaperItem, Block]]:
-        for item in self.items:
-            for block in item.blocks:
-                yield item, block
+        return ((item, block) for item in self.items for block in item.blocks)
 
     def within(self, place: str) -> dict[str, PaperCell]:
         """Cells of item/dataset (keyed row/column) or of item/dataset/row (keyed by column).
@@ -221,9 +217,7 @@ class Values(Frozen):
         """
         inside = {key[len(place) + 1 :]: cell for key, cell in self.cells.items() if key.startswith(f"{place}/")}
         if not inside:
-            raise InputError(
-                TRANSCRIPTION.name, expected="a place that has cells", got=repr(place), fix="Correct the place."
-            )
+            raise _wrong("a place that has cells", repr(place), "Correct the place.")
         return inside
 
     def number(self, address: str) -> Decimal:
@@ -237,9 +231,7 @@ class Values(Frozen):
         key, _, part = address.partition("#")
         number = getattr(self.cells.get(key), part or "value", None) if part in {"", "gain", "low", "high"} else None
         if not isinstance(number, Decimal):
-            raise InputError(
-                TRANSCRIPTION.name, expected="the address of a number", got=repr(address), fix="Correct the address."
-            )
+            raise _wrong("the address of a number", repr(address), "Correct the address.")
         return number
 
 
@@ -284,20 +276,21 @@ def load_values(source: Path = TRANSCRIPTION) -> Values:
     try:
         values = Values.model_validate(read_yaml(source))
     except (yaml.YAMLError, ValidationError) as error:
-        raise InputError(
-            source.name, expected="the form that its head explains", got=str(error), fix="Correct it."
-        ) from None
-    for pair in (*values.same, *values.independent):
-        values.within(pair.a), values.within(pair.b)
-    for claim in values.claims:
-        for address in claim.of:
-            values.number(address)
+        raise _wrong("the form that its head explains", str(error), "Correct it.", where=source.name) from None
+    for place in (place for pair in (*values.same, *values.independent) for place in (pair.a, pair.b)):
+        values.within(place)
+    for address in (address for claim in values.claims for address in claim.of):
+        values.number(address)
     return values
 
 
 def read_yaml(source: Path) -> Any:
     """The content of a YAML file. The compiled parser reads it, if there is one."""
     return yaml.load(source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _wrong(expected: str, got: str, fix: str, *, where: str = TRANSCRIPTION.name) -> InputError:
+    return InputError(where, expected=expected, got=got, fix=fix)
 
 
 def _cells(item: PaperItem, block: Block, row: PaperRow) -> Iterator[PaperCell]:
@@ -313,10 +306,8 @@ def _cells(item: PaperItem, block: Block, row: PaperRow) -> Iterator[PaperCell]:
         interval_decimals = decimals if item.interval_decimals is None else item.interval_decimals
         gain = row.gains[at] if row.gains else None
         low, high = row.intervals[at] if row.intervals else (None, None)
-        _require_printed(
-            f"{item.item}/{block.dataset}/{row.row}/{column}",
-            ((value, decimals), (gain, decimals), (low, interval_decimals), (high, interval_decimals)),
-        )
+        numbers = ((value, decimals), (gain, decimals), (low, interval_decimals), (high, interval_decimals))
+        _require_printed(f"{item.item}/{block.dataset}/{row.row}/{column}", numbers)
         yield PaperCell(
             item=item.item, version=item.version, dataset=block.dataset, row=row.row, column=column,
             system=row.system, backbone=row.backbone, origin=origin, cite=row.cite, against=row.against,
@@ -345,7 +336,7 @@ def _require_form(item: PaperItem, block: Block, row: PaperRow) -> None:
         faults.append(("`cite`, the publication of a quoted row", "none"))
     for expected, got in faults[:1]:
         where = f"{item.item}/{block.dataset}/{row.row}"
-        raise InputError(where, expected=expected, got=got, fix="Correct the row; compare it with the paper.")
+        raise _wrong(expected, got, "Correct the row; compare it with the paper.", where=where)
 
 
 def _require_printed(key: str, numbers: tuple[tuple[Decimal | None, int], ...]) -> None:

@@ -19,10 +19,8 @@ def judge(printed: Decimal, low: float, high: float, *, decimals: int) -> Verdic
     own sums in the same way. For a count both ends of the interval are the count.
 
     Args:
-        printed: the paper's number.
         low: lower end of our interval, in the paper's unit.
         high: upper end.
-        decimals: of the printed number.
 
     >>> [judge(Decimal("57.0"), *ours, decimals=1) for ours in ((56.9, 57.4), (57.1, 57.4), (56.1, 56.9), (57.04, 58))]
     ['within', 'above', 'below', 'within']
