@@ -114,14 +114,3 @@ def test_hidden_states_have_the_same_bits_whatever_the_number_of_threads(
         features.write_features(backbone, toy, tmp_path / str(threads), device=device, threads=threads)
         found.append((tmp_path / str(threads)).read_bytes())
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(("first", "second"), list(zip(STAGE_1, STAGE_2, strict=True)))
-def test_on_a_gpu_it_gives_the_same_bits_again_and_stays_near_the_fast_way(toy, tmp_path, first, second):
-    options = {"device": "cuda", "first": first, "second": second}
-    one, two = (trained(toy, tmp_path / name, deterministic=True, **options) for name in ("one", "two"))
-    assert all(torch.equal(value, two[name]) for name, value in one.items())
-    fast = trained(toy, tmp_path / "fast", deterministic=False, **options)
-    for name, value in one.items():
-        torch.testing.assert_close(fast[name], value, rtol=1e-3, atol=1e-3)  # docs/explanation/nothing-lost.md
