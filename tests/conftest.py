@@ -59,6 +59,43 @@ def toy():
     return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
 
 
+@pytest.fixture
+def make():
+    """(seed, attention) -> a classifier of the 6 labels of `toy` on a look-up of tokens."""
+    import torch
+
+    from plant.model.classifier import LabelClassifier
+
+    class Lookup(torch.nn.Module):
+        """A backbone that looks tokens up."""
+
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(200, 16)
+
+        def forward(self, input_ids, mask):
+            return self.table(input_ids) * mask[..., None]
+
+    def classifier(seed=0, attention="multi_head"):
+        torch.manual_seed(seed)
+        sizes = {"heads": 2, "pool_size": 4, "projection": 16}
+        return LabelClassifier(Lookup(), n_labels=6, hidden_size=16, attention=attention, **sizes)
+
+    return classifier
+
+
+@pytest.fixture
+def indicators():
+    """T_l of the labels of `toy`: token 10 + l with relevance 1, and twenty other tokens below it."""
+    from plant.pretraining.lists import TopTokens
+
+    random = np.random.default_rng(0)
+    noise = np.stack([random.choice(np.arange(20, 200), 20, replace=False) for _ in range(6)])
+    tokens = np.concatenate([10 + np.arange(6)[:, None], noise], 1)
+    relevance = np.tile(np.linspace(1, 0.05, 21, dtype=np.float32), (6, 1))
+    return TopTokens.from_csr(np.arange(7) * 21, tokens.ravel(), relevance.ravel(), k=100, vocabulary=200)
+
+
 @pytest.fixture(params=["document by document", "padded batch"])
 def both_devices(request, monkeypatch):
     """Label attention as on a CPU, and as on a GPU."""
