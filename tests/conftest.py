@@ -85,6 +85,19 @@ def make():
 
 
 @pytest.fixture
+def torch_as_it_was(monkeypatch):
+    """Leave torch's switches and the workspace of cuBLAS as they were."""
+    import torch
+
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "left alone")
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn.deterministic
+    yield
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.deterministic = cudnn
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
 def indicators():
     """T_l of the labels of `toy`: token 10 + l with relevance 1, and twenty other tokens below it."""
     from plant.pretraining.lists import TopTokens
