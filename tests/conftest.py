@@ -30,6 +30,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from toys import both_devices, indicators, literal_logits, make, torch_as_it_was, toy  # noqa: F401 (fixtures)
+
 from plant.ground.files import write_arrays
 from plant.ground.settings import Evaluation
 from plant.metrics.scores import read_scores, write_scores
@@ -38,61 +42,6 @@ settings.register_profile("house", deadline=None, derandomize=True, max_examples
 settings.load_profile("house")
 
 TRAINING_DOCUMENTS = 500
-
-
-@pytest.fixture
-def toy():
-    """30 documents of 3 to 20 tokens, 6 labels: token 10 + l shows label l."""
-    random = np.random.default_rng(0)
-    documents, labels = [], []
-    for _ in range(30):
-        chosen = np.sort(random.choice(6, size=random.integers(1, 3), replace=False))
-        noise = random.integers(20, 200, size=random.integers(2, 18))
-        documents.append(random.permutation(np.concatenate([noise, 10 + chosen])))
-        labels.append(chosen)
-    offsets = np.concatenate([[0], np.cumsum([len(d) for d in documents])])
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in labels])])
-    splits = {"train": (0, 20), "val": (20, 25), "test": (25, 30)}
-    from plant.model.batches import Corpus
-
-    return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
-
-
-@pytest.fixture(params=["document by document", "padded batch"])
-def both_devices(request, monkeypatch):
-    """Label attention as on a CPU, and as on a GPU."""
-    if request.param == "padded batch":
-        monkeypatch.setattr("plant.model.classifier.one_by_one", lambda _: False)
-
-
-@pytest.fixture(scope="session")
-def literal_logits():
-    """Section 2 of the paper word for word, every matrix that it names: the oracle of all label attention.
-
-    (classifier, H (B, n, h), mask (B, n) or None, bias (B, |L|, n) or None) -> logits (B, |L|). Without a mask padding
-    is attended to; a bias is added to the scores of every head (choice C26).
-    """
-    import torch
-
-    def logits(classifier, hidden, mask, bias=None):
-        attention, head = classifier.attention, classifier.head
-        batch, n, h = hidden.shape
-        heads, d = attention.heads, h // attention.heads
-        q = attention.query(attention.embeddings).view(-1, heads, d)  # (L, G, d)
-        k = attention.key(hidden).view(batch, n, heads, d)
-        v = attention.value(hidden).view(batch, n, heads, d)
-        scores = torch.einsum("lgd,bngd->bgln", q, k) / d**0.5
-        if bias is not None:
-            scores = scores + bias[:, None]
-        if mask is not None:
-            scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
-        s = scores.softmax(-1)
-        a = attention.output(torch.einsum("bgln,bngd->blgd", s, v).reshape(batch, -1, h))  # A (B, L, h)
-        a_boost = head.boost_add + a * head.boost_mul
-        pooled = torch.nn.functional.adaptive_avg_pool1d(a_boost, head.project.in_features)  # (B, L, p)
-        return head.project(pooled).squeeze(-1)
-
-    return logits
 
 
 # Made-up scores: random, with ties, labels that the system cannot score, and labels without a positive.
@@ -178,7 +127,7 @@ def score_files() -> SimpleNamespace:
 def sign_documents() -> Callable[..., dict[str, list[dict]]]:
     """Documents of each split: label l shows as the word sign{l}, 5 is on all, 6 on no training document."""
 
-    def make(
+    def documents(
         sizes: dict[str, int], shares: tuple[float, ...], shown: float, *, seed: int = 0, groups: bool = False
     ) -> dict[str, list[dict]]:
         random = np.random.default_rng(seed)
@@ -195,7 +144,7 @@ def sign_documents() -> Callable[..., dict[str, list[dict]]]:
                 made[split].append(row | ({"group": f"{split} patient {i // 2}"} if groups else {}))
         return made
 
-    return make
+    return documents
 
 
 @pytest.fixture(scope="session")

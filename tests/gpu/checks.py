@@ -26,6 +26,7 @@ CPU = torch.device("cpu")
 LABELS = 6
 RECIPE = {"epochs": 2, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.01,
           "head_learning_rate": 0.01}  # fmt: skip
+ADAPTED = {"mistral": 4, "llama": 4, "phi3": 2, "deepseek_v3": 5}  # projections of a layer (appendix A)
 NEAR = {"fp32": 2e-3, "bf16": 5e-2, "fp16": 1e-2}  # largest difference from the CPU, as a share of the largest logit
 
 
@@ -56,6 +57,7 @@ def _both_stages(place: Place, architecture: str, **kind: Any) -> dict[str, Any]
     assert np.isfinite([row["loss"] for row in first + second]).all()
     moved = {key for key, p in model.backbone.named_parameters() if not torch.equal(p, before[key])}
     assert moved == {key for key in before if "lora_" in key}, f"{name}: trained {sorted(moved)[:3]}"
+    assert len(moved) == 2 * ADAPTED[architecture] * settings.layers, f"{name}: {len(moved)} adapted weights"
     save_weights(model, folder, head=True)
     reference = build_classifier(settings, source, data, seed=1, device=CPU)
     load_weights(reference, folder, head=True)
@@ -64,6 +66,7 @@ def _both_stages(place: Place, architecture: str, **kind: Any) -> dict[str, Any]
         for one, device in ((model, place.device), (reference, CPU))
     )
     apart = float((here - there).abs().max() / there.abs().max())
+    assert apart == 0 or place.device != CPU, f"{name}: what was saved gives other logits"
     # rounding may send a token that is between two experts to the other one
     near = NEAR[kind["precision"]] * (5 if architecture == "deepseek_v3" else 1)
     assert apart <= near, f"{name}: logits differ from the CPU's by {apart:.3g} of the largest"

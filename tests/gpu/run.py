@@ -43,7 +43,7 @@ class Step:
         call: module and function.
         minutes: after which it is stopped.
         arguments: of the function, beside the place.
-        packages: without one of them the step is left out; `a|b` means one of two.
+        packages: without one of them the step is left out.
         paths: options of the command line that it needs.
         disk: GB that it needs on disk.
     """
@@ -59,25 +59,24 @@ class Step:
 
 NF4 = ("bitsandbytes", "accelerate")
 STEPS = (
-    *(Step(f"lora_{kind}", "checks.lora", 1.5, (kind,), ("triton|numba",)) for kind in ARCHITECTURES),
-    *(Step(f"nf4_{kind}", "checks.nf4", 1.5, (kind,), (*NF4, "triton|numba")) for kind in ARCHITECTURES),
-    Step("loss_oracle", "checks.oracle", 1, packages=("triton|numba",)),
-    Step("deterministic", "checks.deterministic", 1.5, packages=("triton|numba",)),
+    *(Step(f"lora_{kind}", "checks.lora", 1.5, (kind,)) for kind in ARCHITECTURES),
+    *(Step(f"nf4_{kind}", "checks.nf4", 1.5, (kind,), NF4) for kind in ARCHITECTURES),
+    Step("loss_oracle", "checks.oracle", 1),
+    Step("deterministic", "checks.deterministic", 1.5),
     Step("resume", "checks.resume", 1.5),
-    Step("loss_kernel", "speed.loss_kernel", 2, packages=("triton|numba",)),
+    Step("ranking_loss", "speed.ranking_loss", 2),
     Step("label_attention", "speed.label_attention", 4),
-    Step("7b_bf16", "speed.seven_billion", 5, ("none",), ("triton|numba",), disk=16),
-    Step("7b_nf4", "speed.seven_billion", 6, ("nf4",), (*NF4, "triton|numba"), disk=16),
-    Step("label_memory", "speed.label_memory", 2, packages=("triton|numba",)),
+    Step("7b_bf16", "speed.seven_billion", 5, ("none",), disk=16),
+    Step("7b_nf4", "speed.seven_billion", 6, ("nf4",), NF4, disk=16),
+    Step("label_memory", "speed.label_memory", 2),
     Step("minilm", "speed.minilm", 4, paths=PATHS),
 )
 
 
 def left_out(step: Step, asked: argparse.Namespace, folder: Path) -> str:
     """Why a step cannot run here; empty where it can."""
-    lacking = [name for name in step.packages if not any(map(find_spec, name.split("|")))]
-    if lacking:
-        return f"not installed: {', '.join(lacking).replace('|', ' or ')}"
+    if lacking := [name for name in step.packages if not find_spec(name)]:
+        return f"not installed: {', '.join(lacking)}"
     absent = [f"--{name}" for name in step.paths if not getattr(asked, name)]
     if absent:
         return f"not given: {', '.join(absent)}"

@@ -23,8 +23,6 @@ from plant.model.row_adamw import RowAdamW
 from plant.pretraining.pretrain import TokenRanking
 from plant.pretraining.ranking_loss import pairwise_loss
 
-INSTRUCTIONS = 33  # of a pair in the kernel as compiled (docs/speed/ranking-loss.md)
-LANES = 128  # instructions that a multiprocessor starts in a cycle
 GOAL = 1.05  # time and memory of a step beside those with a plain linear head
 LABELS = 8929  # MIMIC-III
 MOST_LABELS = 31_000
@@ -48,8 +46,8 @@ def _products(precision: str) -> Iterator[None]:
     torch.set_float32_matmul_precision(before)
 
 
-def loss_kernel(place: Place) -> Iterator[dict[str, Any]]:
-    """Eq. 2 with its gradient over all labels of a document, beside the time in which the GPU can start its work."""
+def ranking_loss(place: Place) -> Iterator[dict[str, Any]]:
+    """Eq. 2 with its gradient over all labels of a document."""
     for lists, t in place.either(((LABELS, 64), (LABELS, 1000), (64, 4096)), ((4, 64),)):
         random = torch.Generator().manual_seed(0)
         scores = torch.randn(lists, t, generator=random).to(place.device).requires_grad_()
@@ -58,16 +56,7 @@ def loss_kernel(place: Place) -> Iterator[dict[str, Any]]:
         def work(scores: Tensor = scores, relevance: Tensor = relevance) -> None:
             pairwise_loss(scores, relevance, k=1000, sigma=1.0, gain="exponential").sum().backward()
 
-        found = measured(place, work)
-        yield from _both(f"ranking loss, {lists} lists of {t}", found)
-        if place.device.type == "cuda":
-            properties = torch.cuda.get_device_properties(place.device)
-            hertz = getattr(properties, "clock_rate", 0) * 1e3
-            if not hertz:
-                yield _row(f"ranking loss, {lists} lists of {t}: floor", "unknown: PyTorch does not tell the clock")
-                continue
-            floor = lists * t * (t - 1) / 2 * INSTRUCTIONS / (properties.multi_processor_count * LANES * hertz)
-            yield _row(f"ranking loss, {lists} lists of {t}: time beside the floor", found[0] / floor, "times")
+        yield from _both(f"ranking loss, {lists} lists of {t}", measured(place, work))
 
 
 def _attended(model: LabelClassifier) -> Callable[[Tensor, Tensor], Tensor]:

@@ -37,14 +37,7 @@ for step in (checks.resume, speed.label_attention):
 """
 
 
-@pytest.fixture(autouse=True)
-def _as_it_was(monkeypatch):
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "left alone")
-    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn.deterministic
-    yield
-    torch.set_num_threads(threads)
-    torch.backends.cudnn.deterministic = cudnn
-    torch.use_deterministic_algorithms(False)
+pytestmark = pytest.mark.usefixtures("torch_as_it_was")
 
 
 def start(*arguments, script=SCRIPT, **environment):

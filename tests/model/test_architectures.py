@@ -1,28 +1,19 @@
-"""The four architectures of the paper as tiny random models: both stages through the settings, saved, read again."""
+"""The four architectures of the paper as tiny random models in NF4. Both stages of each: tests/gpu/test_gpu_run.py."""
 
 import json
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from plant.finetuning.finetune import finetune
 from plant.ground.errors import InputError
-from plant.ground.settings import Finetuning, Pretraining, parse_backbone
-from plant.model.assemble import TrainingData, build_classifier, load_weights, save_weights
-from plant.model.batches import pad_documents
+from plant.ground.settings import parse_backbone
 from plant.model.encoders.loading import load_model
 from plant.model.encoders.transformer import load_backbone, make_random_backbone
-from plant.pretraining.lists import TopTokens
-from plant.pretraining.pretrain import pretrain
 
 CPU = torch.device("cpu")
 LAYERS = 2
 ADAPTED = {"mistral": 4, "llama": 4, "phi3": 2, "deepseek_v3": 5}  # projections a layer (appendix A)
-KINDS = [("none", "fp32"), ("none", "bf16"), ("nf4", "fp32"), ("nf4", "bf16")]
-STAGE = {"epochs": 2, "patience": None, "batch_size": 5, "accumulation": 1, "learning_rate": 0.01,
-         "head_learning_rate": 0.01}  # fmt: skip
 
 
 def settings_of(architecture, quantization="none", precision="fp32", **options):
@@ -45,50 +36,6 @@ def folder_of(tokenizer, tmp_path_factory):
         return made[architecture]
 
     return make
-
-
-def indicators():
-    """T_l: the indicator of label l, and a token of noise below it."""
-    tokens = np.stack([10 + np.arange(6), 30 + np.arange(6)], 1)
-    relevance = np.tile(np.array([1.0, 0.2], dtype=np.float32), (6, 1))
-    return TopTokens.from_csr(np.arange(7) * 2, tokens.ravel(), relevance.ravel(), k=10, vocabulary=300)
-
-
-@pytest.mark.parametrize(("quantization", "precision"), KINDS)
-@pytest.mark.parametrize("architecture", ADAPTED)
-def test_both_stages_train_the_adapter_and_what_is_saved_is_read_again(
-    toy, folder_of, tmp_path, architecture, quantization, precision
-):
-    settings, data = settings_of(architecture, quantization, precision), TrainingData(toy, np.arange(6), list("abcdef"))
-
-    def build(seed=0):
-        return build_classifier(settings, folder_of(architecture), data, seed=seed, device=CPU)
-
-    model = build()
-    adapted = [module for module in model.modules() if hasattr(module, "lora_A")]
-    assert len(adapted) == ADAPTED[architecture] * LAYERS
-    trained = {name for name, p in model.backbone.named_parameters() if p.requires_grad}
-    assert len(trained) == 2 * len(adapted)
-    before = {name: p.detach().clone() for name, p in model.backbone.named_parameters()}
-    first = pretrain(model, toy, indicators(), Pretraining(**STAGE), seed=0, checkpoint=tmp_path / "1", digest="d")
-    save_weights(model, tmp_path / "planted", head=False)
-
-    model = build(seed=1)
-    load_weights(model, tmp_path / "planted", head=False)
-    planted = {name: p.detach().clone() for name, p in model.backbone.named_parameters()}
-    second = finetune(model, toy, Finetuning(**STAGE), seed=0, checkpoint=tmp_path / "2", digest="d")
-    save_weights(model, tmp_path / "tuned", head=True)
-    after = dict(model.backbone.named_parameters())
-    assert len(first) == len(second) == 2
-    assert np.isfinite([row["loss"] for row in first + second]).all()
-    for name in before:
-        moved = [not torch.equal(before[name], planted[name]), not torch.equal(planted[name], after[name])]
-        assert moved == [name in trained] * 2, name
-
-    again = build(seed=2)
-    load_weights(again, tmp_path / "tuned", head=True)
-    batch = pad_documents(toy, np.arange(25, 30), CPU)
-    assert torch.equal(model.eval().predict(batch), again.eval().predict(batch))
 
 
 @pytest.mark.parametrize("architecture", ADAPTED)

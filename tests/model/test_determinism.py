@@ -2,62 +2,41 @@
 
 import os
 
-import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from plant.finetuning.finetune import finetune
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import features
-from plant.model.classifier import LabelClassifier
 from plant.model.determinism import set_up
 from plant.model.encoders.transformer import load_backbone
-from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
 
 VARIABLE = "CUBLAS_WORKSPACE_CONFIG"
 RECIPE = {"epochs": 3, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
           "head_learning_rate": 0.02}  # fmt: skip
-STAGE_1 = {"pairwise": {}, "approx_ndcg": {"objective": "approx_ndcg"}}
-STAGE_2 = {"all labels": {"hard_negatives": None}, "mined": {"hard_negatives": 2}}
+
+
+pytestmark = pytest.mark.usefixtures("torch_as_it_was")
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was(monkeypatch):
-    """Leave torch's switches and the environment as they were."""
-    monkeypatch.setenv(VARIABLE, "left alone")
+def _no_workspace(torch_as_it_was, monkeypatch):
     monkeypatch.delenv(VARIABLE)
-    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn.deterministic
-    yield
-    torch.set_num_threads(threads)
-    torch.backends.cudnn.deterministic = cudnn
-    torch.use_deterministic_algorithms(False)
 
 
-class Embedding(nn.Module):
-    """Its gradient adds many tokens into one row: the sum that a GPU does in any order."""
+@pytest.fixture
+def trained(toy, make, indicators):
+    """(folder, deterministic, recipes of both stages) -> weights after both stages."""
 
-    def __init__(self):
-        super().__init__()
-        self.table, self.dropout = nn.Embedding(200, 16), nn.Dropout(0.1)
+    def train(folder, deterministic, first, second):
+        set_up({"device": "cpu", "deterministic": deterministic})
+        model = make()
+        pretrain(model, toy, indicators, Pretraining(**RECIPE, **first), seed=3, checkpoint=folder / "1", digest="d")
+        finetune(model, toy, Finetuning(**RECIPE, **second), seed=3, checkpoint=folder / "2", digest="d")
+        return {name: value.detach() for name, value in model.named_parameters()}
 
-    def forward(self, input_ids, mask):
-        return self.dropout(self.table(input_ids)) * mask[..., None]
-
-
-def trained(toy, folder, *, deterministic, device="cpu", first="pairwise", second="mined"):
-    """Weights after both stages, as bytes' worth of tensors on the CPU."""
-    place = set_up({"device": device, "deterministic": deterministic})
-    torch.manual_seed(0)
-    model = LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4).to(place)
-    random = np.random.default_rng(1)
-    tokens = np.concatenate([random.choice(200, 40, replace=False) for _ in range(6)])
-    relevance = np.tile(np.linspace(1, 0.05, 40, dtype=np.float32), 6)
-    top = TopTokens.from_csr(np.arange(7) * 40, tokens, relevance, k=40, vocabulary=200)
-    pretrain(model, toy, top, Pretraining(**RECIPE, **STAGE_1[first]), seed=3, checkpoint=folder / "1", digest="d")
-    finetune(model, toy, Finetuning(**RECIPE, **STAGE_2[second]), seed=3, checkpoint=folder / "2", digest="d")
-    return {name: value.detach().cpu() for name, value in model.named_parameters()}
+    return train
 
 
 def test_off_it_leaves_torch_as_it_is():
@@ -93,11 +72,11 @@ def test_code_without_a_deterministic_way_is_stopped_with_an_error():
         scattered()
 
 
-@pytest.mark.parametrize(("first", "second"), list(zip(STAGE_1, STAGE_2, strict=True)))
-def test_on_a_cpu_both_stages_have_the_same_bits_with_it_and_without(toy, tmp_path, first, second):
-    recipe = {"first": first, "second": second}
-    without = trained(toy, tmp_path / "without", deterministic=False, **recipe)
-    within = trained(toy, tmp_path / "with", deterministic=True, **recipe)
+@pytest.mark.parametrize(
+    ("first", "second"), [({}, {"hard_negatives": None}), ({"objective": "approx_ndcg"}, {"hard_negatives": 2})]
+)
+def test_on_a_cpu_both_stages_have_the_same_bits_with_it_and_without(trained, tmp_path, first, second):
+    without, within = (trained(tmp_path / str(on), on, first, second) for on in (False, True))
     assert all(torch.equal(value, within[name]) for name, value in without.items())
 
 
@@ -114,14 +93,3 @@ def test_hidden_states_have_the_same_bits_whatever_the_number_of_threads(
         features.write_features(backbone, toy, tmp_path / str(threads), device=device, threads=threads)
         found.append((tmp_path / str(threads)).read_bytes())
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(("first", "second"), list(zip(STAGE_1, STAGE_2, strict=True)))
-def test_on_a_gpu_it_gives_the_same_bits_again_and_stays_near_the_fast_way(toy, tmp_path, first, second):
-    options = {"device": "cuda", "first": first, "second": second}
-    one, two = (trained(toy, tmp_path / name, deterministic=True, **options) for name in ("one", "two"))
-    assert all(torch.equal(value, two[name]) for name, value in one.items())
-    fast = trained(toy, tmp_path / "fast", deterministic=False, **options)
-    for name, value in one.items():
-        torch.testing.assert_close(fast[name], value, rtol=1e-3, atol=1e-3)  # docs/explanation/nothing-lost.md

@@ -7,97 +7,83 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import mutual_info_score
-from torch import nn
 
 from plant.ground.checkpoints import load_tensors
 from plant.ground.errors import InputError
-from plant.ground.settings import Pretraining
+from plant.ground.settings import Pretraining, WordNetwork
 from plant.model.assemble import load_weights
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
+from plant.model.registry import build_backbone
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import TokenRanking, pretrain, publish_epochs
-
-
-class Embedding(nn.Module):
-    """A backbone that looks tokens up."""
-
-    def __init__(self, size=16):
-        super().__init__()
-        self.table = nn.Embedding(200, size)
-
-    def forward(self, input_ids, mask):
-        return self.table(input_ids) * mask[..., None]
-
-
-def make(seed=0):
-    torch.manual_seed(seed)
-    return LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4)
-
-
-def indicators():
-    """T_l: the indicator of label l with relevance 1, and twenty tokens of noise below it."""
-    random = np.random.default_rng(0)
-    noise = np.stack([random.choice(np.arange(20, 200), 20, replace=False) for _ in range(6)])
-    tokens = np.concatenate([10 + np.arange(6)[:, None], noise], 1)
-    relevance = np.tile(np.linspace(1, 0.05, 21, dtype=np.float32), (6, 1))
-    return TopTokens.from_csr(np.arange(7) * 21, tokens.ravel(), relevance.ravel(), k=100, vocabulary=200)
-
 
 RECIPE = {"epochs": 12, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
           "head_learning_rate": 0.02, "negatives": 2}  # fmt: skip
 
 
 # share of lists whose indicator is above all tokens, also those that no list ranks; by chance about one in ten
-HITS = [({}, 0.9), ({"objective": "mse"}, 0.6), ({"scores": "probabilities", "sigma": 20.0}, 0.9),
-        ({"objective": "approx_ndcg"}, 0.5), ({"reweight": True}, 0.4)]  # fmt: skip
+HITS = [
+    ("multi_head", {}, 0.9), ("per_label", {}, 0.8), ("laat", {}, 0.8), ("cross_attention", {}, 0.8),
+    ("multi_head", {"objective": "mse"}, 0.6), ("multi_head", {"scores": "probabilities", "sigma": 20.0}, 0.9),
+    ("multi_head", {"objective": "approx_ndcg"}, 0.5), ("multi_head", {"reweight": True}, 0.4),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "least"), HITS, ids=str)
-def test_stage_1_ranks_the_planted_token_first(toy, tmp_path, change, least):
-    model, settings = make(), Pretraining(**RECIPE, **change)
-    before = TokenRanking(model, toy, indicators(), settings=settings, seed=0).measure(toy.documents("train"))
-    history = pretrain(model, toy, indicators(), settings, seed=0, checkpoint=tmp_path, digest="d")
-    after = TokenRanking(model, toy, indicators(), settings=settings, seed=0).measure(toy.documents("train"))
-    assert after["ndcg"] > before["ndcg"] + 0.08
-    assert len(history) == 12
+def word_network(attention):
+    """States that show their word by a convolution of width 1; word vectors from far enough apart."""
+    torch.manual_seed(0)
+    sizes = {"embedding_size": 16, "hidden_size": 16, "kernel_sizes": [1], "dropout": 0}
+    settings = WordNetwork.model_validate({"kind": "word_network", "encoder": "cnn", "attention": attention, **sizes})
+    backbone = build_backbone(settings, "", vocabulary=200, device=torch.device("cpu"))
+    torch.nn.init.normal_(backbone.embedding.weight)
+    return LabelClassifier(backbone, n_labels=6, hidden_size=16, attention=attention)
+
+
+@pytest.mark.parametrize(("attention", "change", "least"), HITS, ids=str)
+def test_stage_1_ranks_the_planted_token_first_and_trains_the_scores_alone(
+    toy, tmp_path, attention, change, least, indicators, make
+):
+    model = make() if attention == "multi_head" else word_network(attention)
+    settings = Pretraining(**RECIPE | change)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    ranking, documents = TokenRanking(model, toy, indicators, settings=settings, seed=0), toy.documents("train")
+    measured = ranking.measure(documents)
+    history = pretrain(model, toy, indicators, settings, seed=0, checkpoint=tmp_path, digest="d")
+    assert ranking.measure(documents)["ndcg"] > measured["ndcg"] + 0.08
+    assert len(history) == settings.epochs
     hits = []
-    for document in toy.documents("train"):
+    for document in documents:
         padded = pad_documents(toy, [document], torch.device("cpu"))
         labels = torch.from_numpy(toy.labels(document))[None]
         best = model.attention.token_logits(model.hidden_states(padded), labels)[0].argmax(-1).numpy()
         hits += (toy.tokens(document)[best] == 10 + toy.labels(document)).tolist()
     assert np.mean(hits) > least
+    moved = {name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])}
+    planted = {id(weight) for weight in model.attention.planted}
+    names = {f"attention.{name}" for name, weight in model.attention.named_parameters() if id(weight) in planted}
+    assert names <= moved <= names | {name for name in before if name.startswith("backbone.")}
+    assert all(weight.requires_grad for weight in model.parameters())
 
 
-def test_stage_1_leaves_value_output_and_head_as_they_were(toy, tmp_path):
-    model = make()
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    pretrain(model, toy, indicators(), Pretraining(**RECIPE | {"epochs": 1}), seed=0, checkpoint=tmp_path, digest="d")
-    moved = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
-    assert {"attention.embeddings", "attention.query.weight", "attention.key.weight", "backbone.table.weight"} <= moved
-    assert not {name for name in moved if name.startswith(("head", "attention.value", "attention.output"))}
-    assert all(p.requires_grad for p in model.parameters())
-
-
-def test_stage_1_never_reads_the_test_split(toy, tmp_path):
+def test_stage_1_never_reads_the_test_split(toy, tmp_path, indicators, make):
     weights = []
     for shift in (0, 1):
         ids = toy.input_ids.copy()
         ids[toy.offsets[toy.splits["test"][0]] :] += shift
         changed = type(toy)(ids, toy.offsets, toy.indptr, toy.indices, toy.splits)
         model = make()
-        pretrain(model, changed, indicators(), Pretraining(**RECIPE | {"epochs": 2}), seed=0,
+        pretrain(model, changed, indicators, Pretraining(**RECIPE | {"epochs": 2}), seed=0,
                  checkpoint=tmp_path / str(shift), digest="d")  # fmt: skip
         weights.append([p.detach().clone() for p in model.parameters()])
     assert all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
 
 
-def test_what_stage_1_does_not_train_stays_frozen_or_free_as_it_was(toy, tmp_path):
+def test_what_stage_1_does_not_train_stays_frozen_or_free_as_it_was(toy, tmp_path, indicators, make):
     model = make()
     model.backbone.table.requires_grad_(False)  # a frozen backbone
-    pretrain(model, toy, indicators(), Pretraining(**RECIPE | {"epochs": 1}), seed=0, checkpoint=tmp_path, digest="d")
+    pretrain(model, toy, indicators, Pretraining(**RECIPE | {"epochs": 1}), seed=0, checkpoint=tmp_path, digest="d")
     assert {name for name, p in model.named_parameters() if not p.requires_grad} == {"backbone.table.weight"}
 
 
@@ -111,41 +97,41 @@ def per_list(ranking, document, labels):
     return np.array([loss for loss, _ in found]), np.array([counts for _, counts in found])
 
 
-def test_loss_is_the_mean_over_lists_or_the_sum_over_a_documents_lists(toy):
+def test_loss_is_the_mean_over_lists_or_the_sum_over_a_documents_lists(toy, indicators, make):
     model, batch = make(), np.array([0, 1, 2])
     losses, counts = zip(
-        *(per_list(TokenRanking(model, toy, indicators(), settings=Pretraining(**RECIPE), seed=0), d, range(6))
+        *(per_list(TokenRanking(model, toy, indicators, settings=Pretraining(**RECIPE), seed=0), d, range(6))
           for d in batch), strict=True,
     )  # fmt: skip
     total, lists = np.sum(losses), np.sum(counts)
     for reduction, weight in (("mean", lists), ("sum", 3)):
         settings = Pretraining(**RECIPE | {"negatives": None}, reduction=reduction)
-        loss, found = TokenRanking(model, toy, indicators(), settings=settings, seed=0).loss(batch, 1)
+        loss, found = TokenRanking(model, toy, indicators, settings=settings, seed=0).loss(batch, 1)
         assert loss.item() == pytest.approx(total, rel=1e-5)
         assert found == weight
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
-def test_reweighted_samples_have_the_expectation_of_eq_2_over_all_labels(toy, reduction):
+def test_reweighted_samples_have_the_expectation_of_eq_2_over_all_labels(toy, reduction, indicators, make):
     """Simulation: epochs are independent draws. The sum is unbiased, and so is the number of lists of the mean."""
     model, batch, draws = make(), np.array([0, 1, 2]), 300
     whole = Pretraining(**RECIPE | {"negatives": None}, reduction=reduction)
-    expected = TokenRanking(model, toy, indicators(), settings=whole, seed=0).loss(batch, 1)
+    expected = TokenRanking(model, toy, indicators, settings=whole, seed=0).loss(batch, 1)
     sampled = Pretraining(**RECIPE | {"negatives": 1, "reweight": True}, reduction=reduction)
-    ranking = TokenRanking(model, toy, indicators(), settings=sampled, seed=0)
+    ranking = TokenRanking(model, toy, indicators, settings=sampled, seed=0)
     with torch.no_grad():
         found = np.array([(loss.item(), weight) for loss, weight in (ranking.loss(batch, e) for e in range(draws))])
     for values, value in zip(found.T, (expected[0].item(), expected[1]), strict=True):
         assert abs(values.mean() - value) < 4 * values.std() / np.sqrt(draws) + 1e-4 * value
 
 
-def test_labels_with_few_training_documents_stay_out_of_training_and_of_the_measures(toy):
+def test_labels_with_few_training_documents_stay_out_of_training_and_of_the_measures(toy, indicators, make):
     counts = np.bincount(toy.indices[: toy.indptr[20]], minlength=6)
     bound = int(np.sort(counts)[3])
     rare = np.flatnonzero(counts < bound)
     assert 0 < len(rare) < 6
     model, settings = make(), Pretraining(**RECIPE | {"negatives": 9}, label_min_documents=bound)
-    ranking = TokenRanking(model, toy, indicators(), settings=settings, seed=0)
+    ranking = TokenRanking(model, toy, indicators, settings=settings, seed=0)
     ranking.loss(np.arange(20), 1)[0].backward()
     assert (model.attention.embeddings.grad[rare] == 0).all()
     assert (model.attention.embeddings.grad[np.setdiff1d(np.arange(6), rare)] != 0).any(1).all()
@@ -153,16 +139,16 @@ def test_labels_with_few_training_documents_stay_out_of_training_and_of_the_meas
     keep = ~np.isin(toy.indices, rare)
     indptr = np.concatenate([[0], np.cumsum(keep)])[toy.indptr]
     without = type(toy)(toy.input_ids, toy.offsets, indptr, toy.indices[keep], toy.splits)
-    plain = TokenRanking(model, without, indicators(), settings=Pretraining(**RECIPE), seed=0)
+    plain = TokenRanking(model, without, indicators, settings=Pretraining(**RECIPE), seed=0)
     assert ranking.measure(np.arange(30)) == plain.measure(np.arange(30))
     assert ranking.measure(np.arange(30)) != TokenRanking(
-        model, toy, indicators(), settings=Pretraining(**RECIPE), seed=0
+        model, toy, indicators, settings=Pretraining(**RECIPE), seed=0
     ).measure(np.arange(30))
 
 
-def test_a_bound_that_no_label_reaches_is_one_clear_error(toy):
+def test_a_bound_that_no_label_reaches_is_one_clear_error(toy, indicators, make):
     with pytest.raises(InputError, match=r"label_min_documents: expected at most \d+"):
-        TokenRanking(make(), toy, indicators(), settings=Pretraining(label_min_documents=999), seed=0)
+        TokenRanking(make(), toy, indicators, settings=Pretraining(label_min_documents=999), seed=0)
 
 
 LETTERS = [[11, 12], [12, 13, 13], [11, 14], [14, 15, 16], [13, 11], [11, 18]]
@@ -194,7 +180,7 @@ def small(documents, labels, sizes):
 
 
 @pytest.mark.parametrize("case", NOTHING)
-def test_relevance_that_carries_nothing_is_one_clear_error_before_training(tmp_path, case):
+def test_relevance_that_carries_nothing_is_one_clear_error_before_training(tmp_path, case, make):
     corpus, top = small(*NOTHING[case])
     assert top.relevance.max() == 0
     with pytest.raises(InputError, match=r"Stage 1, train split: expected .*two tokens of different relevance"):
@@ -202,20 +188,20 @@ def test_relevance_that_carries_nothing_is_one_clear_error_before_training(tmp_p
     assert not (tmp_path / "out").exists()
 
 
-def test_a_validation_split_that_ranks_nothing_is_one_clear_error_before_training(tmp_path):
+def test_a_validation_split_that_ranks_nothing_is_one_clear_error_before_training(tmp_path, make):
     corpus, top = small(LETTERS, [[0], [0], [1], [1], [0], [1]], (4, 1, 1))
     strange = replace(corpus, input_ids=np.where(np.arange(len(corpus.input_ids)) < 10, corpus.input_ids, 199))
     with pytest.raises(InputError, match="Stage 1, val split"):
         pretrain(make(), strange, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path / "out", digest="d")
 
 
-def test_one_label_on_half_the_documents_is_ranked(tmp_path):
+def test_one_label_on_half_the_documents_is_ranked(tmp_path, make):
     corpus, top = small(LETTERS, [[0], [0], [], [], [0], []], (4, 1, 1))
     history = pretrain(make(), corpus, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path, digest="d")
     assert all(np.isfinite(list(row.values())).all() for row in history)
 
 
-def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(tmp_path):
+def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(tmp_path, make):
     """The sample is the first training document, which has no label."""
     corpus, top = small(LETTERS, [[], [0], [], [0], [0], []], (4, 1, 1))
     recipe = Pretraining(**RECIPE | {"epochs": 1})
@@ -225,23 +211,28 @@ def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(t
     assert row["ndcg_train"] == pytest.approx(whole["ndcg"])
 
 
-def epochs_of(toy, folder):
-    model = make()
-    settings = Pretraining(**RECIPE | {"epochs": 4}, keep_epochs=True)
-    history = pretrain(model, toy, indicators(), settings, seed=0, checkpoint=folder / "checkpoint", digest="d")
-    publish_epochs(folder / "checkpoint", folder, epochs=len(history))
-    return model, {path.name: load_tensors(path / "label_attention.safetensors")
-                   for path in sorted((folder / "epochs").iterdir())}  # fmt: skip
+@pytest.fixture
+def epochs_of(toy, indicators, make):
+    """(folder) -> the label attention after each epoch, by its number."""
+
+    def train(folder):
+        settings = Pretraining(**RECIPE | {"epochs": 4}, keep_epochs=True)
+        history = pretrain(make(), toy, indicators, settings, seed=0, checkpoint=folder / "checkpoint", digest="d")
+        publish_epochs(folder / "checkpoint", folder, epochs=len(history))
+        return {path.name: load_tensors(path / "label_attention.safetensors")
+                for path in sorted((folder / "epochs").iterdir())}  # fmt: skip
+
+    return train
 
 
-def test_the_weights_of_every_epoch_are_kept_and_can_be_planted(toy, tmp_path, monkeypatch):
+def test_the_weights_of_every_epoch_are_kept_and_can_be_planted(tmp_path, monkeypatch, epochs_of, make):
     ended = {}  # what the checkpoint at the end of each epoch held: written by other code, at the same moment
 
     def record(folder, *, state, tensors):
         ended[state["epoch"] - 1] = {name: tensor.detach().clone() for name, tensor in tensors.items()}
 
     monkeypatch.setattr("plant.model.fitting.save_checkpoint", record)
-    _, kept = epochs_of(toy, tmp_path)
+    kept = epochs_of(tmp_path)
     assert sorted(kept) == ["1", "2", "3", "4"]
     for epoch in (1, 3):
         planted = make(seed=5)
@@ -251,8 +242,8 @@ def test_the_weights_of_every_epoch_are_kept_and_can_be_planted(toy, tmp_path, m
     assert not torch.equal(kept["1"]["embeddings"], kept["3"]["embeddings"])
 
 
-def test_an_interrupted_run_keeps_the_epochs_before_it(toy, tmp_path, monkeypatch):
-    _, whole = epochs_of(toy, tmp_path / "whole")
+def test_an_interrupted_run_keeps_the_epochs_before_it(tmp_path, monkeypatch, epochs_of):
+    whole = epochs_of(tmp_path / "whole")
     calls = []
 
     def killed(self, *args):
@@ -264,26 +255,26 @@ def test_an_interrupted_run_keeps_the_epochs_before_it(toy, tmp_path, monkeypatc
     loss = TokenRanking.loss
     monkeypatch.setattr(TokenRanking, "loss", killed)
     with pytest.raises(KeyboardInterrupt):
-        epochs_of(toy, tmp_path / "part")
+        epochs_of(tmp_path / "part")
     assert not (tmp_path / "part" / "epochs").exists()
     monkeypatch.setattr(TokenRanking, "loss", loss)
-    _, part = epochs_of(toy, tmp_path / "part")
+    part = epochs_of(tmp_path / "part")
     assert sorted(part) == sorted(whole)
     for epoch, tensors in whole.items():
         assert all(torch.equal(tensor, part[epoch][name]) for name, tensor in tensors.items())
 
 
-def test_without_keep_epochs_the_folder_is_there_and_empty(toy, tmp_path):
+def test_without_keep_epochs_the_folder_is_there_and_empty(toy, tmp_path, indicators, make):
     settings = Pretraining(**RECIPE | {"epochs": 1})
-    pretrain(make(), toy, indicators(), settings, seed=0, checkpoint=tmp_path / "checkpoint", digest="d")
+    pretrain(make(), toy, indicators, settings, seed=0, checkpoint=tmp_path / "checkpoint", digest="d")
     publish_epochs(tmp_path / "checkpoint", tmp_path, epochs=1)
     assert list((tmp_path / "epochs").iterdir()) == []
 
 
 @pytest.mark.parametrize("change", [{}, {"reduction": "sum"}, {"reweight": True}], ids=str)
-def test_shares_of_two_processes_add_up_to_the_batch(toy, monkeypatch, change):
+def test_shares_of_two_processes_add_up_to_the_batch(toy, monkeypatch, change, indicators, make):
     model, batch = make(), np.array([3, 8, 1])
-    ranking = TokenRanking(model, toy, indicators(), settings=Pretraining(**RECIPE, **change), seed=0)
+    ranking = TokenRanking(model, toy, indicators, settings=Pretraining(**RECIPE, **change), seed=0)
     loss, weight = ranking.loss(batch, 1)
     shares = []
     for rank in (0, 1, 2, 3):  # the last has nothing to do
@@ -294,17 +285,15 @@ def test_shares_of_two_processes_add_up_to_the_batch(toy, monkeypatch, change):
     assert shares[3][1] == 0.0 and shares[3][0].item() == 0.0
 
 
-def test_attention_mass_and_entropy_stay_in_range(toy):
-    found = TokenRanking(make(), toy, indicators(), settings=Pretraining(**RECIPE), seed=0).measure(
-        toy.documents("val")
-    )
+def test_attention_mass_and_entropy_stay_in_range(toy, indicators, make):
+    found = TokenRanking(make(), toy, indicators, settings=Pretraining(**RECIPE), seed=0).measure(toy.documents("val"))
     assert set(found) == {"ndcg", "mass", "entropy"}
     assert all(0 <= value <= 1 for value in found.values())
 
 
-def test_labels_without_tokens_have_no_list_and_change_nothing(toy, tmp_path):
+def test_labels_without_tokens_have_no_list_and_change_nothing(toy, tmp_path, indicators, make):
     """As in relevance from descriptions, where some labels have none (choice C28)."""
-    whole = indicators()
+    whole = indicators
     sizes = whole.sizes * (np.arange(6) % 2)  # labels 0, 2 and 4 have no tokens
     some = replace(whole, sizes=sizes)
     model, settings = make(), Pretraining(**RECIPE | {"epochs": 2})

@@ -4,43 +4,13 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import log_softmax
-from torch import nn
 
 from plant.ground.settings import Pretraining
 from plant.model.batches import pad_documents
-from plant.model.classifier import LabelClassifier
-from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import TokenRanking
 from plant.pretraining.scale import fit_scale, scale_attention
 
 SETTINGS = Pretraining(batch_size=4)
-
-
-class Embedding(nn.Module):
-    """A backbone that looks tokens up."""
-
-    def __init__(self):
-        super().__init__()
-        self.table = nn.Embedding(200, 16)
-
-    def forward(self, input_ids, mask):
-        return self.table(input_ids) * mask[..., None]
-
-
-def make(attention="multi_head"):
-    torch.manual_seed(0)
-    return LabelClassifier(
-        Embedding(), n_labels=6, hidden_size=16, attention=attention, heads=2, pool_size=4, projection=16
-    )
-
-
-def top_tokens():
-    """T_l: the indicator 10 + l of label l with relevance 1, and twenty other tokens below it."""
-    random = np.random.default_rng(0)
-    noise = np.stack([random.choice(np.arange(20, 200), 20, replace=False) for _ in range(6)])
-    tokens = np.concatenate([10 + np.arange(6)[:, None], noise], 1)
-    relevance = np.tile(np.linspace(1, 0.05, 21, dtype=np.float32), (6, 1))
-    return TopTokens.from_csr(np.arange(7) * 21, tokens.ravel(), relevance.ravel(), k=100, vocabulary=200)
 
 
 def cross_entropies(model, corpus, top, scales):
@@ -59,8 +29,8 @@ def cross_entropies(model, corpus, top, scales):
     return sums / count
 
 
-def test_the_scale_has_the_least_cross_entropy_of_a_fine_grid(toy) -> None:
-    model, top = make(), top_tokens()
+def test_the_scale_has_the_least_cross_entropy_of_a_fine_grid(toy, indicators, make) -> None:
+    model, top = make(), indicators
     with torch.no_grad():  # scores that rank the indicator first, and are almost flat
         keys = model.attention.key(model.backbone.table.weight[10:16])
         model.attention.query.weight.zero_()
@@ -76,17 +46,17 @@ def test_the_scale_has_the_least_cross_entropy_of_a_fine_grid(toy) -> None:
 
 
 @pytest.mark.parametrize("attention", ["multi_head", "laat", "cross_attention"])
-def test_scaling_multiplies_all_scores_and_keeps_the_order(toy, attention) -> None:
-    model = make(attention)
+def test_scaling_multiplies_all_scores_and_keeps_the_order(toy, attention, indicators, make) -> None:
+    model = make(attention=attention)
     documents = pad_documents(toy, toy.documents("train")[:4], torch.device("cpu"))
     hidden, labels = model.hidden_states(documents), torch.arange(6).expand(4, 6)
     before = model.attention.token_logits(hidden, labels)
-    scale = scale_attention(TokenRanking(model, toy, top_tokens(), settings=SETTINGS, seed=0))
+    scale = scale_attention(TokenRanking(model, toy, indicators, settings=SETTINGS, seed=0))
     torch.testing.assert_close(model.attention.token_logits(hidden, labels), scale * before)
 
 
-def test_without_relevance_the_scale_is_1(toy) -> None:
-    ranking = TokenRanking(make(), toy, top_tokens(), settings=SETTINGS, seed=0)
+def test_without_relevance_the_scale_is_1(toy, indicators, make) -> None:
+    ranking = TokenRanking(make(), toy, indicators, settings=SETTINGS, seed=0)
     ranking.top.relevance[:] = 0
     assert fit_scale(ranking) == 1.0
 

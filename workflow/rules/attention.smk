@@ -22,21 +22,7 @@ attention_settings = settings_of(
 rule attention_mass:
     """Attention on relevant tokens and its entropy in validation documents, at three points of training."""
     input:
-        labels="<results>/corpus/{dataset}/labels.safetensors",
-        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
-        made=made_backbone,
-        features=features,
-        static=static,
-        residual=residual,
-        embeddings=embeddings_of_start,
-        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
-        planted=planted,
-        weights=multiext(
-            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
-            "head.safetensors",
-        ),
+        **POINTS,
     output:
         table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.parquet",
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.provenance.json",
@@ -61,22 +47,8 @@ rule attention_mass:
 
 use rule attention_mass as attention_marks with:
     input:
-        labels="<results>/corpus/{dataset}/labels.safetensors",
-        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
-        made=made_backbone,
-        features=features,
-        static=static,
-        residual=residual,
-        embeddings=embeddings_of_start,
-        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        **POINTS,
         marks="<results>/corpus/{dataset}/marks.parquet",
-        planted=planted,
-        weights=multiext(
-            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
-            "head.safetensors",
-        ),
     output:
         table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.parquet",
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.provenance.json",
@@ -88,23 +60,9 @@ use rule attention_mass as attention_marks with:
 
 use rule attention_mass as attention_points with:
     input:
-        labels="<results>/corpus/{dataset}/labels.safetensors",
-        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
-        made=made_backbone,
-        features=features,
-        static=static,
-        residual=residual,
-        embeddings=embeddings_of_start,
-        relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+        **POINTS,
         marks=marks_if_any,
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
-        planted=planted,
-        weights=multiext(
-            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
-            "head.safetensors",
-        ),
     output:
         table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.parquet",
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.provenance.json",

@@ -18,19 +18,9 @@ include: "inputs/evaluation.smk"
 rule predict:
     """Scores of validation and test documents by a trained model."""
     input:
-        labels="<results>/corpus/{dataset}/labels.safetensors",
-        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
-        made=made_backbone,
-        features=features,
+        **NETWORK,
         shortlist=shortlist,
-        static=static,
-        residual=residual,
-        weights=multiext(
-            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
-            "head.safetensors",
-        ),
+        weights=TRAINED,
     output:
         multiext(
             "<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/", *SCORES, "provenance.json"
@@ -152,20 +142,10 @@ rule metrics:
 rule attention:
     """What a few labels look at in a few test documents (not for credentialed text, unless asked for)."""
     input:
-        labels="<results>/corpus/{dataset}/labels.safetensors",
-        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
-        made=made_backbone,
-        features=features,
-        static=static,
-        residual=residual,
+        **NETWORK,
         vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
         relevance="<results>/relevance/{dataset}/{backbone}/mig.safetensors",
-        weights=multiext(
-            "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
-            "head.safetensors",
-        ),
+        weights=TRAINED,
     output:
         attention="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention.parquet",
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention.provenance.json",

@@ -19,13 +19,8 @@ stage2_settings = settings_of("backbone", "compute", finetuning=stage2_of)
 rule finetune:
     """Stage 2 of one seed, from planted or from random attention."""
     input:
-        labels="<results>/corpus/{dataset}/labels.safetensors",
-        tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
-        made=made_backbone,
-        features=features,
+        **NETWORK,
         shortlist=shortlist,
-        static=static,
-        residual=residual,
         embeddings=start_without_stage_1,
         planted=planted,
     output:

@@ -17,7 +17,7 @@ def set_up(section: Mapping[str, Any]) -> torch.device:
 
     On the CPU the same seed gives the same bits anyway: the number of threads is fixed. On a GPU some kernels add in
     the order in which threads come; with `deterministic` torch takes others, or stops with an error where it has none.
-    It does not look into kernels that are not its own: `pairwise_triton` (one order of sums) and those of bitsandbytes.
+    It does not look into the kernels of bitsandbytes.
 
     Args:
         section: `compute`, as the settings of a job hold it.

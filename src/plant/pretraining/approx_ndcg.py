@@ -8,10 +8,8 @@ Per list, with gain g_j, temperature tau and the logistic function:
 cut_j = logistic((k + 1/2 - rank_j) / tau) in lists longer than k, and 1 in the others. As tau goes to 0, L goes to
 1 - nDCG@k of `plant.pretraining.ndcg` wherever no two scores are equal.
 
-Two ways to the same number:
-- `approx_ndcg_loss_dense`: plain autograd over (..., t, t) tensors. The obvious one: the oracle.
-- `approx_ndcg_loss`: the gradient by hand, through chunks of pairs. Only positions with a gain need a rank, so a list
-  of all labels with a handful of true ones costs a handful of rows, not |L| of them.
+The gradient is computed by hand, through chunks of pairs. Only positions with a gain need a rank, so a list of all
+labels with a handful of true ones costs a handful of rows, not |L| of them.
 """
 
 import math
@@ -26,8 +24,8 @@ from plant.pretraining.ndcg import gains, ideal_dcg
 CHUNK_PAIRS = 4_000_000  # pairs that are in memory at once: about 0.1 GB
 
 
-def approx_ndcg_loss_dense(scores: Tensor, relevance: Tensor, *, k: int, temperature: float, gain: str) -> Tensor:
-    """1 - approximate nDCG@k of each list by plain autograd; memory grows with t squared.
+def approx_ndcg_loss(scores: Tensor, relevance: Tensor, *, k: int, temperature: float, gain: str) -> Tensor:
+    """1 - approximate nDCG@k of each list; no t x t tensor outlives the call.
 
     Args:
         scores: s (..., t).
@@ -37,24 +35,8 @@ def approx_ndcg_loss_dense(scores: Tensor, relevance: Tensor, *, k: int, tempera
         gain: "exponential" or "linear".
 
     Returns:
-        (...), below 1, lower is better, and at least 0 in lists of up to k positions; 0 for a list without a positive
-        relevance, where nDCG is not defined.
-    """
-    inside = relevance >= 0
-    difference = (scores[..., None, :] - scores[..., :, None]) / temperature  # (j, i): s_i - s_j
-    above = torch.sigmoid(difference).masked_fill(~inside[..., None, :], 0)
-    own = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
-    rank = 1 + above.masked_fill(own, 0).sum(-1)
-    cut = torch.sigmoid((k + 0.5 - rank) / temperature).masked_fill((inside.sum(-1) <= k)[..., None], 1)
-    dcg = (gains(relevance, gain) * cut / torch.log2(1 + rank)).sum(-1)
-    ideal = ideal_dcg(relevance, k, gain)
-    return torch.where(ideal > 0, 1 - dcg / ideal.clamp_min(torch.finfo(ideal.dtype).tiny), 0)
-
-
-def approx_ndcg_loss(scores: Tensor, relevance: Tensor, *, k: int, temperature: float, gain: str) -> Tensor:
-    """1 - approximate nDCG@k of each list, with the gradient by hand: no t x t tensor outlives the call.
-
-    Args and Returns as `approx_ndcg_loss_dense`; the result is in fp32 or wider.
+        (...) in fp32 or wider, below 1, lower is better, and at least 0 in lists of up to k positions; 0 for a list
+        without a positive relevance, where nDCG is not defined.
     """
     return _ApproxNdcg.apply(scores, relevance, k, temperature, gain)
 

@@ -10,12 +10,11 @@ where D is the discount of a position's rank by predicted score (0 beyond k). Th
 
 Two ways to the same number:
 - `pairwise_loss_dense`: plain autograd over (..., t, t) tensors. It is the oracle.
-- `pairwise_loss`: the gradient by hand, in a compiled loop without t x t tensors. A GPU with Triton runs
-  `kernels.pairwise_triton` in float32; everything else runs `kernels.pairwise` on the CPU in float64.
+- `pairwise_loss`: loss and gradient together, and no t x t tensor outlives the call. The CPU runs a compiled loop in
+  float64, `kernels.pairwise`; a GPU runs the plain way, some lists at a time.
 """
 
 import math
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from torch.nn import functional as F
 from plant.pretraining.ndcg import discounts, gains, ideal_dcg
 
 _INVERSE_LN2 = 1 / math.log(2)
+CHUNK_PAIRS = 2**24  # t x t entries that a GPU holds at once: about 1 GB
 
 
 def pairwise_loss_dense(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, gain: str) -> Tensor:
@@ -56,7 +56,8 @@ class _Pairwise(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> Tensor:
-        losses, gradient = _loss_and_gradient(scores.detach(), relevance, k, sigma, gain)
+        compute = _by_loop if scores.device.type == "cpu" else by_chunks
+        losses, gradient = compute(scores.detach(), relevance, k, sigma, gain)
         ctx.save_for_backward(gradient)
         return losses
 
@@ -67,31 +68,25 @@ class _Pairwise(torch.autograd.Function):
 
 
 def pairwise_loss(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, gain: str) -> Tensor:
-    """Eq. 2 of each list, with the gradient by hand: no t x t tensor outlives the call.
+    """Eq. 2 of each list, loss and gradient together: no t x t tensor outlives the call.
 
     Args and Returns as `pairwise_loss_dense`.
     """
     return _Pairwise.apply(scores, relevance, k, sigma, gain)
 
 
-def _loss_and_gradient(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
+def _by_loop(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
     """Loss (...) and gradient (..., t) of Eq. 2, in the dtype of the scores."""
-    t, fused = scores.shape[-1], _has_gpu_kernel(scores)
-    device, dtype = (scores.device, torch.float32) if fused else (torch.device("cpu"), torch.float64)
-    s, r = (values.reshape(-1, t).to(device).to(dtype) for values in (scores, relevance))
+    from plant.kernels.pairwise import pairwise_lists  # numba, which a GPU does without
+
+    t = scores.shape[-1]
+    s, r = (values.reshape(-1, t).double() for values in (scores, relevance))
     # (lists, t) in order of relevance: a position makes pairs with those behind it
     order = r.argsort(dim=-1, descending=True, stable=True)
     lead, g, d = (array.gather(1, order).contiguous() for array in (s, gains(r, gain), discounts(s, r, k)))
     sizes = (r >= 0).sum(1, dtype=torch.int32)
-    if fused:
-        from plant.kernels.pairwise_triton import pairwise_fused
-
-        losses, pulls = pairwise_fused(lead, g, d, sizes, float(sigma))
-    else:
-        from plant.kernels.pairwise import pairwise_lists  # numba, which a GPU does without
-
-        arrays = pairwise_lists(*(array.numpy() for array in (lead, g, d, sizes)), float(sigma))
-        losses, pulls = (torch.from_numpy(array) for array in arrays)
+    arrays = pairwise_lists(*(array.numpy() for array in (lead, g, d, sizes)), float(sigma))
+    losses, pulls = (torch.from_numpy(array) for array in arrays)
     ideal = ideal_dcg(r, k, gain)
     scale = torch.where(ideal > 0, 1 / ideal, 0)
     gradient = torch.zeros_like(s).scatter_(1, order, pulls * (scale * (sigma * _INVERSE_LN2))[:, None])
@@ -99,8 +94,20 @@ def _loss_and_gradient(scores: Tensor, relevance: Tensor, k: int, sigma: float, 
     return losses.to(scores).view(scores.shape[:-1]), gradient.to(scores).view(scores.shape)
 
 
-def _has_gpu_kernel(scores: Tensor) -> bool:
-    return scores.device.type == "cuda" and scores.dtype != torch.float64 and find_spec("triton") is not None
+def by_chunks(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
+    """The same by autograd of `pairwise_loss_dense`, some lists at a time, in fp32 or wider."""
+    t = scores.shape[-1]
+    s = scores.reshape(-1, t).to(torch.promote_types(scores.dtype, torch.float32))
+    losses, gradient = s.new_zeros(len(s)), torch.zeros_like(s)
+    size = max(1, CHUNK_PAIRS // max(1, t * t))
+    for start in range(0, len(s), size):
+        part = slice(start, start + size)
+        own = s[part].clone().requires_grad_()
+        with torch.enable_grad():
+            loss = pairwise_loss_dense(own, relevance.reshape(-1, t)[part], k=k, sigma=sigma, gain=gain)
+        (gradient[part],) = torch.autograd.grad(loss.sum(), own)
+        losses[part] = loss.detach()
+    return losses.to(scores).view(scores.shape[:-1]), gradient.to(scores).view(scores.shape)
 
 
 def mse_loss(scores: Tensor, relevance: Tensor) -> Tensor:

@@ -17,6 +17,15 @@ def embeddings_of_start(wildcards):
     return label_embeddings(first_recipe(wildcards), wildcards)
 
 
+POINTS = NETWORK | {
+    "embeddings": embeddings_of_start,
+    "planted": planted,
+    "weights": TRAINED,
+    "relevance": "<results>/relevance/{dataset}/{backbone}/mig.safetensors",
+}
+"""What a study of the attention at three points of training reads."""
+
+
 def start_folder(wildcards):
     """Folder of the weights of Stage 1, or nothing."""
     files = planted_weights(wildcards)

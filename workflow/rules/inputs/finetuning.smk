@@ -1,5 +1,20 @@
 """Functions of `finetuning.smk`: inputs and settings of its jobs. Snakemake asks for files with either rules or functions."""
 
+NETWORK = {
+    "labels": "<results>/corpus/{dataset}/labels.safetensors",
+    "tokens": "<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
+    "made": made_backbone,
+    "features": features,
+    "static": static,
+    "residual": residual,
+}
+"""What every job reads that trains or runs a network of Stage 2."""
+TRAINED = [
+    f"<results>/finetuning/{{dataset}}/{{backbone}}/{{initial}}+{{finetuning}}/seed{{seed}}/{file}"
+    for file in (*WEIGHTS, "head.safetensors")
+]
+"""The weights after Stage 2."""
+
 
 def start_without_stage_1(wildcards):
     """Label embeddings of Stage 2 where no Stage 1 trained them."""

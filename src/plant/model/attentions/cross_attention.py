@@ -7,13 +7,12 @@ Edin et al. 2024 (section 3, "PLM-CA"), with e_l the representation of a label a
 
 from torch import Tensor, nn
 
-from plant.model.attentions.interface import EvidenceHead, Sizes
-from plant.model.attentions.single_head import SingleHeadAttention
+from plant.model.attentions.interface import Attention, EvidenceHead, Sizes
 
 STD = 0.03  # of all weights at the start, as in the authors' code
 
 
-class CrossAttention(SingleHeadAttention):
+class CrossAttention(Attention):
     """e_l as query, W_K h_j as key, W_V h_j + b_V as value."""
 
     def __init__(self, n_labels: int, hidden_size: int) -> None:

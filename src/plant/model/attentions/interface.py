@@ -1,16 +1,16 @@
-"""What a label attention and its head are to the rest of the model.
+"""The base of label attentions, and of their heads.
 
 A label attention gives every label l a score s_lj for every token j of a document. The softmax over the tokens weighs
 the document's states, and the head makes one logit of what the label attended to. Stage 1 trains the scores, the static
 attention adds to them, Stage 2 trains everything.
 
-Shapes: B documents, |L| labels, m labels asked for, n tokens of a padded document, h size of a hidden state, d size of
-a query.
+Shapes: B documents, |L| labels, m labels asked for, n tokens of a padded document, h size of a hidden state, G heads, d
+size of a query in a head.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,40 +41,112 @@ ScoreBias = Callable[[int, Tensor | None], Tensor]
 0 at the tokens that follow."""
 
 
-class Attention(Protocol):
-    """A label attention; `plant.model.attentions.single_head` is the base of those with one head.
+class Attention(nn.Module):
+    """A label attention with G heads of size d:
+
+        s_lj = q_l . k_j / scale in each head    a_l = softmax_j(s_lj)    v_l = sum_j a_lj v_j
+
+    As it is here, it has one head, the embeddings of the labels as queries, and the states as keys and values. A
+    subclass changes what its paper changes.
+
+    Args:
+        n_labels: |L|.
+        query_size: of an embedding, before any projection.
+        heads: G; divides the sizes of queries, keys and values.
+        scale: of the scores of a head.
 
     Attributes:
-        embeddings: one trained row for each label, (|L|, d): its query, before any projection.
-        heads: number of heads.
-        planted: the weights that the token scores come from; Stage 1 trains these.
+        embeddings: one trained row for each label.
     """
 
-    embeddings: nn.Parameter
-    heads: int
+    def __init__(self, n_labels: int, query_size: int, *, heads: int = 1, scale: float = 1.0) -> None:
+        super().__init__()
+        self.heads, self.scale = heads, scale
+        self.embeddings = nn.Parameter(torch.empty(n_labels, query_size))
 
     @property
-    def planted(self) -> list[nn.Parameter]: ...
+    def planted(self) -> list[nn.Parameter]:
+        """The weights that the token scores come from; Stage 1 trains these. Here: all."""
+        return list(self.parameters())
+
+    def queries(self, labels: Tensor | None = None) -> Tensor:
+        """q_l of label ids (...), or of all: (..., G d)."""
+        return self.embeddings if labels is None else self.embeddings[labels]
+
+    def keys(self, tokens: Tensor) -> Tensor:
+        """k_j: states (..., h) -> (..., G d)."""
+        return tokens
+
+    def values(self, tokens: Tensor) -> Tensor:
+        """v_j: states (..., h) -> (..., h)."""
+        return tokens
+
+    @torch.no_grad()
+    def scale_scores(self, factor: float) -> None:
+        """Multiply all scores by a factor, in place: they are linear in the embeddings."""
+        self.embeddings.mul_(factor)
 
     def token_logits(self, hidden: Tensor, labels: Tensor) -> Tensor:
-        """s_lj before the softmax: H (B, n, h), label ids (B, m) -> (B, m, n). Padding is not masked."""
+        """s_lj before the softmax, averaged over heads (choice C01).
 
-    def scale_scores(self, factor: float) -> None:
-        """Multiply all scores s_lj by a factor, in place."""
+        That mean is one dot product over all dimensions.
+
+        Args:
+            hidden: H (B, n, h).
+            labels: label ids (B, m).
+
+        Returns:
+            (B, m, n). Padding is not masked.
+        """
+        queries = self.queries(labels) * (1 / (self.heads * self.scale))
+        return queries @ self.keys(hidden).transpose(1, 2)
 
     def token_probabilities(
         self, hidden: Tensor, labels: Tensor, mask: Tensor | None, bias: Tensor | None = None
     ) -> Tensor:
-        """The softmax of s_lj + bias over the tokens that the mask (B, n) allows: (B, m, n), 0 at padding."""
+        """The softmax of s_lj over the tokens of a document, averaged over heads (S of Eq. 1).
 
-    def queries(self) -> Tensor:
-        """The queries of all labels (|L|, d)."""
+        Args:
+            hidden: H (B, n, h).
+            labels: label ids (B, m).
+            mask: (B, n), True at tokens and False at padding; None attends to padding.
+            bias: added to the scores of every head before the softmax (B, m, n), or None.
+
+        Returns:
+            (B, m, n) in fp32 or wider; rows sum to 1, exactly 0 at padding.
+        """
+        queries, keys = self._split(self.queries(labels)), self._split(self.keys(hidden))
+        scores = queries @ keys.transpose(-1, -2) / self.scale  # (B, G, m, n)
+        if bias is not None:
+            scores = scores + bias[:, None]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
+        return scores.to(torch.promote_types(scores.dtype, torch.float32)).softmax(-1).mean(1)
 
     def attend(self, queries: Tensor, hidden: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """The states weighed by the probabilities: queries (B, m, d), H (B, n, h) -> (B, m, h)."""
+        """v_l: the values of the heads side by side, weighed by PyTorch.
 
-    def values(self, tokens: Tensor) -> Tensor:
-        """What is weighed: states (..., h) -> (..., h)."""
+        Four dimensions matter: of tensors with three, PyTorch keeps all scores (m, n) on a CPU.
+
+        Args:
+            queries: rows of `queries()` (B, m, G d).
+            hidden: H (B, n, h).
+            mask: (B, n) or None.
+            bias: as in `token_probabilities`.
+
+        Returns:
+            (B, m, h).
+        """
+        q, k, v = (self._split(states) for states in (queries, self.keys(hidden), self.values(hidden)))
+        added = None if mask is None else mask[:, None, None, :]
+        if bias is not None:
+            added = bias[:, None] if added is None else bias[:, None].masked_fill(~added, -torch.inf)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=1 / self.scale)  # (B, G, m, h / G)
+        return attended.transpose(1, 2).flatten(2)
+
+    def _split(self, states: Tensor) -> Tensor:
+        """(B, m, G d) -> (B, G, m, d)"""
+        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class EvidenceHead(nn.Module):
@@ -104,33 +176,3 @@ class EvidenceHead(nn.Module):
         if self.evidence is None:
             raise ValueError("with_evidence: call weigh_evidence first")
         return logits + F.softplus(self.evidence) * evidence
-
-
-def scaled_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, bias: Tensor | None, scale: float
-) -> Tensor:
-    """softmax(scale Q K^T + bias) V of every head, by PyTorch: (B, G, m, h).
-
-    The four dimensions matter: of tensors with three, PyTorch keeps all scores (m, n) on a CPU.
-
-    Args:
-        queries: Q (B, G, m, d).
-        keys: K (B, G, n, d).
-        values: V (B, G, n, h).
-        mask: (B, n), True at tokens that are attended to; None: all.
-        bias: (B, m, n), the same for all heads, or None.
-        scale: of the products.
-    """
-    added = None if mask is None else mask[:, None, None, :]
-    if bias is not None:
-        added = bias[:, None] if added is None else bias[:, None].masked_fill(~added, -torch.inf)
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=added, scale=scale)
-
-
-def masked_softmax(scores: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
-    """Softmax over tokens of scores + bias (B, m, n), in fp32 or wider, exactly 0 where the mask (B, n) is False."""
-    if bias is not None:
-        scores = scores + bias
-    if mask is not None:
-        scores = scores.masked_fill(~mask[:, None, :], -torch.inf)
-    return scores.to(torch.promote_types(scores.dtype, torch.float32)).softmax(-1)

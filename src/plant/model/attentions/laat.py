@@ -8,13 +8,13 @@ Vu et al. 2020 (Eqs. 6 to 9), Huang et al. 2022 (Eqs. 3 to 6), with H the states
 import torch
 from torch import Tensor, nn
 
-from plant.model.attentions.interface import Sizes
-from plant.model.attentions.single_head import LabelOutputs, SingleHeadAttention
+from plant.model.attentions.interface import Attention, Sizes
+from plant.model.attentions.per_label import LabelOutputs
 
 STD = 0.03  # of all weights at the start, as in the public code of both
 
 
-class ProjectedAttention(SingleHeadAttention):
+class ProjectedAttention(Attention):
     """u_l as query, tanh(W h_j) as key.
 
     Args:

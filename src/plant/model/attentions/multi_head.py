@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from plant.ground.errors import InputError
-from plant.model.attentions.interface import EvidenceHead, Sizes, scaled_attention
+from plant.model.attentions.interface import Attention, EvidenceHead, Sizes
 
 EMBEDDING_STD = 0.02  # choice C10: the usual scale of transformer embeddings
 
 
-class LabelAttention(nn.Module):
+class LabelAttention(Attention):
     """Multi-head attention whose queries are label embeddings (Eq. 1).
 
     The parameters are those of a standard multi-head attention with biases; only E has one row a label.
@@ -34,14 +34,12 @@ class LabelAttention(nn.Module):
     """
 
     def __init__(self, n_labels: int, hidden_size: int, heads: int) -> None:
-        super().__init__()
+        super().__init__(n_labels, hidden_size, heads=heads, scale=math.sqrt(hidden_size / heads))
         if hidden_size % heads:
             raise InputError(
                 "label attention", expected=f"a number of heads that divides the hidden size {hidden_size}",
                 got=f"{heads} heads", fix="Change attention_heads of the backbone in the config.",
             )  # fmt: skip
-        self.heads = heads
-        self.embeddings = nn.Parameter(torch.empty(n_labels, hidden_size))
         self.query = nn.Linear(hidden_size, hidden_size)
         self.key = nn.Linear(hidden_size, hidden_size)
         self.value = nn.Linear(hidden_size, hidden_size)
@@ -56,78 +54,23 @@ class LabelAttention(nn.Module):
         """The weights that Stage 1 trains: E, W_Q, W_K."""
         return [self.embeddings, *self.query.parameters(), *self.key.parameters()]
 
-    def token_logits(self, hidden: Tensor, labels: Tensor) -> Tensor:
-        """s_lj before the softmax, averaged over heads (choice C01).
+    def queries(self, labels: Tensor | None = None) -> Tensor:
+        """W_Q E + b_Q of label ids (...), or of all: (..., h)."""
+        return self.query(super().queries(labels))
 
-        That mean of q^g . k^g / sqrt(d) is one dot product over all h dimensions.
+    def keys(self, tokens: Tensor) -> Tensor:
+        """W_K H + b_K: (..., h) -> (..., h)."""
+        return self.key(tokens)
 
-        Args:
-            hidden: H, (B, n, h).
-            labels: label ids (B, m).
-
-        Returns:
-            (B, m, n). Padding is not masked.
-        """
-        queries = self.query(self.embeddings[labels])  # (B, m, h)
-        scale = 1 / (self.heads * math.sqrt(self.key.out_features / self.heads))
-        return (queries * scale) @ self.key(hidden).transpose(1, 2)
+    def values(self, tokens: Tensor) -> Tensor:
+        """W_V H + b_V: (..., h) -> (..., h). W_O is folded into the head."""
+        return self.value(tokens)
 
     @torch.no_grad()
     def scale_scores(self, factor: float) -> None:
         """Multiply the scores of all heads by a factor: they are linear in the queries W_Q e + b_Q."""
         self.query.weight.mul_(factor)
         self.query.bias.mul_(factor)
-
-    def token_probabilities(
-        self, hidden: Tensor, labels: Tensor, mask: Tensor | None, bias: Tensor | None = None
-    ) -> Tensor:
-        """S of Eq. 1: the softmax over the tokens of a document, averaged over heads.
-
-        Args:
-            hidden: H, (B, n, h).
-            labels: label ids (B, m).
-            mask: (B, n), True at tokens and False at padding; None attends to padding.
-            bias: added to the scores of every head before the softmax (B, m, n), or None.
-
-        Returns:
-            (B, m, n), rows sum to 1, exactly 0 at padding.
-        """
-        queries = self._split(self.query(self.embeddings[labels]))  # (B, G, m, d)
-        keys = self._split(self.key(hidden))  # (B, G, n, d)
-        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
-        if bias is not None:
-            scores = scores + bias[:, None]
-        if mask is not None:
-            scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
-        return scores.float().softmax(-1).mean(1)
-
-    def queries(self) -> Tensor:
-        """W_Q E + b_Q (|L|, h)."""
-        return self.query(self.embeddings)
-
-    def attend(self, queries: Tensor, hidden: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """The concatenated heads' outputs, before W_O (folded into the head: see `Head`).
-
-        Args:
-            queries: rows of `queries()` (B, m, h).
-            hidden: H, (B, n, h).
-            mask: (B, n) or None.
-            bias: as in `token_probabilities`.
-
-        Returns:
-            (B, m, h).
-        """
-        q, k, v = (self._split(states) for states in (queries, self.key(hidden), self.values(hidden)))
-        attended = scaled_attention(q, k, v, mask, bias, 1 / math.sqrt(q.shape[-1]))  # (B, G, m, d)
-        return attended.transpose(1, 2).flatten(2)
-
-    def values(self, tokens: Tensor) -> Tensor:
-        """W_V H + b_V: (..., h) -> (..., h)."""
-        return self.value(tokens)
-
-    def _split(self, states: Tensor) -> Tensor:
-        """(B, m, h) -> (B, G, m, d)"""
-        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class Head(EvidenceHead):

@@ -1,0 +1,109 @@
+"""Fixtures of a toy: its corpus, classifier and relevance, and the oracle of label attention."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def toy():
+    """30 documents of 3 to 20 tokens, 6 labels: token 10 + l shows label l."""
+    random = np.random.default_rng(0)
+    documents, labels = [], []
+    for _ in range(30):
+        chosen = np.sort(random.choice(6, size=random.integers(1, 3), replace=False))
+        noise = random.integers(20, 200, size=random.integers(2, 18))
+        documents.append(random.permutation(np.concatenate([noise, 10 + chosen])))
+        labels.append(chosen)
+    offsets = np.concatenate([[0], np.cumsum([len(d) for d in documents])])
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in labels])])
+    splits = {"train": (0, 20), "val": (20, 25), "test": (25, 30)}
+    from plant.model.batches import Corpus
+
+    return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
+
+
+@pytest.fixture
+def make():
+    """(seed, attention) -> a classifier of the 6 labels of `toy` on a look-up of tokens."""
+    import torch
+
+    from plant.model.classifier import LabelClassifier
+
+    class Lookup(torch.nn.Module):
+        """A backbone that looks tokens up."""
+
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(200, 16)
+
+        def forward(self, input_ids, mask):
+            return self.table(input_ids) * mask[..., None]
+
+    def classifier(seed=0, attention="multi_head"):
+        torch.manual_seed(seed)
+        sizes = {"heads": 2, "pool_size": 4, "projection": 16}
+        return LabelClassifier(Lookup(), n_labels=6, hidden_size=16, attention=attention, **sizes)
+
+    return classifier
+
+
+@pytest.fixture
+def torch_as_it_was(monkeypatch):
+    """Leave torch's switches and the workspace of cuBLAS as they were."""
+    import torch
+
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "left alone")
+    threads, cudnn = torch.get_num_threads(), torch.backends.cudnn.deterministic
+    yield
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.deterministic = cudnn
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
+def indicators():
+    """T_l of the labels of `toy`: token 10 + l with relevance 1, and twenty other tokens below it."""
+    from plant.pretraining.lists import TopTokens
+
+    random = np.random.default_rng(0)
+    noise = np.stack([random.choice(np.arange(20, 200), 20, replace=False) for _ in range(6)])
+    tokens = np.concatenate([10 + np.arange(6)[:, None], noise], 1)
+    relevance = np.tile(np.linspace(1, 0.05, 21, dtype=np.float32), (6, 1))
+    return TopTokens.from_csr(np.arange(7) * 21, tokens.ravel(), relevance.ravel(), k=100, vocabulary=200)
+
+
+@pytest.fixture(params=["document by document", "padded batch"])
+def both_devices(request, monkeypatch):
+    """Label attention as on a CPU, and as on a GPU."""
+    if request.param == "padded batch":
+        monkeypatch.setattr("plant.model.classifier.one_by_one", lambda _: False)
+
+
+@pytest.fixture(scope="session")
+def literal_logits():
+    """Section 2 of the paper word for word, every matrix that it names: the oracle of all label attention.
+
+    (classifier, H (B, n, h), mask (B, n) or None, bias (B, |L|, n) or None) -> logits (B, |L|). Without a mask padding
+    is attended to; a bias is added to the scores of every head (choice C26).
+    """
+    import torch
+
+    def logits(classifier, hidden, mask, bias=None):
+        attention, head = classifier.attention, classifier.head
+        batch, n, h = hidden.shape
+        heads, d = attention.heads, h // attention.heads
+        q = attention.query(attention.embeddings).view(-1, heads, d)  # (L, G, d)
+        k = attention.key(hidden).view(batch, n, heads, d)
+        v = attention.value(hidden).view(batch, n, heads, d)
+        scores = torch.einsum("lgd,bngd->bgln", q, k) / d**0.5
+        if bias is not None:
+            scores = scores + bias[:, None]
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
+        s = scores.softmax(-1)
+        a = attention.output(torch.einsum("bgln,bngd->blgd", s, v).reshape(batch, -1, h))  # A (B, L, h)
+        a_boost = head.boost_add + a * head.boost_mul
+        pooled = torch.nn.functional.adaptive_avg_pool1d(a_boost, head.project.in_features)  # (B, L, p)
+        return head.project(pooled).squeeze(-1)
+
+    return logits
