@@ -40,15 +40,19 @@ def pairwise_loss_dense(scores: Tensor, relevance: Tensor, *, k: int, sigma: flo
     Returns:
         (...), at least 0; 0 for a list without a pair.
     """
-    g, d = gains(relevance, gain), discounts(scores.detach(), relevance, k)
-    ideal = ideal_dcg(relevance, k, gain)
-    scale = torch.where(ideal > 0, 1 / ideal, 0)[..., None, None]
-    # (..., t, t): entry (j, h) is a pair if both are in the list and r_j > r_h
-    ordered = (relevance[..., :, None] > relevance[..., None, :]) & (relevance[..., None, :] >= 0)
-    weight = (g[..., :, None] - g[..., None, :]).abs() * (d[..., :, None] - d[..., None, :]).abs() * scale
+    weight, ordered = _pair_weights(scores, relevance, k, gain)
     difference = scores[..., :, None] - scores[..., None, :]
     losses = weight * F.softplus(-sigma * difference) / math.log(2)
     return losses.masked_fill(~ordered, 0).sum((-2, -1))
+
+
+def _pair_weights(scores: Tensor, relevance: Tensor, k: int, gain: str) -> tuple[Tensor, Tensor]:
+    """|delta nDCG@k| of every entry (j, h), and whether it is a pair: both in the list and r_j > r_h; (..., t, t)."""
+    g, d = gains(relevance, gain), discounts(scores.detach(), relevance, k)
+    ideal = ideal_dcg(relevance, k, gain)
+    scale = torch.where(ideal > 0, 1 / ideal, 0)[..., None, None]
+    ordered = (relevance[..., :, None] > relevance[..., None, :]) & (relevance[..., None, :] >= 0)
+    return (g[..., :, None] - g[..., None, :]).abs() * (d[..., :, None] - d[..., None, :]).abs() * scale, ordered
 
 
 class _Pairwise(torch.autograd.Function):
@@ -95,18 +99,18 @@ def _by_loop(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str)
 
 
 def by_chunks(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
-    """The same by autograd of `pairwise_loss_dense`, some lists at a time, in fp32 or wider."""
+    """The same by the formula of `pairwise_loss_dense` and its derivative, some lists at a time, in fp32 or wider."""
     t = scores.shape[-1]
     s = scores.reshape(-1, t).to(torch.promote_types(scores.dtype, torch.float32))
-    losses, gradient = s.new_zeros(len(s)), torch.zeros_like(s)
+    r, losses, gradient = relevance.reshape(-1, t), s.new_zeros(len(s)), torch.zeros_like(s)
     size = max(1, CHUNK_PAIRS // max(1, t * t))
     for start in range(0, len(s), size):
         part = slice(start, start + size)
-        own = s[part].clone().requires_grad_()
-        with torch.enable_grad():
-            loss = pairwise_loss_dense(own, relevance.reshape(-1, t)[part], k=k, sigma=sigma, gain=gain)
-        (gradient[part],) = torch.autograd.grad(loss.sum(), own)
-        losses[part] = loss.detach()
+        weight, ordered = _pair_weights(s[part], r[part], k, gain)
+        margin = sigma * (s[part, :, None] - s[part, None, :])  # (lists, t, t)
+        losses[part] = (weight * F.softplus(-margin)).masked_fill(~ordered, 0).sum((-2, -1)) * _INVERSE_LN2
+        pulls = (weight * torch.sigmoid(-margin)).masked_fill(~ordered, 0) * (sigma * _INVERSE_LN2)
+        gradient[part] = pulls.sum(-2) - pulls.sum(-1)  # s_h is pushed down, s_j up
     return losses.to(scores).view(scores.shape[:-1]), gradient.to(scores).view(scores.shape)
 
 
