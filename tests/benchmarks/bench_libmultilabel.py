@@ -1,33 +1,46 @@
 """CAML and BiGRU beside LibMultiLabel: a training epoch on the same documents, with the same sizes and start weights.
 
-fast: this project. plain: LibMultiLabel, in an environment of its own (`OUTSIDE`). Both have one thread, batches of 16,
-dropout .2 on word vectors and AdamW. Of LibMultiLabel its network, its loss and its optimiser run, without the trainer
-around them. Both must give the same loss on the first batch, whose documents have one length, so that no score depends
-on padding. Documents are made up; sizes are those of US bills.
+fast: this project. plain: LibMultiLabel, in an environment of its own (`OUTSIDE`). Each side trains as its users do,
+with its own batches and training loop. Common are one thread, batches of 16, as many updates, dropout .2 on word
+vectors, AdamW, and no validation. Before training, both must give the same loss on the same 16 documents of one length,
+so that no score depends on padding.
+
+The documents are made up, in the sizes of US bills. The variable LIBMULTILABEL_CORPUS names a file to read instead, in
+LibMultiLabel's form: a line a document, with labels, tab, text; both parted by spaces.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
+import warnings
 import zlib
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import torch._dynamo  # what a first optimiser loads: both sides before the clock starts
 from run import Job
 
 MAKE = "python3.11 -m venv lml; lml/bin/pip install 'libmultilabel[nn]' 'setuptools<81'"
 OUTSIDE = ("LIBMULTILABEL_PYTHON", f"{MAKE}; export LIBMULTILABEL_PYTHON=$PWD/lml/bin/python")
 """Variable with the Python of the other environment, and how to make it."""
 BATCH, POSITIVES, WORDS, LONGEST, EMBEDDING, DROPOUT, RATE, DECAY = 16, 10, 13_769, 256, 100, 0.2, 1e-3, 0.01
+RARE = 3  # a word counts if so many documents of a given file have it
 SIZES = {"caml": {"hidden": 50, "kernel": 9}, "bigru": {"hidden": 512}}
 SMALL = {"documents": 32, "labels": 50}
 JOBS = {
-    f"{title}, epoch of {documents} documents, 1,040 labels": Job(
+    f"{title}, epoch of {documents:,} documents": Job(
         "epoch", {"system": system, "documents": documents, "labels": 1040}, {"system": system, **SMALL},
         outside=OUTSIDE, turns=2,
     )
-    for title, system, documents in (("CAML", "caml", 320), ("BiGRU", "bigru", 64))
+    for title, system, documents in (("CAML", "caml", 1024), ("BiGRU", "bigru", 256))
 }  # fmt: skip
 _SAME = {
     "caml": {
@@ -42,43 +55,85 @@ _SAME = {
 """Start of the name of a weight here -> there (docs/explanation/encoders.md)."""
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Documents with their labels.
+
+    Attributes:
+        words: ids from 0 of each document.
+        true: label ids of each document.
+        vocabulary: number of words.
+        labels: number of labels.
+    """
+
+    words: list[np.ndarray]
+    true: list[np.ndarray]
+    vocabulary: int
+    labels: int
+
+
+@dataclass(frozen=True)
+class System:
+    """A network before training.
+
+    Attributes:
+        loss: mean loss of documents of one length.
+        train: train it on all texts.
+        logits: of documents, (B, |L|).
+    """
+
+    loss: Callable[[Texts], float]
+    train: Callable[[], None]
+    logits: Callable[[list[np.ndarray]], np.ndarray]
+
+
 def epoch(way: str, system: str, documents: int, labels: int) -> Callable[[], float]:
-    """An epoch; its result is the loss on the first batch before training."""
-    torch.manual_seed(0)
-    random = np.random.default_rng(0)
-    lengths = random.normal(200, 50, documents).clip(30, LONGEST).astype(np.int64)
-    lengths[:BATCH] = LONGEST
-    words = [np.minimum(random.zipf(1.2, length), WORDS) - 1 for length in lengths]
-    true = random.integers(0, labels, (documents, POSITIVES))
-    make = theirs if way == "plain" else ours
-    model, optimiser, loss_of = make(system, words, true, labels)
-    model.eval()
-    with torch.no_grad():
-        first = float(loss_of(np.arange(BATCH)))
+    """An epoch; its result is the loss of some documents before training."""
+    path = os.environ.get("LIBMULTILABEL_CORPUS")
+    texts = read_texts(Path(path), documents) if path else made_up(documents, labels)
+    longest = sorted(range(len(texts.words)), key=lambda place: -len(texts.words[place]))[:BATCH]
+    width = len(texts.words[longest[-1]])
+    same = Texts([texts.words[i][:width] for i in longest], [texts.true[i] for i in longest], 0, 0)
+    made = (theirs if way == "plain" else ours)(system, texts)
+    first = made.loss(same)
 
     def work() -> float:
-        model.train()
-        for start in range(0, documents, BATCH):
-            loss_of(np.arange(start, min(documents, start + BATCH))).backward()
-            optimiser.step()
-            optimiser.zero_grad()
+        made.train()
         return first
 
     return work
 
 
-Trained = tuple[Any, Any, Callable[[np.ndarray], Any]]
-"""Model, optimiser, and the mean loss of some documents."""
+def made_up(documents: int, labels: int) -> Texts:
+    """Documents of random words, as long as US bills and with as many labels each."""
+    random = np.random.default_rng(0)
+    lengths = random.normal(200, 50, documents).clip(30, LONGEST).astype(np.int64)
+    words = [np.minimum(random.zipf(1.2, length), WORDS) - 1 for length in lengths]
+    true = [np.sort(random.permutation(labels)[:POSITIVES]) for _ in range(documents)]
+    return Texts(words, true, WORDS, labels)
 
 
-def ours(system: str, words: list[np.ndarray], true: np.ndarray, labels: int) -> Trained:
-    """The network of this project."""
-    from plant.finetuning.finetune import batch_loss
+def read_texts(path: Path, documents: int) -> Texts:
+    """The first documents of a file, with all their labels and the words that are not rare."""
+    lines = path.read_text(encoding="utf-8").splitlines()[:documents]
+    labelled, texts = zip(*(line.rsplit("\t", 1) for line in lines), strict=True)
+    split = [text.lower().split()[:LONGEST] for text in texts]
+    counts = Counter(word for words in split for word in set(words))
+    ids = {word: i for i, word in enumerate(sorted(word for word, count in counts.items() if count >= RARE))}
+    names = {name: i for i, name in enumerate(sorted({name for each in labelled for name in each.split()}))}
+    words = [np.array([ids[word] for word in each if word in ids], dtype=np.int64) for each in split]
+    true = [np.array(sorted(names[name] for name in each.split()), dtype=np.int64) for each in labelled]
+    return Texts(words, true, len(ids), len(names))
+
+
+def ours(system: str, texts: Texts, *, epochs: int = 1, seed: int = 0) -> System:
+    """The network of this project in its training loop."""
+    from plant.finetuning.finetune import batch_loss, parameter_groups
     from plant.ground.settings import Finetuning, WordNetwork
-    from plant.model.batches import Corpus
+    from plant.model.batches import Corpus, pad_documents, shuffled_batches
     from plant.model.classifier import LabelClassifier
+    from plant.model.fitting import Task, fit
     from plant.model.registry import build_backbone
-    from plant.model.row_adamw import RowAdamW
 
     sizes = SIZES[system]
     encoder = {"encoder": "bigru"} if system == "bigru" else {"encoder": "cnn", "kernel_sizes": (sizes["kernel"],)}
@@ -86,55 +141,105 @@ def ours(system: str, words: list[np.ndarray], true: np.ndarray, labels: int) ->
         "kind": "word_network", "attention": "per_label", "embedding_size": EMBEDDING, "hidden_size": sizes["hidden"],
         "dropout": DROPOUT, **encoder,
     })  # fmt: skip
-    backbone = build_backbone(settings, "", vocabulary=WORDS, device=torch.device("cpu"))
-    model = LabelClassifier(backbone, n_labels=labels, hidden_size=sizes["hidden"], attention="per_label")
+    backbone = build_backbone(settings, "", vocabulary=texts.vocabulary, device=torch.device("cpu"))
+    model = LabelClassifier(backbone, n_labels=texts.labels, hidden_size=sizes["hidden"], attention="per_label")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(start_of(name, tuple(parameter.shape)))
-    offsets = np.concatenate([[0], np.cumsum([len(each) for each in words])])
-    corpus = Corpus(np.concatenate(words).astype(np.int32), offsets, np.arange(len(words) + 1) * POSITIVES,
-                    true.ravel(), {"train": (0, len(words))})  # fmt: skip
-    recipe = Finetuning(gamma=0, epsilon=0, hard_negatives=None)
+            parameter.copy_(start_of(name, tuple(parameter.shape), seed))
+    recipe = Finetuning(
+        epochs=epochs, batch_size=BATCH, accumulation=1, learning_rate=RATE, head_learning_rate=RATE,
+        weight_decay=DECAY, patience=None, gamma=0, epsilon=0, hard_negatives=None,
+    )  # fmt: skip
 
-    def loss_of(batch: np.ndarray) -> Any:
-        total, weight = batch_loss(model, corpus, batch, recipe)
-        return total / weight
+    def corpus_of(words: list[np.ndarray], true: list[np.ndarray]) -> Corpus:
+        offsets, indptr = (np.cumsum([0, *map(len, rows)]) for rows in (words, true))
+        every = {"train": (0, len(words))}
+        return Corpus(np.concatenate(words).astype(np.int32), offsets, indptr, np.concatenate(true), every)
 
-    return model, RowAdamW(model.parameters(), lr=RATE, weight_decay=DECAY), loss_of
+    @torch.no_grad()
+    def loss(some: Texts) -> float:
+        model.eval()
+        total, weight = batch_loss(model, corpus_of(some.words, some.true), np.arange(len(some.words)), recipe)
+        return float(total / weight)
+
+    def train() -> None:
+        corpus = corpus_of(texts.words, texts.true)
+        done = count(1.0)  # what is monitored rises, so the weights of the last epoch are kept
+        task = Task(
+            name="Stage 2", groups=parameter_groups(model, recipe), validate=lambda: {"number": next(done)},
+            monitor="number", loss=lambda batch, _: batch_loss(model, corpus, batch, recipe),
+            batches=lambda n: shuffled_batches(corpus, corpus.documents("train"), BATCH, seed=seed, epoch=n),
+        )  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            fit(model, task, recipe, seed=seed, checkpoint=Path(folder), digest="")
+
+    def logits(words: list[np.ndarray]) -> np.ndarray:
+        model.eval()
+        corpus = corpus_of(words, [np.zeros(0, np.int64)] * len(words))
+        return model.predict(pad_documents(corpus, np.arange(len(words)), torch.device("cpu"))).numpy()
+
+    return System(loss, train, logits)
 
 
-def theirs(system: str, words: list[np.ndarray], true: np.ndarray, labels: int) -> Trained:
-    """The network of LibMultiLabel. Its id 0 is padding."""
-    from libmultilabel.nn.model import Model
-    from libmultilabel.nn.networks import CAML, BiGRULWAN
+def theirs(system: str, texts: Texts, *, epochs: int = 1, seed: int = 0) -> System:
+    """The network of LibMultiLabel with its data loader and trainer. Its word id 0 is padding."""
+    from libmultilabel.nn.data_utils import PAD, UNK, generate_batch, get_dataset_loader
+    from libmultilabel.nn.nn_utils import init_model, init_trainer, set_seed
 
-    vectors, sizes = torch.zeros(WORDS + 1, EMBEDDING), SIZES[system]
-    network = (
-        BiGRULWAN(vectors, labels, rnn_dim=sizes["hidden"], embed_dropout=DROPOUT)
-        if system == "bigru"
-        else CAML(vectors, labels, [sizes["kernel"]], sizes["hidden"], embed_dropout=DROPOUT)
-    )
+    warnings.simplefilter("ignore")  # of its libraries; they fill the screen
+    set_seed(seed)
+    sizes, classes = SIZES[system], [f"{label:06d}" for label in range(texts.labels)]  # it orders them as texts
+    networks: dict[str, tuple[str, dict[str, Any]]] = {
+        "caml": ("CAML", {"filter_sizes": [sizes.get("kernel")], "num_filter_per_size": sizes["hidden"]}),
+        "bigru": ("BiGRULWAN", {"rnn_dim": sizes["hidden"]}),
+    }
+    name, config = networks[system]
+    model = init_model(
+        name, config | {"embed_dropout": DROPOUT}, classes, torch.zeros(texts.vocabulary + 1, EMBEDDING),
+        learning_rate=RATE, optimizer="adamw", weight_decay=DECAY, silent=True,
+    )  # fmt: skip
     with torch.no_grad():
-        for name, parameter in network.named_parameters():
+        for name, parameter in model.network.named_parameters():
             own = next((name.replace(b, a, 1) for a, b in _SAME[system].items() if name.startswith(b)), None)
             if own == "backbone.embedding.weight":
-                parameter[1:] = start_of(own, (WORDS, EMBEDDING))
+                parameter[1:] = start_of(own, (texts.vocabulary, EMBEDDING), seed)
             elif own is not None:
-                parameter.copy_(start_of(own, tuple(parameter.shape)))
-    model = Model(list(map(str, range(labels))), network, learning_rate=RATE, optimizer="adamw", weight_decay=DECAY)
-    ids = [torch.from_numpy(each + 1) for each in words]
+                parameter.copy_(start_of(own, tuple(parameter.shape), seed))
+    known = {PAD: 0} | {str(i): i + 1 for i in range(texts.vocabulary)}
 
-    def loss_of(batch: np.ndarray) -> Any:
-        part = [ids[place] for place in batch]
-        truth = torch.zeros(len(batch), labels).scatter_(1, torch.from_numpy(true[batch]), 1)
-        text = torch.nn.utils.rnn.pad_sequence(part, batch_first=True)
-        length = torch.tensor([len(each) for each in part])
-        return model.shared_step({"text": text, "length": length, "label": truth})[0]
+    def items(words: list[np.ndarray], true: list[np.ndarray]) -> list[dict[str, Any]]:
+        pairs = zip(words, true, strict=True)
+        return [{"text": list(map(str, each)), "label": [classes[label] for label in labels]} for each, labels in pairs]
 
-    return model, model.configure_optimizers(), loss_of
+    def loader(words: list[np.ndarray], true: list[np.ndarray], *, shuffle: bool = False, size: int = BATCH) -> Any:
+        return get_dataset_loader(
+            items(words, true), classes, torch.device("cpu"), LONGEST, size, shuffle, 0,
+            word_dict=known | {UNK: 0},
+        )  # fmt: skip
+
+    every = loader(texts.words, texts.true, shuffle=True)
+
+    @torch.no_grad()
+    def loss(some: Texts) -> float:
+        model.eval()
+        return float(model.shared_step(next(iter(loader(some.words, some.true, size=len(some.words)))))[0])
+
+    def train() -> None:
+        model.train()  # its trainer leaves the mode as it is, and `loss` has switched dropout off
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # a checkpoint is written there
+            init_trainer("", epochs=epochs, silent=True, use_cpu=True, save_checkpoints=False).fit(model, every)
+
+    @torch.no_grad()
+    def logits(words: list[np.ndarray]) -> np.ndarray:
+        model.eval()
+        none = torch.zeros(texts.labels)
+        batch = generate_batch([{"text": torch.from_numpy(each + 1), "label": none} for each in words])
+        return model(batch).numpy()
+
+    return System(loss, train, logits)
 
 
-def start_of(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+def start_of(name: str, shape: tuple[int, ...], seed: int = 0) -> torch.Tensor:
     """The weight of this name before training: the same in both environments."""
-    random = np.random.default_rng(zlib.crc32(name.encode()))
+    random = np.random.default_rng([zlib.crc32(name.encode()), seed])
     return torch.from_numpy(random.standard_normal(shape, dtype=np.float32) * 0.05)

@@ -4,7 +4,9 @@ Sets the environment of all jobs: nodes and un-activated shells find the Python 
 beside this file.
 """
 
+import gc
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -13,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import get_args
 
+gc.set_threshold(1_000_000)  # the graph has millions of objects, and all live until the end: few are garbage
 os.environ.update(
     PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]),
     PYTHONPATH=str(Path(workflow.basedir) / "src"),
@@ -84,6 +87,13 @@ wildcard_constraints:
     seed=r"\d+",
 
 
+def for_each_job(function):
+    """A function that many jobs call. Snakemake asks up to three times a call what its parameters are, and Python would
+    work it out every time: a twentieth of a dry run."""
+    function.__signature__ = inspect.signature(function)
+    return function
+
+
 def section(*datasets, **parts):
     """The settings that one job depends on, as plain data: a change of these reruns the job, a change elsewhere does
     not. Where one of the datasets that it works on is credentialed, the job is told that it is private."""
@@ -98,6 +108,7 @@ def section(*datasets, **parts):
 def settings_of(*names, **parts):
     """The same as a param: sections of the config by name (backbone: that of the job)."""
 
+    @for_each_job
     def settings(wildcards):
         chosen = {name: getattr(SETTINGS, name) for name in names if name != "backbone"}
         if "backbone" in names:
@@ -121,9 +132,9 @@ def code_of_baselines(name, entries):
 
 def code_of_network(name):
     """The digest of a script that runs the backbone of its job."""
-    return lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone]))
+    return for_each_job(lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone])))
 
 
 def attempts(megabytes):
     """Memory that grows with each attempt."""
-    return lambda wildcards, attempt: megabytes * attempt
+    return for_each_job(lambda wildcards, attempt: megabytes * attempt)

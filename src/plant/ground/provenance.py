@@ -159,9 +159,9 @@ def digest(script: Path, *modules: str) -> str:
     the data files beside them. `modules` are modules that the script runs and that no import statement names. Comments,
     docstrings and layout do not matter. Digests are taken from byte code, so they depend on the Python version.
     """
-    total = hashlib.sha256(_read_code(script.read_text("utf-8"))[1].encode())
+    total = hashlib.sha256(_read_code(_text(script))[1].encode())
     for source in code_of(script, *modules):
-        meaning = _read_code(source.read_text("utf-8"))[1] if source.suffix == ".py" else sha256(source)
+        meaning = _read_code(_text(source))[1] if source.suffix == ".py" else sha256(source)
         total.update(f"{source.relative_to(PACKAGE).as_posix()}\0{meaning}\0".encode())
     return total.hexdigest()
 
@@ -171,12 +171,23 @@ def code_of(script: Path, *modules: str) -> list[Path]:
     files = {file for module in modules for file in _modules(module, PACKAGE)}
     waiting = [script, *files]
     while waiting:
-        names, _ = _read_code(waiting.pop().read_text("utf-8"))
+        names, _ = _read_code(_text(waiting.pop()))
         new = {file for name in names for file in _modules(name, PACKAGE)} - files
         files |= new
         waiting += new
     data = {file for folder in {path.parent for path in files} for file in folder.iterdir() if file.suffix in DATA}
     return sorted(files | data)
+
+
+def _text(path: Path) -> str:
+    """The text of a source, read once as long as it does not change."""
+    status = path.stat()
+    return _read_text(path, status.st_mtime_ns, status.st_size)
+
+
+@cache
+def _read_text(path: Path, _changed: int, _size: int) -> str:
+    return path.read_text("utf-8")
 
 
 @cache
