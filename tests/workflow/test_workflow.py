@@ -33,7 +33,7 @@ def test_the_pipeline_runs_from_raw_files_to_tables_figures_and_report(finished)
     assert len(rows) == 6  # three variants, three baselines
     for name in ("ablation", "intervals", "seeds", "corpus", "cost"):
         assert all((paper / f"tables/{name}.{kind}").stat().st_size for kind in ("csv", "md", "tex"))
-    assert len(list((paper / "figures").glob("*.png"))) == len(list((paper / "figures").glob("*.pdf"))) == 7
+    assert len(list((paper / "figures").glob("*.png"))) == len(list((paper / "figures").glob("*.pdf"))) == len(FIGURES)
     assert (paper / "report.html").stat().st_size > 100_000
 
 

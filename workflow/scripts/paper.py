@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from plant.ground.job import job
 
 if TYPE_CHECKING:
-    from plant.ground.settings import Settings
     from plant.paper.experiment.data import ExperimentData
     from plant.paper.inputs import Inputs
 
@@ -20,13 +19,13 @@ def main(args: Namespace) -> None:
     if "item" in args.settings:
         from plant.paper.grid.items import write_item
 
-        write_item(args.settings["item"], settings, inputs_of(settings), args.out)
+        write_item(args.settings["item"], settings, inputs_of(args), args.out)
     elif name is None:
         from plant.paper.grid.cost import write_costs
 
         write_costs(settings, args.out)
     else:
-        write_experiment(args, ExperimentData(inputs_of(settings)[name], settings, name))
+        write_experiment(args, ExperimentData(inputs_of(args)[name], settings, name))
 
 
 def write_experiment(args: Namespace, data: "ExperimentData") -> None:
@@ -45,15 +44,14 @@ def write_experiment(args: Namespace, data: "ExperimentData") -> None:
         write_report(data, args.report, figures=args.figures[0].parent, choices=args.choices)
 
 
-def inputs_of(settings: "Settings") -> dict[str, "Inputs"]:
+def inputs_of(args: Namespace) -> dict[str, "Inputs"]:
     """Experiment -> the paths of its results."""
     from pydantic import TypeAdapter
 
     from plant.paper.inputs import Inputs
-    from plant.paper.paths import Paths
 
-    paths = {name: Paths(settings).inputs(name) for name in settings.experiments}
-    return TypeAdapter(dict[str, Inputs]).validate_python(paths)
+    paths, name = args.settings["paths"], args.settings.get("experiment")
+    return TypeAdapter(dict[str, Inputs]).validate_python(paths if name is None else {name: paths})
 
 
 def reads(args: Namespace) -> list[Path]:

@@ -38,14 +38,17 @@ def item_sources(item, wildcards):
 
 
 def experiment_settings(wildcards):
-    """The config cut down to one experiment."""
+    """The config cut down to one experiment, and the paths of its results, by which `plant trace` follows a system."""
     name = wildcards.experiment
-    return section(SETTINGS.experiments[name].dataset, config=cut_settings(SETTINGS, name), experiment=name)
+    cut = cut_settings(SETTINGS, name)
+    return section(SETTINGS.experiments[name].dataset, config=cut, paths=PATHS.inputs(name), experiment=name)
 
 
 def grid_settings(**more):
-    """The whole config."""
-    return section(*(experiment.dataset for experiment in SETTINGS.experiments.values()), config=CONFIG, **more)
+    """The whole config, and the paths of all results."""
+    datasets = [experiment.dataset for experiment in SETTINGS.experiments.values()]
+    paths = {name: PATHS.inputs(name) for name in SETTINGS.experiments}
+    return section(*datasets, config=CONFIG, paths=paths, **more)
 
 
 def grid_files(wildcards):
