@@ -68,9 +68,9 @@ def test_the_miniature_runs_through_the_scheduler_and_small_jobs_share_one(finis
     assert {job.state for job in jobs} == {"COMPLETED"}
     comments = [job.comment for job in jobs]
     assert comments.count("rule_evaluate_metrics_predict") == 2
-    assert comments.count("rule_paper_write_figures_write_report_write_tables") == 1
+    assert comments.count("rule_paper_write_figures_write_report") == 1
     steps = int(re.search(r"^total +(\d+)", said, re.MULTILINE)[1])
-    assert len(jobs) == steps - 1 - 2 - 2  # `all` is no job; two predictions and three papers share
+    assert len(jobs) == steps - 1 - 2 - 1  # `all` is no job; two predictions, and figures and report, share
 
 
 @pytest.mark.parametrize("script", GPU_SCRIPTS)
