@@ -63,14 +63,14 @@ def half_done(prepared, slurm, tmp_path):
 def test_the_miniature_runs_through_the_scheduler_and_small_jobs_share_one(finished, slurm) -> None:
     clone, said = finished
     assert (clone.folder / "results/paper/small/report.html").stat().st_size > 100_000
-    assert re.search(r"^\[(\d+)/\1\] all$", said, re.MULTILINE)
+    ended = re.search(r"^\[(\d+)/\1\] all$", said, re.MULTILINE)
+    assert ended is not None
     jobs = slurm.jobs(clone)
     assert {job.state for job in jobs} == {"COMPLETED"}
     comments = [job.comment for job in jobs]
     assert comments.count("rule_evaluate_metrics_predict") == 2
     assert comments.count("rule_paper_write_figures_write_report") == 1
-    steps = int(re.search(r"^total +(\d+)", said, re.MULTILINE)[1])
-    assert len(jobs) == steps - 1 - 2 - 1  # `all` is no job; two predictions, and figures and report, share
+    assert len(jobs) == int(ended[1]) - 1 - 2 - 1  # `all` is no job; two predictions, and figures and report, share
 
 
 @pytest.mark.parametrize("script", GPU_SCRIPTS)
