@@ -46,8 +46,9 @@ def test_the_gradient_of_the_loss_is_the_lambda_of_burges() -> None:
     np.testing.assert_allclose(scores.grad.numpy(), expected, rtol=1e-12, atol=1e-14)  # type: ignore[union-attr]
 
 
-def test_both_ways_score_the_concatenation_of_label_and_word() -> None:
+def test_both_ways_score_the_concatenation_of_label_and_word(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
+    monkeypatch.setattr("plant.model.l2r.LABELS_TOGETHER", 3)  # of 4 labels
     model = L2R(4, 9, size=3, hidden=5).double()
     joined = torch.cat([model.of_label.weight, model.of_word.weight], dim=1)  # W_1 (r, 2d)
 

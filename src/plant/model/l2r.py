@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+LABELS_TOGETHER = 256  # of a document: their part of the hidden layer fits a cache, and a GPU is still busy
 L2R_PREFIX = "l2r."
 """Of its weights among those of a label attention."""
 
@@ -55,13 +56,19 @@ class L2R(nn.Module):
     def scores(self, labels: Tensor | None, words: Tensor) -> Tensor:
         """f of all words of a document for each label: label ids (m) or None for all, word ids (n) -> (m, n).
 
-        The hidden layer (m, n, r) is computed again in the backward pass; it is never kept.
+        A word that is repeated is scored once. The hidden layer (m, n, r) exists for `LABELS_TOGETHER` labels at a time
+        and is computed again in the backward pass.
         """
         left = self.of_label(self.labels if labels is None else self.labels[labels])  # (m, r)
-        right = self.of_word(self.words[words])  # (n, r)
-        if not torch.is_grad_enabled():
-            return self._combined(left, right)
-        return checkpoint(self._combined, left, right, use_reentrant=False)
+        unique, place = words.unique(return_inverse=True)
+        right = self.of_word(self.words[unique])  # (u, r)
+        rows = []
+        for part in left.split(LABELS_TOGETHER):
+            if torch.is_grad_enabled():
+                rows.append(checkpoint(self._combined, part, right, use_reentrant=False))
+            else:
+                rows.append(self._combined(part, right))
+        return torch.cat(rows)[:, place]
 
     def _combined(self, left: Tensor, right: Tensor) -> Tensor:
         return self.output((left[:, None] + right[None]).relu())[..., 0]
