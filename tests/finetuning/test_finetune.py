@@ -9,6 +9,7 @@ from plant.finetuning.finetune import batch_loss, finetune, parameter_groups
 from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import predict_logits
 from plant.ground.settings import Finetuning
+from plant.model.assemble import load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
 from plant.model.parallel import Processes
 from plant.pretraining.approx_ndcg import approx_ndcg_loss
@@ -147,6 +148,16 @@ def test_a_part_waits_for_its_epoch(toy, tmp_path, make, key, weight):
         settings = Finetuning(**RECIPE | {"epochs": epochs, key: 2})
         finetune(model, toy, settings, seed=0, checkpoint=tmp_path / str(epochs), digest="d")
         assert torch.equal(before, weight(model)) == waits
+
+
+def test_a_backbone_that_waits_for_an_epoch_that_never_comes_is_saved_as_it_was(toy, tmp_path, make):
+    """Prediction reads the weights of Stage 2 alone: what Stage 1 trained must be among them."""
+    model, again = make(seed=1), make()
+    settings = Finetuning(**RECIPE | {"epochs": 1}, backbone_from_epoch=2)
+    finetune(model, toy, settings, seed=0, checkpoint=tmp_path / "checkpoint", digest="d")
+    save_weights(model, tmp_path, head=True)
+    load_weights(again, tmp_path, head=True)
+    assert torch.equal(again.backbone.table.weight, make(seed=1).backbone.table.weight)
 
 
 def test_every_trained_parameter_is_in_exactly_one_group(make):

@@ -14,6 +14,8 @@ from plant.finetuning import predict
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.predict import predict_split
 from plant.finetuning.scoring import predict_logits
+from plant.ground.checkpoints import save_tensors
+from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
 from plant.ground.settings import Evaluation
 from plant.metrics.scores import read_scores
@@ -231,6 +233,18 @@ def test_weights_saved_and_loaded_give_the_same_logits(folder, tmp_path):
         predict_logits(model, data.corpus, documents, batch_size=2),
         predict_logits(again, data.corpus, documents, batch_size=2),
     )
+
+
+def test_weights_of_another_backbone_or_of_a_part_of_it_are_refused(folder, tmp_path):
+    data = load_training_data(folder, folder)
+    model = make(data)
+    for parameter, message in ((False, r"no table\.weight"), (True, r"unknown names \['more\.weight'\]")):
+        model.backbone.table.weight.requires_grad_(parameter)
+        save_weights(model, tmp_path, head=True)
+        if parameter:
+            save_tensors(tmp_path / "backbone.safetensors", dict(model.backbone.table.state_dict(prefix="more.")))
+        with pytest.raises(InputError, match=message):
+            load_weights(make(data), tmp_path, head=True)
 
 
 def test_attention_rows_are_distributions_over_the_tokens_read(folder, tmp_path):

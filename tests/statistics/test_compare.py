@@ -22,7 +22,8 @@ from plant.statistics.systems import open_comparison, resampled_values
 from plant.statistics.wilcoxon import wilcoxon_tests
 
 SYSTEMS = {"weak": (0.5, (0, 1, 2)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
-SETTINGS = Statistics(resamples=60, metrics=("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3"))
+METRICS = ("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3", "brier_skill")
+SETTINGS = Statistics(resamples=60, metrics=METRICS)
 
 
 def tables(folders, labels, settings=SETTINGS, evaluation=None):
@@ -147,7 +148,10 @@ def test_a_much_weaker_system_gets_a_down_arrow_by_both_procedures(tmp_path: Pat
     written = write_systems(tmp_path, {"weak": (-3.0, (0, 1, 2)), "plant": (4.0, (10, 11, 12))})
     intervals, wilcoxon, randomization = tables(*written)
     both = intervals.join(wilcoxon, on=["system", "metric"]).join(randomization, on=["system", "metric"], suffix="_ar")
-    row = both.row(by_predicate=pl.col("metric") == "micro_f1", named=True)
+    rows = {row["metric"]: row for row in both.iter_rows(named=True)}
+    skill, row = rows["brier_skill"], rows["micro_f1"]
+    assert skill["low"] < skill["value"] < skill["high"] < 0  # the one metric without a lower limit
+    assert skill["diff_low"] < skill["difference"] < skill["diff_high"]
     assert arrow(row["p"], row["paper_low"], row["paper_high"], alpha=0.05) == "down"
     assert arrow(row["p_ar"], row["diff_low"], row["diff_high"], alpha=0.05) == "down"
 
