@@ -160,9 +160,11 @@ def test_a_backbone_that_waits_for_an_epoch_that_never_comes_is_saved_as_it_was(
     assert torch.equal(again.backbone.table.weight, make(seed=1).backbone.table.weight)
 
 
-def test_every_trained_parameter_is_in_exactly_one_group(make):
+def test_every_trained_parameter_is_in_exactly_one_group_with_its_rate(make):
     model = make()
-    grouped = [id(p) for group in parameter_groups(model, Finetuning()) for p in group.parameters]
+    groups = parameter_groups(model, Finetuning(learning_rate=0.01, head_learning_rate=0.04, attention_rate=0.5))
+    assert {group.name: group.learning_rate for group in groups} == {"planted": 0.02, "head": 0.04, "backbone": 0.01}
+    grouped = [id(p) for group in groups for p in group.parameters]
     assert sorted(grouped) == sorted(id(p) for p in model.parameters())
 
 

@@ -97,6 +97,7 @@ def test_scores_are_the_logits_and_nothing_for_labels_or_documents_without_any(f
     expected = np.full((3, 4), -np.inf)
     expected[np.ix_([0, 1], [0, 1, 3])] = logits
     assert scores.document_ids == ("test0", "test1", "test2")
+    assert scores.natural_threshold == 0
     assert scores.truth.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]]
     if dense_limit == 10_000:
         np.testing.assert_allclose(scores.dense, expected, rtol=2e-3)

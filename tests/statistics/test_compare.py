@@ -19,7 +19,7 @@ from plant.statistics.compare import write_contrasts, write_intervals, write_ran
 from plant.statistics.randomization import randomization_tests
 from plant.statistics.significance import arrow
 from plant.statistics.systems import open_comparison, resampled_values
-from plant.statistics.wilcoxon import wilcoxon_tests
+from plant.statistics.wilcoxon import signed_rank, wilcoxon_tests
 
 SYSTEMS = {"weak": (0.5, (0, 1, 2)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
 METRICS = ("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3", "brier_skill")
@@ -67,7 +67,7 @@ def test_values_are_seed_means_of_metrics_json_and_differences_are_row_minus_ref
     assert (joined["difference"] - joined["difference_right"]).abs().max() < 1e-9
 
 
-def test_intervals_hold_their_estimates_and_the_paper_s_are_the_percentiles(found) -> None:
+def test_intervals_hold_their_estimates(found) -> None:
     intervals = found[0].drop_nulls("value")
     assert (intervals["low"] <= intervals["value"]).all()
     assert (intervals["value"] <= intervals["high"]).all()
@@ -78,7 +78,7 @@ def test_intervals_hold_their_estimates_and_the_paper_s_are_the_percentiles(foun
     assert (others["paper_gain"] <= others["paper_high"]).all()
 
 
-def test_our_interval_is_over_seeds_and_documents_together(written, found) -> None:
+def test_our_interval_is_over_seeds_and_documents_together_and_wilcoxon_over_means_of_documents(written, found) -> None:
     folders, labels = written
     space = read_label_space(labels, Evaluation())
     each = {  # p@5 of every document alone: (seeds, documents)
@@ -97,6 +97,9 @@ def test_our_interval_is_over_seeds_and_documents_together(written, found) -> No
         low, high = stats.t.interval(0.95, degrees, by_document.mean(), np.sqrt(of_documents + of_seeds))
         width = rows[name][f"{column}high"] - rows[name][f"{column}low"]
         assert width == pytest.approx(high - low, rel=0.25), (name, column)  # 60 halves: error of a width 9 %
+    for row in found[1].filter(metric="p@5").iter_rows(named=True):
+        expected = signed_rank(each["plant"].mean(axis=0), each[row["system"]].mean(axis=0))
+        assert [row[name] for name in expected._fields] == pytest.approx(list(expected))
 
 
 def test_one_seed_has_an_interval_over_documents_alone(tmp_path: Path, write_systems) -> None:
@@ -121,7 +124,7 @@ def test_other_numbers_of_seeds_than_the_reference_are_refused(tmp_path: Path, w
     assert not (tmp_path / "never.parquet").exists()
 
 
-def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written) -> None:
+def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written, found) -> None:
     folders, labels = written
     arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
 
@@ -132,6 +135,10 @@ def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written) -> N
     together, alone = resampled(folders), [resampled({"plant": [folder]})["plant"] for folder in folders["plant"]]
     assert together["plant"] == pytest.approx(np.mean(alone, axis=0))
     assert np.array_equal(together["plant"], together["same"])
+    gains = together["weak"] - together["plant"]
+    row = found[0].row(by_predicate=(pl.col("system") == "weak") & (pl.col("metric") == "micro_f1"), named=True)
+    expected = [gains.mean(), *np.percentile(gains, [2.5, 97.5])]
+    assert [row[f"paper_{name}"] for name in ("gain", "low", "high")] == pytest.approx(expected)
 
 
 def test_identical_systems_have_no_difference_no_significance_and_no_arrow(found) -> None:

@@ -122,7 +122,7 @@ def finetune(
         shortlist: candidates of every document; None trains and validates on all labels.
 
     Returns:
-        History, one row an epoch: loss, and macro-F1 over the labels present in validation at its best threshold.
+        History, one row per epoch: loss, and macro-F1 over the labels present in validation at its best threshold.
     """
     train, val = corpus.documents("train"), corpus.documents("val")
 

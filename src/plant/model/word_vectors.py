@@ -73,7 +73,7 @@ def from_file(source: Path, vocabulary: Sequence[str], size: int) -> np.ndarray:
     """Rows of the vocabulary's words from a user's file; zeros for words that it lacks.
 
     Args:
-        source: `*.safetensors` with `vectors` (n, e) and `words` (bytes of UTF-8, one word a line), or a text file in
+        source: `*.safetensors` with `vectors` (n, e) and `words` (bytes of UTF-8, one word per line), or a text file in
             word2vec's format: an optional first line with n and e, then a word and its e numbers on each line.
         vocabulary: words by token id.
         size: e.
