@@ -169,8 +169,11 @@ def shortlist():
 
 
 @pytest.mark.parametrize("dense_limit", [10_000, 2], ids=["dense", "top K"])
-@pytest.mark.parametrize("top", [1, 2])
-def test_labels_outside_the_shortlist_have_no_score_whether_true_or_not(folder, tmp_path, dense_limit, top):
+@pytest.mark.parametrize(("top", "part"), [(1, 2000), (2, 1)])  # documents at once: of the third alone none has a token
+def test_labels_outside_the_shortlist_have_no_score_whether_true_or_not(
+    folder, tmp_path, monkeypatch, dense_limit, top, part
+):
+    monkeypatch.setattr(predict, "PART", part)
     data = load_training_data(folder, folder)
     model, settings = make(data), Evaluation(dense_limit=dense_limit, top=top, at=(1,))
     predict_split(model, data, "test", corpus=folder, out=tmp_path / "out", settings=settings, batch_size=2,
