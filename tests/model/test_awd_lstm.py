@@ -87,13 +87,6 @@ def test_backward_reading_is_forward_reading_of_the_reversed_document() -> None:
         torch.testing.assert_close(states[row : row + 1, :n], turned.flip(1), atol=1e-6, rtol=1e-5)
 
 
-def test_padding_and_companions_change_no_state() -> None:
-    model = backbone().eval()
-    ids, mask = batch()
-    alone = model(ids[1:, :3], mask[1:, :3])
-    torch.testing.assert_close(model(ids, mask)[1:, :3], alone, atol=1e-6, rtol=1e-5)
-
-
 def test_what_drops_out_is_the_same_for_all_tokens_of_a_document() -> None:
     torch.manual_seed(0)
     words = build(settings(options={"word_dropout": 0.5}), "", vocabulary=1000, device=CPU).train()
