@@ -68,9 +68,10 @@ def test_scores_of_candidates_are_those_of_all_labels_and_nothing_where_a_row_en
 def test_validation_equals_the_dense_search_with_no_score_outside_the_shortlist(toy, make):
     model, documents = make(), np.arange(20, 30)
     dense = predict_logits(model, toy, documents, batch_size=4)
+    truth = multi_hot(toy, documents, 6, torch.device("cpu")).numpy()
+    assert validation_f1(model, toy, documents, None, batch_size=4) == best_threshold(dense, truth, "macro_f1_present")
     for row, document in enumerate(documents):
         dense[row, np.setdiff1d(np.arange(6), allowed(document))] = -np.inf
-    truth = multi_hot(toy, documents, 6, torch.device("cpu")).numpy()
     expected = best_threshold(dense, truth, "macro_f1_present")
     found = validation_f1(model, toy, documents, shortlist(), batch_size=4)
     assert found.objective == pytest.approx(expected.objective)

@@ -9,6 +9,7 @@ from plant.finetuning.finetune import batch_loss, finetune, parameter_groups
 from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import predict_logits
 from plant.ground.settings import Finetuning
+from plant.model.assemble import load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
 from plant.model.parallel import Processes
 from plant.pretraining.approx_ndcg import approx_ndcg_loss
@@ -83,22 +84,17 @@ def test_approx_ndcg_of_stage_2_ranks_the_selected_labels_only():
         torch.testing.assert_close(found[row], expected)
 
 
-LOSSES = [{}, {"loss": "asymmetric"}, {"loss": "approx_ndcg"}, {"loss": "approx_ndcg", "hard_negatives": None}]
+LEARNING = [
+    ({}, None, 0.6), ({"loss": "asymmetric"}, None, 0.6), ({"loss": "approx_ndcg"}, None, 0.6),
+    ({"loss": "approx_ndcg", "hard_negatives": None}, None, 0.6), ({"hard_negatives": 2}, shortlist(6), 0.7),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", LOSSES, ids=str)
-def test_stage_2_learns_the_indicators(toy, tmp_path, change, make):
-    model = make()
-    history = finetune(model, toy, Finetuning(**RECIPE | change), seed=0, checkpoint=tmp_path, digest="d")
-    assert history[-1]["loss"] < 0.6 * history[0]["loss"]
-    assert max(row["macro_f1"] for row in history) > history[0]["macro_f1"]
-
-
-def test_stage_2_learns_from_positives_and_shortlists(toy, tmp_path, make):
-    model = make()
-    settings = Finetuning(**RECIPE | {"hard_negatives": 2})
-    history = finetune(model, toy, settings, seed=0, checkpoint=tmp_path, digest="d", shortlist=shortlist(6))
-    assert history[-1]["loss"] < 0.7 * history[0]["loss"]
+@pytest.mark.parametrize(("change", "listed", "most"), LEARNING)
+def test_stage_2_learns_the_indicators(toy, tmp_path, change, listed, most, make):
+    settings = Finetuning(**RECIPE | change)
+    history = finetune(make(), toy, settings, seed=0, checkpoint=tmp_path, digest="d", shortlist=listed)
+    assert history[-1]["loss"] < most * history[0]["loss"]
     assert max(row["macro_f1"] for row in history) > history[0]["macro_f1"]
 
 
@@ -149,9 +145,21 @@ def test_a_part_waits_for_its_epoch(toy, tmp_path, make, key, weight):
         assert torch.equal(before, weight(model)) == waits
 
 
-def test_every_trained_parameter_is_in_exactly_one_group(make):
+def test_a_backbone_that_waits_for_an_epoch_that_never_comes_is_saved_as_it_was(toy, tmp_path, make):
+    """Prediction reads the weights of Stage 2 alone: what Stage 1 trained must be among them."""
+    model, again = make(seed=1), make()
+    settings = Finetuning(**RECIPE | {"epochs": 1}, backbone_from_epoch=2)
+    finetune(model, toy, settings, seed=0, checkpoint=tmp_path / "checkpoint", digest="d")
+    save_weights(model, tmp_path, head=True)
+    load_weights(again, tmp_path, head=True)
+    assert torch.equal(again.backbone.table.weight, make(seed=1).backbone.table.weight)
+
+
+def test_every_trained_parameter_is_in_exactly_one_group_with_its_rate(make):
     model = make()
-    grouped = [id(p) for group in parameter_groups(model, Finetuning()) for p in group.parameters]
+    groups = parameter_groups(model, Finetuning(learning_rate=0.01, head_learning_rate=0.04, attention_rate=0.5))
+    assert {group.name: group.learning_rate for group in groups} == {"planted": 0.02, "head": 0.04, "backbone": 0.01}
+    grouped = [id(p) for group in groups for p in group.parameters]
     assert sorted(grouped) == sorted(id(p) for p in model.parameters())
 
 

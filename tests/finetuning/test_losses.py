@@ -110,15 +110,6 @@ def test_hard_labels_are_all_positives_and_the_highest_negatives(m, lengths):
         assert len(found) == len(expected)
 
 
-def test_mining_all_labels_gives_the_loss_over_all_labels():
-    torch.manual_seed(0)
-    logits, truth = torch.randn(3, 8), torch.rand(3, 8) < 0.3
-    labels, inside = hard_labels(logits, truth, 100)
-    mined = focal_loss(logits.gather(1, labels), truth.gather(1, labels), gamma=2, epsilon=0.1, n_labels=8,
-                       selected=inside)  # fmt: skip
-    torch.testing.assert_close(mined, focal_loss(logits, truth, gamma=2, epsilon=0.1, n_labels=8))
-
-
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
     """A loss that is one more module of the folder: the squared error, times a weight of its own."""

@@ -14,6 +14,8 @@ from plant.finetuning import predict
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.predict import predict_split
 from plant.finetuning.scoring import predict_logits
+from plant.ground.checkpoints import save_tensors
+from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
 from plant.ground.settings import Evaluation
 from plant.metrics.scores import read_scores
@@ -95,6 +97,7 @@ def test_scores_are_the_logits_and_nothing_for_labels_or_documents_without_any(f
     expected = np.full((3, 4), -np.inf)
     expected[np.ix_([0, 1], [0, 1, 3])] = logits
     assert scores.document_ids == ("test0", "test1", "test2")
+    assert scores.natural_threshold == 0
     assert scores.truth.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]]
     if dense_limit == 10_000:
         np.testing.assert_allclose(scores.dense, expected, rtol=2e-3)
@@ -166,8 +169,11 @@ def shortlist():
 
 
 @pytest.mark.parametrize("dense_limit", [10_000, 2], ids=["dense", "top K"])
-@pytest.mark.parametrize("top", [1, 2])
-def test_labels_outside_the_shortlist_have_no_score_whether_true_or_not(folder, tmp_path, dense_limit, top):
+@pytest.mark.parametrize(("top", "part"), [(1, 2000), (2, 1)])  # documents at once: of the third alone none has a token
+def test_labels_outside_the_shortlist_have_no_score_whether_true_or_not(
+    folder, tmp_path, monkeypatch, dense_limit, top, part
+):
+    monkeypatch.setattr(predict, "PART", part)
     data = load_training_data(folder, folder)
     model, settings = make(data), Evaluation(dense_limit=dense_limit, top=top, at=(1,))
     predict_split(model, data, "test", corpus=folder, out=tmp_path / "out", settings=settings, batch_size=2,
@@ -231,6 +237,18 @@ def test_weights_saved_and_loaded_give_the_same_logits(folder, tmp_path):
         predict_logits(model, data.corpus, documents, batch_size=2),
         predict_logits(again, data.corpus, documents, batch_size=2),
     )
+
+
+def test_weights_of_another_backbone_or_of_a_part_of_it_are_refused(folder, tmp_path):
+    data = load_training_data(folder, folder)
+    model = make(data)
+    for parameter, message in ((False, r"no table\.weight"), (True, r"unknown names \['more\.weight'\]")):
+        model.backbone.table.weight.requires_grad_(parameter)
+        save_weights(model, tmp_path, head=True)
+        if parameter:
+            save_tensors(tmp_path / "backbone.safetensors", dict(model.backbone.table.state_dict(prefix="more.")))
+        with pytest.raises(InputError, match=message):
+            load_weights(make(data), tmp_path, head=True)
 
 
 def test_attention_rows_are_distributions_over_the_tokens_read(folder, tmp_path):

@@ -37,7 +37,7 @@ def backbone_folder(tokenizer, tmp_path_factory):
     made: dict[str, Path] = {}
 
     def make(settings: Random):
-        key = f"{settings.architecture}{settings.hidden_size}"
+        key = f"{settings.architecture}{settings.hidden_size}x{settings.layers}"
         if key not in made:
             made[key] = tmp_path_factory.mktemp(key) / "backbone"
             make_random_backbone(settings, tokenizer, made[key])

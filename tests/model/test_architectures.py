@@ -7,39 +7,31 @@ import torch
 from torch import nn
 
 from plant.ground.errors import InputError
-from plant.ground.settings import parse_backbone
 from plant.model.encoders.loading import load_model
-from plant.model.encoders.transformer import load_backbone, make_random_backbone
+from plant.model.encoders.transformer import load_backbone
 
 CPU = torch.device("cpu")
 LAYERS = 2
 ADAPTED = {"mistral": 4, "llama": 4, "phi3": 2, "deepseek_v3": 5}  # projections a layer (appendix A)
 
 
-def settings_of(architecture, quantization="none", precision="fp32", **options):
-    sizes = {"hidden_size": 64, "layers": LAYERS, "heads": 2, "attention_heads": 2, "pool_size": 4, "vocabulary": 300}
-    return parse_backbone(
-        {"kind": "random", "architecture": architecture, "quantization": quantization, "precision": precision,
-         "adapter": "lora", "lora": {"rank": 2}, "gradient_checkpointing": True, "chunk_tokens": 8, **sizes, **options}
-    )  # fmt: skip
+@pytest.fixture
+def settings_of(tiny):
+    sizes = {"hidden_size": 64, "layers": LAYERS, "pool_size": 4, "chunk_tokens": 8}
+    lora = {"adapter": "lora", "lora": {"rank": 2}, "gradient_checkpointing": True}
+    return lambda architecture, quantization="none", **options: tiny(
+        architecture=architecture, quantization=quantization, **sizes | lora | options
+    )
 
 
-@pytest.fixture(scope="session")
-def folder_of(tokenizer, tmp_path_factory):
+@pytest.fixture
+def folder_of(settings_of, backbone_folder):
     """architecture -> folder of its backbone."""
-    made = {}
-
-    def make(architecture):
-        if architecture not in made:
-            made[architecture] = tmp_path_factory.mktemp(architecture) / "backbone"
-            make_random_backbone(settings_of(architecture), tokenizer, made[architecture])
-        return made[architecture]
-
-    return make
+    return lambda architecture: backbone_folder(settings_of(architecture))
 
 
 @pytest.mark.parametrize("architecture", ADAPTED)
-def test_nf4_takes_every_linear_layer_and_every_expert(folder_of, architecture):
+def test_nf4_takes_every_linear_layer_and_every_expert(settings_of, folder_of, architecture):
     plain = load_model(settings_of(architecture), folder_of(architecture), CPU)
     model = load_model(settings_of(architecture, "nf4"), folder_of(architecture), CPU)
     linear = {name for name, module in plain.named_modules() if isinstance(module, nn.Linear)}
@@ -52,14 +44,14 @@ def test_nf4_takes_every_linear_layer_and_every_expert(folder_of, architecture):
 
 
 @pytest.mark.parametrize("architecture", ADAPTED)
-def test_no_keys_and_values_are_kept(folder_of, architecture):
+def test_no_keys_and_values_are_kept(settings_of, folder_of, architecture):
     backbone = load_backbone(settings_of(architecture), folder_of(architecture))
     found = backbone.model(input_ids=torch.tensor([[5, 6, 7]]), attention_mask=torch.ones(1, 3, dtype=torch.long))
     assert found.past_key_values is None
 
 
 @pytest.mark.parametrize("architecture", ["llama", "deepseek_v3"])
-def test_an_evaluation_does_not_change_the_gradients_that_follow(folder_of, architecture):
+def test_an_evaluation_does_not_change_the_gradients_that_follow(settings_of, folder_of, architecture):
     backbone = load_backbone(
         settings_of(architecture, "nf4", lora={"rank": 2, "dropout": 0.0}), folder_of(architecture)
     )
@@ -83,7 +75,7 @@ def test_an_evaluation_does_not_change_the_gradients_that_follow(folder_of, arch
     assert all(torch.equal(value, again[name]) for name, value in first.items())
 
 
-def test_experts_in_nf4_are_those_of_the_model_with_rounded_weights(folder_of):
+def test_experts_in_nf4_are_those_of_the_model_with_rounded_weights(settings_of, folder_of):
     import bitsandbytes
 
     plain = load_model(settings_of("deepseek_v3"), folder_of("deepseek_v3"), CPU).layers[1].mlp.experts
@@ -108,7 +100,7 @@ def test_experts_in_nf4_are_those_of_the_model_with_rounded_weights(folder_of):
     assert found[0][1].abs().max() > 0
 
 
-def test_a_model_with_a_quantisation_of_its_own_is_refused(folder_of, tmp_path):
+def test_a_model_with_a_quantisation_of_its_own_is_refused(settings_of, folder_of, tmp_path):
     for file in folder_of("deepseek_v3").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))

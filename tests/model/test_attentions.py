@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from plant.model.assemble import TrainingData, build_classifier
+from plant.model.attentions.interface import EvidenceHead
 from plant.model.batches import pad_documents
 from plant.model.classifier import Known, LabelClassifier
 from plant.model.registry import ATTENTIONS
@@ -144,6 +145,11 @@ def test_scores_depend_on_the_planted_weights_and_on_no_others(name):
     moved = {id(w) for w, g in zip(every, torch.autograd.grad(scores, every, allow_unused=True), strict=True)
              if g is not None}  # fmt: skip
     assert moved == {id(weight) for weight in model.attention.planted}
+
+
+def test_a_head_without_its_methods_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract methods"):
+        EvidenceHead()
 
 
 @pytest.mark.parametrize("name", sorted(ATTENTIONS))

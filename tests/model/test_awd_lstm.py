@@ -25,7 +25,6 @@ from plant.model.language_model import (
 )
 
 CPU = torch.device("cpu")
-NONE = {"input": 0.0, "hidden": 0.0, "weight": 0.0}
 
 
 def settings(**changes: object) -> WordNetwork:
@@ -88,24 +87,24 @@ def test_backward_reading_is_forward_reading_of_the_reversed_document() -> None:
         torch.testing.assert_close(states[row : row + 1, :n], turned.flip(1), atol=1e-6, rtol=1e-5)
 
 
-def test_padding_and_companions_change_no_state() -> None:
-    model = backbone().eval()
-    ids, mask = batch()
-    alone = model(ids[1:, :3], mask[1:, :3])
-    torch.testing.assert_close(model(ids, mask)[1:, :3], alone, atol=1e-6, rtol=1e-5)
-
-
-def test_dropped_weights_and_words_are_the_same_for_all_tokens_of_a_document() -> None:
-    model = backbone(options={"word_dropout": 0.5}).train()
-    ids = torch.tensor([[3, 4, 3, 4, 3, 4]])
-    drawn = model.embed(ids)
-    assert torch.equal(drawn[0, 0], drawn[0, 2]) and torch.equal(drawn[0, 1], drawn[0, 3])
+def test_what_drops_out_is_the_same_for_all_tokens_of_a_document() -> None:
+    torch.manual_seed(0)
+    words = build(settings(options={"word_dropout": 0.5}), "", vocabulary=1000, device=CPU).train()
+    twice = words.embed(torch.arange(1000).expand(2, -1))
+    assert torch.equal(twice[0], twice[1])
+    assert 0.4 < (twice[0] == 0).all(1).float().mean() < 0.6
     layer = LSTMLayer(4, 50, dropout=0.5).train()
     dropped = layer.recurrent_weights() == 0
     assert 0.4 < dropped.float().mean() < 0.6
     assert torch.equal(layer.eval().recurrent_weights(), layer.w_h)
-    network = AwdLstm(4, 8, 2, segment=2, dropouts={**NONE, "input": 0.5}, backward=False)
-    assert network.training
+    network = AwdLstm(400, 400, 2, segment=9, dropouts={"input": 0.5, "hidden": 0.25, "weight": 0.0}, backward=False)
+    seen: list[Tensor] = []
+    for each in network.layers:
+        each.register_forward_pre_hook(lambda _, given: seen.append(given[0] == 0))
+    network(torch.ones(2, 5, 400), torch.ones(2, 5, dtype=torch.bool))
+    for zeros, rate in zip(seen, (0.5, 0.25), strict=True):
+        assert (zeros == zeros[:, :1]).all() and not torch.equal(zeros[0], zeros[1])
+        assert zeros.float().mean().item() == pytest.approx(rate, abs=0.08)
 
 
 def test_layers_are_unfrozen_from_the_last_to_the_embedding() -> None:

@@ -114,18 +114,6 @@ def test_a_frozen_backbone_stays_in_evaluation_mode(backbone_folder, tiny):
     assert not any(p.requires_grad for p in backbone.parameters())
 
 
-def test_a_causal_state_sees_what_stands_left_of_it_only_unless_bidirectional(backbone_folder, tiny):
-    ids, mask = documents((8,))
-    changed = ids.clone()
-    changed[0, 7] = 3
-    for bidirectional in (False, True):
-        settings = tiny(bidirectional=bidirectional)
-        backbone = load_backbone(settings, backbone_folder(settings)).eval()
-        with torch.no_grad():
-            moved = (backbone(ids, mask) - backbone(changed, mask))[0, 0].abs().max().item()
-        assert (moved > 0) == bidirectional
-
-
 @pytest.mark.parametrize("architecture", ["llama", "phi3"])
 def test_nf4_trains_an_adapter_on_cpu_and_differs_little_from_full_precision(backbone_folder, architecture, tiny):
     plain = tiny(architecture=architecture, adapter="frozen", hidden_size=64)  # the kernel packs rows of 32

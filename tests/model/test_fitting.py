@@ -1,5 +1,6 @@
 """The loop: exact resume, early stopping, accumulation, a diverging loss."""
 
+import copy
 import itertools
 import json
 import math
@@ -170,23 +171,31 @@ def test_a_damaged_checkpoint_is_named_with_the_folder_to_delete_and_then_traini
     assert run(part)[1] == history
 
 
-def test_accumulated_steps_equal_one_large_batch(tmp_path):
-    updated = []
-    for accumulation, batches in ((4, [[0], [1], [2], [3]]), (1, [[0, 1, 2, 3]])):
-        torch.manual_seed(0)
-        model = nn.Linear(3, 1)
-        x, y = torch.randn(4, 3), torch.randn(4, 1)
+def test_a_run_is_adamw_with_cosine_rates_clipping_and_accumulation(tmp_path):
+    """Against a plain loop: 2 epochs of 5 batches, in groups of 2, 2 and 1."""
+    torch.manual_seed(0)
+    ours, x, y = nn.Linear(3, 1).double(), torch.randn(5, 4, 3).double(), torch.randn(5, 4, 1).double()
+    theirs, epochs = copy.deepcopy(ours), itertools.count(1.0)
 
-        def loss(batch, _, m=model, x=x, y=y):
-            return (m(x[batch]) - y[batch]).square().sum(), float(len(batch))
+    def mean_loss(model, batch):
+        return (model(x[batch]) - y[batch]).square().mean()
 
-        groups = [Group("all", list(model.parameters()), 0.1)]
-        task = Task("test", groups, lambda epoch, b=batches: b, loss, lambda: {"value": 0.0}, "value")
-        settings = Optimisation(epochs=1, accumulation=accumulation)
-        fit(model, task, settings, seed=0, checkpoint=tmp_path / str(accumulation), digest="d")
-        updated.append([p.detach().clone() for p in model.parameters()])
-    for one, two in zip(*updated, strict=True):
-        torch.testing.assert_close(one, two)
+    groups = [Group("weight", [ours.weight], 0.1), Group("bias", [ours.bias], 0.02)]
+    task = Task("test", groups, lambda epoch: range(5), lambda batch, _: (7 * mean_loss(ours, batch), 7.0),
+                lambda: {"value": next(epochs)}, "value")  # fmt: skip
+    settings = Optimisation(epochs=2, patience=None, accumulation=2, clip=0.3, weight_decay=0.2)
+    fit(ours, task, settings, seed=0, checkpoint=tmp_path, digest="d")
+    rates = [{"params": [theirs.weight], "lr": 0.1}, {"params": [theirs.bias], "lr": 0.02}]
+    adamw = torch.optim.AdamW(rates, weight_decay=0.2)
+    annealing = torch.optim.lr_scheduler.CosineAnnealingLR(adamw, T_max=6)
+    for group in 2 * [(0, 1), (2, 3), (4,)]:
+        adamw.zero_grad()
+        (sum(mean_loss(theirs, batch) for batch in group) / len(group)).backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 0.3)
+        adamw.step()
+        annealing.step()
+    for one, two in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-12)
 
 
 def test_cosine_falls_from_one_to_zero():

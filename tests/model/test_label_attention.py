@@ -149,15 +149,6 @@ def test_a_document_without_a_token_has_the_labels_bias_as_logits_and_no_gradien
     assert (found[0][1] == 0).all() and (found[0][0] != 0).any()
 
 
-@pytest.mark.parametrize("masked", [True, False])
-def test_appended_padding_leaves_logits_unchanged_unless_the_mask_is_off(masked):
-    model = classifier(mask_padding=masked)
-    hidden, mask = batch()
-    junk = torch.randn(3, 5, 24, dtype=torch.float64)
-    padded = model.logits(torch.cat([hidden, junk], 1), torch.cat([mask, torch.zeros(3, 5, dtype=torch.bool)], 1))
-    assert ((padded - model.logits(hidden, mask)).abs().max() < 1e-12) == masked
-
-
 def test_attention_equals_torch_multi_head_attention():
     torch.manual_seed(0)
     ours = LabelAttention(9, 24, 4).double()

@@ -110,6 +110,14 @@ def test_recurrent_networks_are_those_of_pytorch_over_each_document_alone(encode
         torch.testing.assert_close(backbone.network.recurrent(x[row, :n])[0], states[row, :n])
 
 
+@pytest.mark.parametrize("encoder", ["bilstm", "bigru"])
+@pytest.mark.parametrize(("layers", "same"), [(1, True), (2, False)])
+def test_recurrent_networks_drop_states_between_their_layers(encoder, layers, same):
+    recurrent, mask = network(settings(encoder, layers=layers)).network.train(), batch()[1]
+    states = torch.randn(*mask.shape, 6)
+    assert torch.equal(recurrent(states, mask), recurrent(states, mask)) == same
+
+
 def test_given_vectors_are_taken_and_words_without_one_start_at_random(tmp_path):
     given = np.random.default_rng(0).normal(size=(WORDS, 6)).astype(np.float32)
     given[7] = 0

@@ -33,12 +33,19 @@ def test_rows_are_those_of_the_words_and_a_missing_word_has_zeros(tmp_path, form
 def test_files_of_another_size_form_or_language_are_refused(tmp_path):
     (tmp_path / "v.txt").write_text(TEXT, encoding="utf-8")
     (tmp_path / "other.txt").write_text("uno 1 2\n", encoding="utf-8")
+    (tmp_path / "words.txt").write_text("alpha 1 2\nbeta 3 four\n", encoding="utf-8")
+    (tmp_path / "latin.txt").write_text("año 1 2\n", encoding="latin-1")
+    latin = np.frombuffer("año".encode("latin-1"), np.uint8)
+    write_arrays(tmp_path / "latin.safetensors", {"vectors": np.ones((1, 2), np.float32), "words": latin})
     write_arrays(tmp_path / "size.safetensors", {"vectors": np.ones((1, 3), np.float32), "words": words_of("alpha")})
     write_arrays(tmp_path / "form.safetensors", {"vectors": np.ones((2, 2), np.float32), "words": words_of("alpha")})
     for name, size, said in [
         ("v.txt", 3, r"line 1: expected word vectors of 3 numbers, got 2. Set embedding_size"),
         ("size.safetensors", 2, "word vectors of 2 numbers, got 3"),
         ("form.safetensors", 2, "the arrays `vectors`"),
+        ("words.txt", 2, "line 2: expected a word and 2 numbers, got .*'four'"),
+        ("latin.txt", 2, "expected words in UTF-8"),
+        ("latin.safetensors", 2, "expected words in UTF-8"),
         ("other.txt", 2, "got none of them"),
         ("absent.txt", 2, "absent.txt"),
     ]:

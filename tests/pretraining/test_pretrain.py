@@ -2,10 +2,12 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import entropy
 from sklearn.metrics import mutual_info_score
 
 from plant.ground.checkpoints import load_tensors
@@ -16,8 +18,13 @@ from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
 from plant.model.registry import build_backbone
+from plant.pretraining.approx_ndcg import approx_ndcg_loss
 from plant.pretraining.lists import TopTokens
+from plant.pretraining.ndcg import ndcg
 from plant.pretraining.pretrain import TokenRanking, pretrain, publish_epochs
+from plant.pretraining.ranking_loss import mse_loss, pairwise_loss_dense
+
+CPU = torch.device("cpu")
 
 RECIPE = {"epochs": 12, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
           "head_learning_rate": 0.02, "negatives": 2}  # fmt: skip
@@ -285,10 +292,50 @@ def test_shares_of_two_processes_add_up_to_the_batch(toy, monkeypatch, change, i
     assert shares[3][1] == 0.0 and shares[3][0].item() == 0.0
 
 
-def test_attention_mass_and_entropy_stay_in_range(toy, indicators, make):
-    found = TokenRanking(make(), toy, indicators, settings=Pretraining(**RECIPE), seed=0).measure(toy.documents("val"))
-    assert set(found) == {"ndcg", "mass", "entropy"}
-    assert all(0 <= value <= 1 for value in found.values())
+def test_measures_are_means_over_the_lists_that_rank(toy, indicators, make):
+    model, rows = make(), []
+    for document in toy.documents("train"):
+        padded, labels = pad_documents(toy, [document], CPU), torch.from_numpy(toy.labels(document))[None]
+        hidden = model.hidden_states(padded)
+        scores = model.attention.token_logits(hidden, labels)[0]
+        attention = model.attention.token_probabilities(hidden, labels, padded.mask)[0].detach().numpy()
+        relevance = indicators.relevance_of(toy.labels(document), toy.tokens(document))
+        for s, p, r in zip(scores, attention, relevance, strict=True):
+            if len(set(r[r >= 0].tolist())) > 1:
+                rows.append((ndcg(s, torch.from_numpy(r), k=2).item(), p[r >= 0].sum(), entropy(p, base=len(p))))
+    ranking = TokenRanking(model, toy, indicators, settings=Pretraining(**RECIPE, ndcg_k=2), seed=0)
+    expected = dict(zip(("ndcg", "mass", "entropy"), np.mean(rows, axis=0), strict=True))
+    assert ranking.measure(toy.documents("train")) == pytest.approx(expected, rel=1e-5)
+    assert len(rows) < sum(len(toy.labels(document)) for document in toy.documents("train"))
+
+
+OBJECTIVES = [
+    ({"sigma": 3.0, "gain": "linear", "ndcg_k": 2}, partial(pairwise_loss_dense, k=2, sigma=3.0, gain="linear")),
+    ({"objective": "approx_ndcg", "temperature": 0.7, "k": 3},
+     partial(approx_ndcg_loss, k=3, temperature=0.7, gain="exponential")),
+    ({"objective": "mse"}, mse_loss),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("recipe", "loss"), OBJECTIVES, ids=["pairwise", "approx_ndcg", "mse"])
+def test_the_loss_of_a_list_is_that_of_the_recipe(toy, indicators, make, recipe, loss):
+    random = torch.Generator().manual_seed(0)
+    scores, relevance = torch.randn(2, 3, 9, generator=random), torch.rand(2, 3, 9, generator=random)
+    ranking = TokenRanking(make(), toy, indicators, settings=Pretraining(**RECIPE, **recipe), seed=0)
+    torch.testing.assert_close(ranking.list_losses(scores, relevance), loss(scores, relevance))
+
+
+def test_attention_and_backbone_train_at_their_own_rates(toy, tmp_path, monkeypatch, indicators, make):
+    rates = {}
+
+    def asked(_, task, *__, **___):
+        rates.update({group.name: group.learning_rate for group in task.groups})
+        return []
+
+    monkeypatch.setattr("plant.pretraining.pretrain.fit", asked)
+    recipe = Pretraining(learning_rate=0.01, head_learning_rate=0.03)
+    pretrain(make(), toy, indicators, recipe, seed=0, checkpoint=tmp_path, digest="d")
+    assert rates == {"planted": 0.03, "backbone": 0.01}
 
 
 def test_labels_without_tokens_have_no_list_and_change_nothing(toy, tmp_path, indicators, make):

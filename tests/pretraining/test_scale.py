@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 from scipy.special import log_softmax
+from torch.nn.functional import dropout
 
 from plant.ground.settings import Pretraining
 from plant.model.batches import pad_documents
-from plant.pretraining.pretrain import TokenRanking
+from plant.pretraining.pretrain import TokenRanking, pretrain
 from plant.pretraining.scale import fit_scale, scale_attention
 
 SETTINGS = Pretraining(batch_size=4)
@@ -53,6 +54,28 @@ def test_scaling_multiplies_all_scores_and_keeps_the_order(toy, attention, indic
     before = model.attention.token_logits(hidden, labels)
     scale = scale_attention(TokenRanking(model, toy, indicators, settings=SETTINGS, seed=0))
     torch.testing.assert_close(model.attention.token_logits(hidden, labels), scale * before)
+
+
+def test_a_run_that_died_before_the_scale_was_fitted_ends_with_the_same_bits(
+    toy, tmp_path, monkeypatch, indicators, make
+):
+    """The resumed run has no epoch left, so nothing but the fit itself switches dropout off."""
+    recipe = Pretraining(epochs=1, batch_size=4, scale="fitted")
+
+    def run(folder):
+        model = make()
+        model.backbone.register_forward_hook(lambda module, _, states: dropout(states, 0.5, module.training))
+        pretrain(model, toy, indicators, recipe, seed=0, checkpoint=folder, digest="d")
+        return model.attention.query.weight
+
+    def killed(_):
+        raise KeyboardInterrupt
+
+    whole = run(tmp_path / "whole")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("plant.pretraining.pretrain.scale_attention", killed)
+        run(tmp_path / "part")
+    assert torch.equal(run(tmp_path / "part"), whole)
 
 
 def test_without_relevance_the_scale_is_1(toy, indicators, make) -> None:

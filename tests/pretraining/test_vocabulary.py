@@ -115,6 +115,16 @@ def trained(tmp_path: Path, tokens: TopTokens, **changes: object) -> tuple[Simpl
     return classifier, history
 
 
+def test_the_loss_is_that_of_the_lists_by_the_recipe(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = L2R(3, 30, size=8, hidden=16)  # as the training starts
+    words, relevance = map(torch.from_numpy, VocabularyLists(top(), outside=20, seed=0).of(np.array([0, 1]), 1))
+    scores = model.pairs(torch.tensor([0, 1]), words)
+    expected = pairwise_loss(scores, relevance, k=2, sigma=3.0, gain="linear").mean()
+    _, history = trained(tmp_path, top(), epochs=1, ndcg_k=2, sigma=3.0, gain="linear")
+    assert history[0]["loss"] == pytest.approx(expected.item(), rel=1e-5)
+
+
 def test_the_words_of_a_label_are_ranked_first_after_training(tmp_path: Path) -> None:
     classifier, history = trained(tmp_path, top())
     assert history[-1]["ndcg_val"] > 0.99 > history[0]["ndcg_val"]
@@ -135,5 +145,6 @@ def test_the_sizes_come_from_the_saved_weights() -> None:
     model = L2R(4, 9, size=3, hidden=5)
     saved = {f"l2r.{name}": value for name, value in model.state_dict().items()}
     again = l2r_from(saved)
-    assert again is not None and again.sizes == model.sizes
+    assert again is not None
+    again.load_state_dict(model.state_dict())
     assert l2r_from({"embeddings": torch.zeros(4, 3)}) is None

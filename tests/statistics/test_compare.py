@@ -19,16 +19,20 @@ from plant.statistics.compare import write_contrasts, write_intervals, write_ran
 from plant.statistics.randomization import randomization_tests
 from plant.statistics.significance import arrow
 from plant.statistics.systems import open_comparison, resampled_values
-from plant.statistics.wilcoxon import wilcoxon_tests
+from plant.statistics.wilcoxon import signed_rank, wilcoxon_tests
 
 SYSTEMS = {"weak": (0.5, (0, 1, 2)), "same": (2.0, (10, 11, 12)), "plant": (2.0, (10, 11, 12)), "base": (1.5, (30,))}
-SETTINGS = Statistics(resamples=60, metrics=("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3"))
+METRICS = ("macro_auc", "macro_f1_present", "rare_ap", "micro_f1", "p@5", "psp@3", "brier_skill")
+SETTINGS = Statistics(resamples=60, metrics=METRICS)
 
 
-def tables(folders, labels, settings=SETTINGS, evaluation=None):
-    comparison = open_comparison(
-        folders, reference="plant", labels_parquet=labels, evaluation=evaluation or Evaluation(), settings=settings
-    )
+def options(labels, settings=SETTINGS, evaluation=None):
+    """How a comparison is opened."""
+    return {"labels_parquet": labels, "evaluation": evaluation or Evaluation(), "settings": settings}
+
+
+def tables(folders, *of):
+    comparison = open_comparison(folders, reference="plant", **options(*of))
     return [pl.from_arrow(make(comparison)) for make in (intervals, wilcoxon_tests, randomization_tests)]
 
 
@@ -66,7 +70,7 @@ def test_values_are_seed_means_of_metrics_json_and_differences_are_row_minus_ref
     assert (joined["difference"] - joined["difference_right"]).abs().max() < 1e-9
 
 
-def test_intervals_hold_their_estimates_and_the_paper_s_are_the_percentiles(found) -> None:
+def test_intervals_hold_their_estimates(found) -> None:
     intervals = found[0].drop_nulls("value")
     assert (intervals["low"] <= intervals["value"]).all()
     assert (intervals["value"] <= intervals["high"]).all()
@@ -77,7 +81,7 @@ def test_intervals_hold_their_estimates_and_the_paper_s_are_the_percentiles(foun
     assert (others["paper_gain"] <= others["paper_high"]).all()
 
 
-def test_our_interval_is_over_seeds_and_documents_together(written, found) -> None:
+def test_our_interval_is_over_seeds_and_documents_together_and_wilcoxon_over_means_of_documents(written, found) -> None:
     folders, labels = written
     space = read_label_space(labels, Evaluation())
     each = {  # p@5 of every document alone: (seeds, documents)
@@ -96,41 +100,46 @@ def test_our_interval_is_over_seeds_and_documents_together(written, found) -> No
         low, high = stats.t.interval(0.95, degrees, by_document.mean(), np.sqrt(of_documents + of_seeds))
         width = rows[name][f"{column}high"] - rows[name][f"{column}low"]
         assert width == pytest.approx(high - low, rel=0.25), (name, column)  # 60 halves: error of a width 9 %
+    for row in found[1].filter(metric="p@5").iter_rows(named=True):
+        expected = signed_rank(each["plant"].mean(axis=0), each[row["system"]].mean(axis=0))
+        assert [row[name] for name in expected._fields] == pytest.approx(list(expected))
 
 
 def test_one_seed_has_an_interval_over_documents_alone(tmp_path: Path, write_systems) -> None:
     settings = SETTINGS.model_copy(update={"metrics": ("p@5",)})
-    intervals = tables(*write_systems(tmp_path, {"weak": (0.5, (0,)), "plant": (2.0, (10,))}), settings)[0]
-    folders, labels = {name: [tmp_path / name / f"seed{n}"] for name, n in (("weak", 0), ("plant", 10))}, tmp_path
+    folders, labels = write_systems(tmp_path, {"weak": (0.5, (0,)), "plant": (2.0, (10,))})
     contrasts = tmp_path / "contrasts.parquet"
-    write_contrasts(
-        contrasts, folders, pairs=[("weak", "plant")], labels_parquet=labels / "labels.parquet",
-        evaluation=Evaluation(), settings=settings,
-    )  # fmt: skip
-    row, error = intervals.row(0, named=True), pl.read_parquet(contrasts)["error_documents"][0]
+    write_contrasts(contrasts, folders, pairs=[("weak", "plant")], **options(labels, settings))
+    row, error = (
+        tables(folders, labels, settings)[0].row(0, named=True),
+        pl.read_parquet(contrasts)["error_documents"][0],
+    )
     assert row["diff_high"] - row["difference"] == pytest.approx(stats.norm.ppf(0.975) * error)
 
 
 def test_other_numbers_of_seeds_than_the_reference_are_refused(tmp_path: Path, write_systems) -> None:
     folders, labels = write_systems(tmp_path, {"weak": (0.5, (0, 1)), "plant": (2.0, (10, 11, 12))})
-    options = {"labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
     for write, more in ((write_intervals, {"reference": "plant"}), (write_contrasts, {"pairs": [("weak", "plant")]})):
         with pytest.raises(InputError, match="as many seeds"):
-            write(tmp_path / "never.parquet", folders, **more, **options)
+            write(tmp_path / "never.parquet", folders, **more, **options(labels))
     assert not (tmp_path / "never.parquet").exists()
 
 
-def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written) -> None:
+def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written, found) -> None:
     folders, labels = written
-    arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
 
     def resampled(systems: dict[str, list[Path]]) -> dict[str, np.ndarray]:
-        values = resampled_values(open_comparison(systems, **arguments), ["bootstrap"], ["micro_f1"])
+        comparison = open_comparison(systems, reference="plant", **options(labels))
+        values = resampled_values(comparison, ["bootstrap"], ["micro_f1"])
         return {name: each.resampled["bootstrap"] for (name, _), each in values.items()}
 
     together, alone = resampled(folders), [resampled({"plant": [folder]})["plant"] for folder in folders["plant"]]
     assert together["plant"] == pytest.approx(np.mean(alone, axis=0))
     assert np.array_equal(together["plant"], together["same"])
+    gains = together["weak"] - together["plant"]
+    row = found[0].row(by_predicate=(pl.col("system") == "weak") & (pl.col("metric") == "micro_f1"), named=True)
+    expected = [gains.mean(), *np.percentile(gains, [2.5, 97.5])]
+    assert [row[f"paper_{name}"] for name in ("gain", "low", "high")] == pytest.approx(expected)
 
 
 def test_identical_systems_have_no_difference_no_significance_and_no_arrow(found) -> None:
@@ -147,7 +156,10 @@ def test_a_much_weaker_system_gets_a_down_arrow_by_both_procedures(tmp_path: Pat
     written = write_systems(tmp_path, {"weak": (-3.0, (0, 1, 2)), "plant": (4.0, (10, 11, 12))})
     intervals, wilcoxon, randomization = tables(*written)
     both = intervals.join(wilcoxon, on=["system", "metric"]).join(randomization, on=["system", "metric"], suffix="_ar")
-    row = both.row(by_predicate=pl.col("metric") == "micro_f1", named=True)
+    rows = {row["metric"]: row for row in both.iter_rows(named=True)}
+    skill, row = rows["brier_skill"], rows["micro_f1"]
+    assert skill["low"] < skill["value"] < skill["high"] < 0  # the one metric without a lower limit
+    assert skill["diff_low"] < skill["difference"] < skill["diff_high"]
     assert arrow(row["p"], row["paper_low"], row["paper_high"], alpha=0.05) == "down"
     assert arrow(row["p_ar"], row["diff_low"], row["diff_high"], alpha=0.05) == "down"
 
@@ -179,7 +191,7 @@ def test_the_error_of_our_interval_can_come_from_the_bootstrap(written, found) -
 
 def test_kept_scores_are_enough_for_all_but_auc(tmp_path: Path, write_systems) -> None:
     folders, labels = write_systems(tmp_path, SYSTEMS, settings=Evaluation(dense_limit=5, top=6, at=(1, 3, 5)))
-    for table in tables(folders, labels, evaluation=Evaluation(at=(1, 3, 5))):
+    for table in tables(folders, labels, SETTINGS, Evaluation(at=(1, 3, 5))):
         column = "value" if "value" in table.columns else "p"
         auc = pl.col("metric") == "macro_auc"
         assert table.filter(auc)[column].null_count() == table.filter(auc).height
@@ -188,10 +200,9 @@ def test_kept_scores_are_enough_for_all_but_auc(tmp_path: Path, write_systems) -
 
 def test_each_table_can_be_written_alone(written, found, tmp_path: Path) -> None:
     folders, labels = written
-    arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
     writers = (write_intervals, write_wilcoxon, write_randomization)
     for write, expected in zip(writers, found, strict=True):
-        write(tmp_path / "out" / "table.parquet", folders, **arguments)
+        write(tmp_path / "out" / "table.parquet", folders, reference="plant", **options(labels))
         assert pl.read_parquet(tmp_path / "out" / "table.parquet").equals(expected)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["table.parquet"]
 
@@ -199,10 +210,9 @@ def test_each_table_can_be_written_alone(written, found, tmp_path: Path) -> None
 def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_systems) -> None:
     folders, labels = written
     others, _ = write_systems(tmp_path, {"older": (1.0, (77,))}, test=98)
-    arguments = {"reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(), "settings": SETTINGS}
     for write in (write_intervals, write_wilcoxon, write_randomization):
         with pytest.raises(InputError, match="the same documents"):
-            write(tmp_path / "never.parquet", {**folders, **others}, **arguments)
+            write(tmp_path / "never.parquet", {**folders, **others}, reference="plant", **options(labels))
     assert not (tmp_path / "never.parquet").exists()
 
 
@@ -217,10 +227,7 @@ def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_s
 )
 def test_what_cannot_be_compared_is_named(written, tmp_path: Path, change, message: str) -> None:
     folders, labels = written
-    arguments = {
-        "systems": folders, "reference": "plant", "labels_parquet": labels, "evaluation": Evaluation(),
-        "settings": SETTINGS,
-    } | change  # fmt: skip
+    arguments = {"systems": folders, "reference": "plant", **options(labels), **change}
     with pytest.raises(InputError, match=message):
         write_intervals(tmp_path / "never.parquet", **arguments)
 
@@ -229,9 +236,7 @@ def test_documents_of_a_group_are_resampled_and_swapped_together(written, found,
     folders, labels = written
     corpus = tmp_path / "corpus"
     shutil.copytree(labels.parent, corpus)
-    ids = [str(number) for number in range(open_comparison(
-        folders, reference="plant", labels_parquet=labels, evaluation=Evaluation(), settings=SETTINGS
-    ).documents)]  # fmt: skip
+    ids = list(map(str, range(open_comparison(folders, reference="plant", **options(labels)).documents)))
     pl.DataFrame({"group_id": ids}).write_parquet(corpus / "test.parquet")
     for table, alone in zip(tables(folders, corpus / "labels.parquet"), found, strict=True):
         assert table.equals(alone)  # every document is a group of its own

@@ -45,8 +45,7 @@ class Phrases:
 
     @classmethod
     def of(cls, descriptions: Sequence[str | None]) -> Self:
-        """Split descriptions, given by label id. Phrases of a label with the same words in the same order count
-        once."""
+        """Split descriptions, given by label id. Phrases of a label with equal words in equal order count once."""
         label: list[int] = []
         phrase: list[str] = []
         for one, text in enumerate(descriptions):

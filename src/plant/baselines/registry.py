@@ -44,8 +44,7 @@ class Baseline:
         title: its name in tables and figures.
         function: makes the scores.
         inputs: any of `documents` (texts and labels), `labels`, `tokens` (of the backbone `words`), `relevance` (their
-        mutual
-            information), `mentions`, and names of other baselines, whose scores are read.
+            mutual information), `mentions`, and names of other baselines, whose scores are read.
         outputs: files beside the scores and choices.json.
         needs: what the dataset must have.
         threads: of the job.

@@ -64,10 +64,10 @@ class Shortlist:
 
 def padded(rows: Sequence[np.ndarray]) -> Lists:
     """Rows of label ids as arrays of one width (at least 1)."""
-    lengths = np.array([len(row) for row in rows])
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
     inside = np.arange(max(1, lengths.max(initial=0)))[None, :] < lengths[:, None]
     labels = np.zeros(inside.shape, dtype=np.int64)
-    labels[inside] = np.concatenate(rows)
+    labels[inside] = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
     return Lists(labels, inside)
 
 

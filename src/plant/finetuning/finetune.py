@@ -122,7 +122,7 @@ def finetune(
         shortlist: candidates of every document; None trains and validates on all labels.
 
     Returns:
-        History, one row an epoch: loss, and macro-F1 over the labels present in validation at its best threshold.
+        History, one row per epoch: loss, and macro-F1 over the labels present in validation at its best threshold.
     """
     train, val = corpus.documents("train"), corpus.documents("val")
 
@@ -130,12 +130,17 @@ def finetune(
         best = validation_f1(classifier, corpus, val, shortlist, batch_size=settings.batch_size)
         return {"macro_f1": best.objective, "threshold": best.value}
 
+    groups = parameter_groups(classifier, settings)
     task = Task(
-        name="Stage 2", groups=parameter_groups(classifier, settings), validate=validate, monitor="macro_f1",
+        name="Stage 2", groups=groups, validate=validate, monitor="macro_f1",
         loss=lambda batch, _: batch_loss(classifier, corpus, batch, settings, shortlist),
         batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
     )  # fmt: skip
-    return fit(
+    history = fit(
         classifier, task, settings, seed=seed, checkpoint=checkpoint, digest=digest,
         fp16_scaler=classifier.needs_loss_scaling,
     )  # fmt: skip
+    for group in groups:  # `save_weights` writes what requires a gradient: also a group whose epoch never came
+        for parameter in group.parameters:
+            parameter.requires_grad_(True)
+    return history

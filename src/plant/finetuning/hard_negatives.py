@@ -10,7 +10,7 @@ def hard_labels(logits: Tensor, truth: Tensor, m: int, allowed: Tensor | None = 
     Args:
         logits: (B, c), without gradient; of all labels (then c = |L|) or of each document's candidates.
         truth: bool (B, c).
-        m: negatives kept a document.
+        m: negatives kept per document.
         allowed: bool (B, c), False at columns that hold no label (lists of candidates differ in length).
 
     Returns:

@@ -214,7 +214,8 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
             module.l2r = l2r.to(module.embeddings.device)
         try:
             unknown = module.load_state_dict(tensors, strict=strict).unexpected_keys
-            wrong = f"unknown names {unknown[:3]}" if unknown else ""
+            lacking = [key for key, p in module.named_parameters() if p.requires_grad and key not in tensors]
+            wrong = f"unknown names {unknown[:3]}" if unknown else f"no {lacking[0]}" if lacking else ""
         except RuntimeError as error:
             wrong = str(error).splitlines()[-1].strip()
         if wrong:

@@ -16,11 +16,11 @@ from torch.utils.checkpoint import checkpoint
 
 LABELS_TOGETHER = 256  # of a document: their part of the hidden layer fits a cache, and a GPU is still busy
 L2R_PREFIX = "l2r."
-"""Of its weights among those of a label attention."""
+"""With this the names of its weights begin in the file of a label attention."""
 
 
 class L2R(nn.Module):
-    """f(l, t), a feed-forward network of two layers over the embeddings of a label and a word.
+    """f(l, t): a feed-forward network of two layers over the embeddings of a label and of a word.
 
     Args:
         n_labels: |L|.
@@ -38,14 +38,6 @@ class L2R(nn.Module):
         self.output = nn.Linear(hidden, 1)
         for table in (self.labels, self.words):
             nn.init.normal_(table, std=1 / math.sqrt(size))
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The arguments of the constructor."""
-        return {
-            "n_labels": len(self.labels), "vocabulary": len(self.words), "size": self.labels.shape[1],
-            "hidden": self.output.in_features,
-        }  # fmt: skip
 
     def pairs(self, labels: Tensor, words: Tensor) -> Tensor:
         """f of a list of words for each label: label ids (m), word ids (m, t) -> (m, t)."""

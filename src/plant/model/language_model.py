@@ -3,7 +3,7 @@
     log P(t_{j+1} | t_1, ..., t_j) = log softmax(E_w h_j + b)
 
 E_w is the embedding itself, so that the model has one bias more than the encoder. A backward encoder predicts the token
-before. The validation measure is the mean log-likelihood in nats a token; its negative exponential is the perplexity.
+before. The validation measure is the mean log-likelihood in nats per token. Its negative exponential is the perplexity.
 """
 
 import math
@@ -80,7 +80,7 @@ def train_language_model(
         device: where it runs.
 
     Returns:
-        History, a row for each epoch: loss, log_likelihood (nats a token, at most 0) and perplexity of validation.
+        History, one row per epoch: loss, log_likelihood (nats per token, at most 0) and perplexity of validation.
 
     Raises:
         InputError: no validation document has two tokens.
@@ -130,7 +130,7 @@ def start_encoder(
 ) -> tuple[AwdLstmBackbone, dict[str, int]]:
     """The encoder before any training: random weights, or published ones.
 
-    A file of published weights holds the tensors of `AwdLstmBackbone` by name, and `words`: UTF-8 bytes, one word a
+    A file of published weights holds the tensors of `AwdLstmBackbone` by name, and `words`: UTF-8 bytes, one word per
     line, one for each row of `embedding.weight`. A word of the corpus that the file lacks starts from the mean of its
     vectors, as in ULMFiT.
 

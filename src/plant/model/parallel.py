@@ -65,7 +65,7 @@ class Processes:
         self.sum(np.zeros(1))
 
     def of_first(self, values: Mapping[str, float]) -> dict[str, float]:
-        """The numbers of process 0 on all: a decision that hangs on them is the same everywhere."""
+        """The numbers of process 0 on all processes, so that all make the same decisions."""
         if self.count == 1:
             return dict(values)
         here = np.array(list(values.values()), dtype=np.float64)

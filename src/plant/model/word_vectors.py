@@ -73,16 +73,22 @@ def from_file(source: Path, vocabulary: Sequence[str], size: int) -> np.ndarray:
     """Rows of the vocabulary's words from a user's file; zeros for words that it lacks.
 
     Args:
-        source: `*.safetensors` with `vectors` (n, e) and `words` (bytes of UTF-8, one word a line), or a text file in
+        source: `*.safetensors` with `vectors` (n, e) and `words` (bytes of UTF-8, one word per line), or a text file in
             word2vec's format: an optional first line with n and e, then a word and its e numbers on each line.
         vocabulary: words by token id.
         size: e.
 
     Raises:
-        InputError: the file is missing, is of another form or size, or has none of the words.
+        InputError: the file is missing, is of another form, encoding or size, or has none of the words.
     """
     require_file(source)
-    words, vectors = _safetensors(source) if source.suffix == ".safetensors" else _text(source, set(vocabulary), size)
+    try:
+        form = _safetensors(source) if source.suffix == ".safetensors" else _text(source, set(vocabulary), size)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            str(source), expected="words in UTF-8", got="another encoding", fix="Save it as UTF-8."
+        ) from error
+    words, vectors = form
     if vectors.shape[1] != size:
         raise _other_size(source, size, vectors.shape[1])
     row_of = {word: row for row, word in enumerate(words)}
@@ -121,8 +127,17 @@ def _text(source: Path, wanted: set[str], size: int) -> tuple[list[str], np.ndar
                 raise _other_size(source, size, len(values), number)
             if word in wanted:
                 words.append(word)
-                rows.append(np.array(values, dtype=np.float32))
+                rows.append(_numbers(values, f"{source}, line {number}"))
     return words, np.array(rows, dtype=np.float32).reshape(-1, size)
+
+
+def _numbers(values: Sequence[str], where: str) -> np.ndarray:
+    try:
+        return np.array(values, dtype=np.float32)
+    except ValueError as error:
+        raise InputError(
+            where, expected=f"a word and {len(values)} numbers", got=str(error), fix="Correct the line."
+        ) from error
 
 
 def _other_size(source: Path, size: int, got: int, line: int | None = None) -> InputError:

@@ -1,4 +1,4 @@
-"""Which tokens of a document are ranked for a label: T_l met with the document (choice C03)."""
+"""Which tokens of a document are ranked for a label: those that are in T_l (choice C03)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,8 @@ LOOKED_UP = 2**20  # tokens of labels that are compared with a document at once:
 class TopTokens:
     """T_l of every label with the relevance r_lj, for look-up by input id.
 
-    The arrays stay as they lie in the relevance file (131K labels with 1,000 tokens each are 1 GB, which is mapped
-    and not copied); what a document meets is found label by label.
+    The arrays are those of the relevance file. 131K labels with 1,000 tokens each are 1 GB, which is mapped and not
+    copied.
 
     Attributes:
         starts: i64 (|L|), where a label's tokens begin.
@@ -44,7 +44,7 @@ class TopTokens:
             indptr: i64 (|L| + 1).
             token_id: i32, in rank order within a label.
             relevance: f32 in [0, 1], descending within a label.
-            k: tokens kept a label.
+            k: tokens kept per label.
             vocabulary: V; every token id is below it.
         """
         return cls(indptr[:-1], np.minimum(np.diff(indptr), k), token_id, relevance, vocabulary)
@@ -89,7 +89,7 @@ def load_top_tokens(source: Path, data: TrainingData, *, k: int | None) -> TopTo
     Args:
         source: `{measure}.safetensors` of the relevance room.
         data: whose label space is used.
-        k: tokens kept a label; None keeps what the file has.
+        k: tokens kept per label; None keeps what the file has.
 
     Raises:
         InputError: the file has another number of labels than the corpus.
@@ -126,7 +126,7 @@ def labels_of_document(
     """
     if negatives is None:
         return eligible
-    # drawn from all labels, more than needed, and thinned: the label set may be large, the draw small
+    # as many labels more as there are positives: enough are left without the positives
     size = min(len(eligible), negatives + len(positives))
     drawn = eligible[random.choice(len(eligible), size=size, replace=False)]
     others = drawn[~np.isin(drawn, positives)][:negatives]
@@ -137,11 +137,11 @@ def label_weights(labels: np.ndarray, positives: int, eligible: int) -> np.ndarr
     """Weights that make the sum over sampled labels unbiased for the sum over all (choice C05).
 
     Positives are always there and count once. n of the |L| - |P| others were drawn, each with probability
-    n / (|L| - |P|), so each of those counts (|L| - |P|) / n times.
+    n / (|L| - |P|), so each of them counts (|L| - |P|) / n times.
 
     Args:
         labels: of a document, from `labels_of_document` with a number of negatives.
-        positives: |P|; they stand first.
+        positives: |P|; they come first.
         eligible: |L|.
 
     Returns:

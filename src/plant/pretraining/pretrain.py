@@ -185,11 +185,11 @@ def pretrain(
     checkpoint: Path,
     digest: str,
 ) -> list[dict[str, float]]:
-    """Run Stage 1; the classifier keeps the weights of the epoch with the best validation nDCG@k (choice C39: scaled).
+    """Run Stage 1. The classifier ends with the weights of the epoch with the best validation nDCG@k.
 
-    Trained: the backbone's adapter (whatever of it requires a gradient) and the weights that the attention's scores
-    come from (E, W_Q and W_K in the paper's). The value and output projections and the head get no gradient from the
-    ranking and stay as they were initialised.
+    Trained: the backbone's adapter (all of it that requires a gradient) and the weights that the attention's scores
+    come from (E, W_Q and W_K in the paper's attention). The value and output projections and the head get no gradient
+    from the ranking and stay as they were initialised. With `scale: fitted` the scores are scaled then (choice C39).
 
     Args:
         classifier: to train.
@@ -201,7 +201,7 @@ def pretrain(
         digest: of everything that the run depends on.
 
     Returns:
-        History, a row an epoch.
+        History, one row per epoch: loss, nDCG@k of both splits, attention mass and entropy of validation.
 
     Raises:
         InputError: the training or the validation split has nothing to rank.
@@ -276,7 +276,7 @@ def _require_lists(ranking: TokenRanking, splits: dict[str, np.ndarray]) -> None
 def publish_epochs(checkpoint: Path, out: Path, *, epochs: int) -> None:
     """Put the weights of every epoch beside the results: `epochs/<e>/`; an empty folder where none were kept.
 
-    While a run lasts they lie beside its checkpoint, so that they survive an interruption as the checkpoint does.
+    During a run they are beside its checkpoint, so that they survive an interruption as the checkpoint does.
 
     Args:
         checkpoint: folder of `pretrain`.

@@ -46,7 +46,7 @@ def scale_attention(ranking: TokenRanking) -> float:
 @torch.no_grad()
 def fit_scale(ranking: TokenRanking) -> float:
     """The scale c in `LIMITS`; 1.0 where no list has relevance."""
-    corpus, classifier = ranking.corpus, ranking.classifier
+    corpus, classifier = ranking.corpus, ranking.classifier.eval()  # after a resumed last epoch it is in training mode
     train = corpus.documents("train")
     documents = train[:: max(1, -(-len(train) // MOST))]
     documents = documents[[len(ranking.positives(document)) > 0 for document in documents]]

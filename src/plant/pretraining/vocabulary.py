@@ -81,7 +81,7 @@ def pretrain_l2r(
         digest: of everything that the run depends on.
 
     Returns:
-        History, a row for each epoch: loss, and nDCG@k as `ndcg_val`.
+        History, one row per epoch: loss, and nDCG@k as `ndcg_val`.
 
     Raises:
         InputError: no label has a word with relevance.

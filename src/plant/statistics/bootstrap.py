@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plant.metrics.names import BRIER_SKILL
 from plant.statistics.crossed import crossed, require_paired
 from plant.statistics.resampling import Interval, Resampling, percentile_interval
 from plant.statistics.systems import Comparison, Values, resampled_values, to_table
@@ -43,24 +44,26 @@ def intervals(comparison: Comparison) -> pa.Table:
     for name in comparison.systems:
         for metric in settings.metrics:
             row: dict[str, Any] = {"system": name, "metric": metric, "reference": reference}
-            row |= _own(values[name, metric], settings.confidence)
+            least = -np.inf if metric == BRIER_SKILL else 0.0  # a metric is at most 1
+            row |= _own(values[name, metric], settings.confidence, least)
             if name != reference:
-                row |= _difference(values[name, metric], values[reference, metric], settings.confidence)
+                row |= _difference(values[name, metric], values[reference, metric], settings.confidence, 1 - least)
             rows.append(row)
     return to_table(rows, SCHEMA)
 
 
-def _own(values: Values, confidence: float) -> dict[str, float]:
+def _own(values: Values, confidence: float, least: float) -> dict[str, float]:
     by_seed = values.by_seed
-    low, high = _interval(values, confidence, limits=(0, 1))
+    low, high = _interval(values, confidence, limits=(least, 1))
     spread = float(by_seed.std(ddof=1)) if by_seed.size > 1 else float("nan")
     return {"value": float(by_seed.mean()), "seed_sd": spread, "n_seeds": by_seed.size, "low": low, "high": high}
 
 
-def _difference(values: Values, reference: Values, confidence: float) -> dict[str, float]:
+def _difference(values: Values, reference: Values, confidence: float, largest: float) -> dict[str, float]:
     difference = values - reference
     gains = difference.resampled["bootstrap"]
-    paper, own = percentile_interval(gains, confidence), _interval(difference, confidence, limits=(-1, 1))
+    paper = percentile_interval(gains, confidence)
+    own = _interval(difference, confidence, limits=(-largest, largest))
     defined = gains[~np.isnan(gains)]
     return {
         "difference": float(values.by_seed.mean() - reference.by_seed.mean()),

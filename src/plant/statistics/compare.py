@@ -1,5 +1,4 @@
-"""Every system against the reference. Each table goes to its own file: intervals, signed-rank tests, randomisation
-tests."""
+"""Every system against the reference: intervals, signed-rank tests and randomisation tests, each in its own file."""
 
 from __future__ import annotations
 

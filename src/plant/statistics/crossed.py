@@ -44,10 +44,12 @@ class Crossed:
     Attributes:
         difference: mean over seeds.
         error_documents: standard error over test documents, for these runs.
-        error_seeds: standard error over training seeds, for these documents; NaN for one seed.
+        error_seeds: standard error over training seeds, for these documents.
         degrees: of freedom (Satterthwaite); inf if the seeds do not differ.
-        low, high: interval; NaN for one seed, which says nothing about other seeds.
+        low, high: interval.
         p: two-sided p-value of no difference.
+
+    One seed says nothing about other seeds: where systems are trained, all but the first two are NaN.
     """
 
     difference: float
@@ -66,9 +68,8 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float, 
         differences: (S,), the difference of each seed.
         error_documents: standard error of their mean over test documents.
         confidence: level of the interval.
-        trained: True: one run has no interval, because another seed could give another difference. False: the interval
-        of
-            one run is over documents alone (for systems without randomness).
+        trained: True: one run has no interval, because another seed could give another difference. False: the
+            interval of one run is over documents alone, for systems without randomness. Then `error_seeds` is 0.
 
     >>> both = crossed(np.array([0.1, 0.1, 0.1]), 0.02, 0.95)  # seeds agree: a normal interval over documents
     >>> round(both.low, 4), round(both.high, 4), both.degrees

@@ -49,7 +49,7 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     made = np.flatnonzero(~np.isnan(values))
     order = made[np.argsort(values[made], kind="stable")]
     steps = values[order] * (len(order) - np.arange(len(order)))
-    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(order) else steps
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return corrected
 
 

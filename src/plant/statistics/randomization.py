@@ -109,8 +109,7 @@ def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """Two runs as one run of 2N documents: those of the first, then those of the second. Weights choose between
-    them."""
+    """Two runs as one run of 2N documents: those of the first, then those of the second. Weights choose."""
 
     first: Run
     second: Run

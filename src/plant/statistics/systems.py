@@ -86,15 +86,13 @@ class Values:
     units: int
 
     def __sub__(self, other: Values) -> Values:
-        """Differences, paired by seed and by resample. A system with one run is compared with every seed of the
-        other."""
+        """Differences, paired by seed and by resample. One run is compared with every seed of the other system."""
         resampled = {kind: values - other.resampled[kind] for kind, values in self.resampled.items()}
         return Values(self.by_seed - other.by_seed, resampled, self.units)
 
     @property
     def error(self) -> float:
-        """Standard error of the mean over seeds, over test documents: from halves if they were drawn, else
-        bootstrap."""
+        """Standard error over test documents of the mean over seeds: from halves if drawn, else by the bootstrap."""
         if "halves" in self.resampled:
             return half_sampling_error(self.resampled["halves"], self.units)
         return bootstrap_error(self.resampled["bootstrap"])

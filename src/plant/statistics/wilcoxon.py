@@ -32,8 +32,7 @@ def signed_rank(first: np.ndarray, second: np.ndarray) -> SignedRank:
 
     d_i = second_i - first_i. Zeros are dropped, ties share their mean rank, W = min(W+, W-). The p-value is exact
     for small samples (up to 50 pairs without ties, 13 with ties). For larger ones it is the normal approximation,
-    corrected for
-    ties: `scipy.stats.wilcoxon(zero_method="wilcox")`.
+    corrected for ties: `scipy.stats.wilcoxon(zero_method="wilcox")`.
 
     Args:
         first, second: (n,), pairs; a pair with a NaN is left out.
@@ -63,9 +62,8 @@ def wilcoxon_tests(comparison: Comparison) -> pa.Table:
 
     - `level` document: metrics that single documents have (P@k, nDCG@k, ...), averaged over the seeds.
     - `level` resamples: all other metrics, in the B bootstrap resamples, as the paper says. Resamples are not
-      independent
-      observations: p shrinks as B grows, whatever the data. These rows are marked `anti_conservative`; use the
-      approximate randomisation in their place.
+      independent observations: p shrinks as B grows, whatever the data. These rows are marked `anti_conservative`; use
+      the approximate randomisation in their place.
     """
     metrics = [find(name, comparison.labels.settings) for name in comparison.settings.metrics]
     aggregate = [metric.name for metric in metrics if not metric.per_document]

@@ -8,6 +8,7 @@ Shapes: B documents, |L| labels, m labels asked for, n tokens of a padded docume
 size of a query in a head.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -149,15 +150,16 @@ class Attention(nn.Module):
         return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
-class EvidenceHead(nn.Module):
+class EvidenceHead(nn.Module, ABC):
     """A head, which can add evidence to its logits. A subclass registers the parameter `evidence` as None."""
 
     evidence: nn.Parameter | None
 
+    @abstractmethod
     def label_vectors(self, attention: Any) -> tuple[Tensor, ...]:
         """What `forward` takes from the labels, |L| rows each. It is constant as long as the weights are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(self, attended: Tensor, *of_labels: Tensor) -> Tensor:
         """Logits (B, m) of what the labels attended to (B, m, h), in fp32 or wider.
 
@@ -165,7 +167,6 @@ class EvidenceHead(nn.Module):
             attended: from `Attention.attend`.
             of_labels: `label_vectors` of the same labels (B, m, ...).
         """
-        raise NotImplementedError
 
     def weigh_evidence(self) -> None:
         """Add the parameter beta of `with_evidence`; it starts at 0, which is a weight of log 2."""

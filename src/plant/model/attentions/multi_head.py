@@ -22,7 +22,7 @@ EMBEDDING_STD = 0.02  # choice C10: the usual scale of transformer embeddings
 class LabelAttention(Attention):
     """Multi-head attention whose queries are label embeddings (Eq. 1).
 
-    The parameters are those of a standard multi-head attention with biases; only E has one row a label.
+    The parameters are those of a standard multi-head attention with biases; only E has one row per label.
 
     Args:
         n_labels: |L|.
@@ -74,7 +74,7 @@ class LabelAttention(Attention):
 
 
 class Head(EvidenceHead):
-    """Boost, adaptive average pooling and the shared map to one logit, folded into one vector a label.
+    """Boost, adaptive average pooling and the shared map to one logit, folded into one vector per label.
 
     Pooling is a fixed matrix M (p, h), and the shared map is W_c (p). Both are linear. So with w = M^T W_c and
     c_l = B_m,l * w the literal form W_c . Pool(B_a,l + A_l * B_m,l) + beta equals

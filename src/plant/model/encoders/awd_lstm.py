@@ -4,7 +4,7 @@
 
 Three LSTM layers; the last one has the size of a word vector, so that a language model can share its weights with the
 embedding. The recurrent weights drop out (DropConnect), and so do whole words, word vectors and the states between
-layers; a dropout mask is drawn once for a document, not for every token.
+layers. All tokens of a document have the same dropout mask; weights and words have one mask for the whole batch.
 
 A document passes in segments of `bptt` tokens. The states are carried from one segment to the next without a gradient,
 so the memory that the gradient needs in a layer is that of a segment. With `backward: true` the network reads from the
@@ -44,7 +44,7 @@ class LSTMLayer(nn.Module):
         self.b_h = nn.Parameter(torch.empty(4 * hidden).uniform_(-bound, bound))
 
     def recurrent_weights(self) -> Tensor:
-        """W_h with its dropout: drawn once for a document, the same for all its segments."""
+        """W_h with its dropout: drawn once for a batch, the same for all its segments."""
         return F.dropout(self.w_h, self.dropout, self.training)
 
     def forward(
@@ -80,7 +80,7 @@ class AwdLstm(nn.Module):
         )
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """X (B, n, e), mask (B, n) -> H (B, n, e); what stands at padding has no meaning."""
+        """X (B, n, e), mask (B, n) -> H (B, n, e); the values at padding have no meaning."""
         order = reversed_order(mask) if self.backward_reading else None
         if order is not None:
             states = reordered(states, order)

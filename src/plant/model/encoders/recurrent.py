@@ -58,15 +58,8 @@ class Recurrent(nn.Module):
         """One layer in one direction, (B, n, h / 2)."""
         weights = [getattr(self.recurrent, name + suffix) for name in WEIGHTS]
         zeros = states.new_zeros(1, len(states), self.recurrent.hidden_size)
-        common = (
-            weights,
-            True,
-            1,
-            0.0,
-            self.training,
-            False,
-            True,
-        )  # biases, layers, dropout, ..., one way, batch first
+        # with biases, one layer, no dropout, training, not bidirectional, batch first
+        common = (weights, True, 1, 0.0, self.training, False, True)
         if isinstance(self.recurrent, nn.GRU):
             return torch.gru(states, zeros, *common)[0]
         return torch.lstm(states, (zeros, zeros), *common)[0]

@@ -25,7 +25,7 @@ class Backbone(nn.Module):
 
     Args:
         model: a Hugging Face base model (no task head).
-        chunk_tokens: tokens a piece, without special tokens.
+        chunk_tokens: tokens per piece, without special tokens.
         prefix, suffix: ids of the special tokens around a text.
         precision: autocast type of the forward pass.
         placed: loading has put the layers on their devices, where they stay.
