@@ -18,8 +18,9 @@ from plant.metrics.scores import read_scores
 from plant.serving.inputs import Document, open_documents
 from plant.serving.modeling import PlantForDocuments
 from plant.serving.network import network_logits
-from plant.serving.predict import explain, predictions
+from plant.serving.predict import Reason, explain, predictions
 from plant.serving.scoring import part_size
+from plant.serving.show import highlighted
 
 TEXTS = ["Sign1 word3 word4, word5", "word7 Sign2 then Sign4 word8"]
 
@@ -160,6 +161,12 @@ def test_a_page_marks_the_reasons_and_loses_no_letter(saved, tmp_path, said):
     assert "".join(marks.text).replace("< script", "<script") == 'Sign1 <script>alert("x")</script> & word3'
     assert "<script" not in page
     assert "http" not in page
+
+
+def test_a_word_that_stands_a_hundred_thousand_times_is_marked_each_time_and_the_weaker_reason_gives_way():
+    spans = tuple((start, start + 2) for start in range(0, 300_000, 3))
+    reasons = [Reason("ab ab", 0.5, ((0, 5),)), Reason("ab", 1.0, spans)]
+    assert highlighted("ab " * 100_000, reasons) == '<mark title="ab +1.00">ab</mark> ' * 100_000
 
 
 def test_a_table_has_a_line_for_each_label(saved, files, said):

@@ -17,10 +17,10 @@ from plant.metrics.top import top_labels
 from plant.serving.inputs import Document
 from plant.serving.scoring import as_scores, clean_texts, part_size, score_cleaned
 from plant.serving.system import System
+from plant.serving.words import spans_of
 
 if TYPE_CHECKING:
     from plant.serving.network import Look
-from plant.serving.words import spans_of
 
 REASONS = 5
 """Words that explain a label, at most."""

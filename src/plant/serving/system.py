@@ -117,8 +117,8 @@ def load_system(folder: str | Path) -> System:
     """
     path = check_folder(folder)
     parts, record = read_parts(path), files.read_json(path / places.CONFIG)
-    sections = (record.get(name, {}) for name in ("network", "system", "cleaning"))
-    config = SavedConfig(*sections, label_names=[label["label"] for label in parts.labels])
+    network, system, cleaning = (record.get(name, {}) for name in ("network", "system", "cleaning"))
+    config = SavedConfig(network, system, cleaning, [label["label"] for label in parts.labels])
     return System(config, parts, read_network(config, path))
 
 
