@@ -36,13 +36,16 @@ def test_the_page_runs_as_it_is_printed(own):
     space = dict(own)
     for block in blocks():
         exec(compile(block, str(PAGE), "exec"), space)
-    assert len(blocks()) == 3
+    assert len(blocks()) == 4
     assert [row["epoch"] for row in space["history"]] == list(range(1, len(space["history"]) + 1))
     assert len(space["history"]) >= 3  # patience is 2
     assert space["history"][-1].keys() >= {"epoch", "loss", "ndcg_val"}
     assert 0 < space["loss"].item() < 10
     assert space["ndcg"] == pytest.approx(1.0)
     assert space["chosen"].objective == 1.0
+    gains = 1 - 1 / np.log2(3), 1 - 1 / (1 + 1 / np.log2(3))  # of the two documents, by hand
+    np.testing.assert_allclose(space["interval"], sorted(gains))
+    assert (space["test"].statistic, space["test"].n, space["test"].p) == (0.0, 2, 0.5)
 
 
 def test_the_classifier_on_the_page_takes_fewer_than_twenty_lines():

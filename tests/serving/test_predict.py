@@ -18,8 +18,9 @@ from plant.metrics.scores import read_scores
 from plant.serving.inputs import Document, open_documents
 from plant.serving.modeling import PlantForDocuments
 from plant.serving.network import network_logits
-from plant.serving.predict import explain, predictions
+from plant.serving.predict import Reason, explain, predictions
 from plant.serving.scoring import part_size
+from plant.serving.show import highlighted
 
 TEXTS = ["Sign1 word3 word4, word5", "word7 Sign2 then Sign4 word8"]
 
@@ -117,6 +118,9 @@ def test_the_reasons_of_a_network_are_shares_of_its_attention(saved, system):
         assert {reason.word for reason in reasons} == {"sign1", "word3", "and", "more"}
         word3 = next(reason for reason in reasons if reason.word == "word3")
         assert word3.spans == ((6, 11), (13, 18))
+    model.config.network["backbone"]["max_tokens"] = 1
+    (read,) = explain(model, "Sign1 word3, word3 and more", [0])
+    assert [(reason.word, reason.weight) for reason in read] == [("sign1", pytest.approx(1))]
 
 
 def test_relevance_that_is_kept_in_the_attention_shows_in_the_reasons(saved):
@@ -159,6 +163,12 @@ def test_a_page_marks_the_reasons_and_loses_no_letter(saved, tmp_path, said):
     assert "http" not in page
 
 
+def test_a_word_that_stands_a_hundred_thousand_times_is_marked_each_time_and_the_weaker_reason_gives_way():
+    spans = tuple((start, start + 2) for start in range(0, 300_000, 3))
+    reasons = [Reason("ab ab", 0.5, ((0, 5),)), Reason("ab", 1.0, spans)]
+    assert highlighted("ab " * 100_000, reasons) == '<mark title="ab +1.00">ab</mark> ' * 100_000
+
+
 def test_a_table_has_a_line_for_each_label(saved, files, said):
     header, *lines = said(saved(), files["csv"]).splitlines()
     assert header.split() == ["document", "label", "score", "threshold", "description", "reasons"]
@@ -176,6 +186,12 @@ def test_standard_input_is_one_text_unless_a_kind_is_named(saved, files, said, m
     assert whole[0]["labels"] == run(files["csv"].read_bytes(), "--input", "csv")[0]["labels"]
 
 
+def damaged_parquet() -> bytes:
+    """A file with a whole footer and a damaged page."""
+    pl.DataFrame({"text": ["secret " * 100] * 3}).write_parquet(whole := io.BytesIO())
+    return whole.getvalue()[:30] + b"\xff" * 16 + whole.getvalue()[46:]
+
+
 BAD = {
     "no file": (None, "expected a file, got nothing there"),
     "without the column.csv": (b"id,body\n1,hello\n", "expected a column 'text', got 2 others"),
@@ -189,6 +205,7 @@ BAD = {
     "half.jsonl": (b'{"text": "\\ud83d"}\n', "line 1: expected one JSON object a line"),
     "number.jsonl": (b'{"text": 5}\n', "document 1: expected a text, got int"),
     "no.parquet": (b"secret", "expected a parquet file, got a damaged one"),
+    "damaged inside.parquet": (damaged_parquet(), "expected a parquet file, got a damaged one"),
     "image.png": (b"x", r"expected a file of the kind text, csv, tsv, jsonl, parquet, got '\.png'"),
 }  # fmt: skip
 
@@ -240,10 +257,15 @@ def test_the_reader_tells_how_far_it_has_come(files, kind):
     assert source.done() == source.total > 0
 
 
-def test_documents_without_an_id_are_numbered(tmp_path):
-    (tmp_path / "texts.csv").write_text("text\none\ntwo\n")
-    source = open_documents(str(tmp_path / "texts.csv"), kind=None, text_column="text", id_column="id")
-    assert list(source.documents) == [("1", "one"), ("2", "two")]
+@pytest.mark.parametrize(("name", "content", "ids"), [
+    ("none.csv", "text\none\ntwo\n", ("1", "2")),
+    ("empty.csv", "id,text\n,one\nb,two\n", ("1", "b")),
+    ("from 0.jsonl", '{"id": 0, "text": "one"}\n{"id": 1, "text": "two"}\n', ("0", "1")),
+])  # fmt: skip
+def test_documents_without_an_id_are_numbered(tmp_path, name, content, ids):
+    (tmp_path / name).write_text(content)
+    source = open_documents(str(tmp_path / name), kind=None, text_column="text", id_column="id")
+    assert list(source.documents) == list(zip(ids, ("one", "two"), strict=True))
 
 
 @pytest.mark.parametrize("texts", [["fine", ""], ["fine", "x" * 1_000_001], ["fine", " \n"]])

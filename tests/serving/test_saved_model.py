@@ -115,17 +115,22 @@ print(json.dumps(sorted({"torch", "transformers", "sklearn", "numba"} & {*sys.mo
 """
 
 
+def answer_and_libraries(folder, text, scratch) -> list:
+    """What `plant predict` says of a text in a fresh process, and the heavy libraries that it imported."""
+    (scratch / "a.txt").write_text(text, encoding="utf-8")
+    arguments = [sys.executable, "-c", LOADED, str(folder), str(scratch / "a.txt")]
+    run = subprocess.run(arguments, cwd=scratch, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
 @pytest.mark.parametrize(("system", "libraries"), [
     *((words, []) for words in ("tfidf_linear", "mig_log_odds", "combined", "slopes")),
     ("network", ["torch", "transformers"]),
 ])  # fmt: skip
 def test_a_system_of_words_is_used_without_torch_and_transformers(small_run, saved, tmp_path, system, libraries):
     text = small_run("all").texts()[0]
-    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    arguments = [sys.executable, "-c", LOADED, str(saved(system)), str(tmp_path / "a.txt")]
-    run = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
-    answer, loaded = map(json.loads, run.stdout.splitlines())
+    answer, loaded = answer_and_libraries(saved(system), text, tmp_path)
     assert loaded == libraries
     (expected,) = predictions(PlantForDocuments.from_pretrained(saved(system)), [Document("a", text)], reasons=5)
     assert answer == json.loads(json.dumps(expected.as_dict()))
@@ -178,6 +183,8 @@ def test_every_kind_of_network_comes_back_with_its_logits(small_run, tmp_path, w
     tolerance = 2e-3 if section.cache_features else 0  # cached in batches of other documents
     np.testing.assert_allclose(made, expected.astype(np.float16).astype(np.float32), rtol=tolerance, atol=tolerance)
     assert explain(PlantForDocuments.from_pretrained(out), run.texts()[0], [0])[0]
+    if what == "convolution":  # as for every network over words
+        assert answer_and_libraries(out, run.texts()[0], tmp_path)[1] == ["torch"]
 
 
 def damage(folder, what):
@@ -187,6 +194,8 @@ def damage(folder, what):
         (folder / "manifest.json").unlink()
     elif what == "pickle":
         (folder / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    elif what == "a list as manifest":
+        (folder / "manifest.json").write_text("[]")
     elif what == "other version":
         manifest = json.loads((folder / "manifest.json").read_text())
         (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
@@ -198,6 +207,7 @@ def damage(folder, what):
 
 REFUSED = {
     "missing": "thresholds.json", "no manifest": "manifest.json", "pickle": "no pickle", "other version": "format 99",
+    "a list as manifest": "got format None",
     "changed": "SHA-256", "no folder": "no folder there",
 }  # fmt: skip
 

@@ -79,7 +79,8 @@ def check_folder(folder: str | Path) -> Path:
             str(path), expected=f"{MANIFEST} of a model that this package saved", got="none",
             fix="Name the folder of a saved model. A training run is saved by `snakemake model_<experiment>`.",
         )  # fmt: skip
-    manifest = read_json(path / MANIFEST)
+    read = read_json(path / MANIFEST)
+    manifest = read if isinstance(read, dict) else {}
     if manifest.get("format") != FORMAT:
         raise InputError(
             str(path), expected=f"a model folder of format {FORMAT}", got=f"format {manifest.get('format')}",

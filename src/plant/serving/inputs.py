@@ -10,6 +10,7 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
@@ -115,7 +116,8 @@ def _named(rows: Iterator[Mapping[str, Any]], file: str, text_column: str, id_co
                 file, expected=f"a column {text_column!r}", got=f"{len(row)} others",
                 fix=f"{nearest(text_column, map(str, row))} Name it with --text-column.",
             )  # fmt: skip
-        name = str(row.get(id_column) or number)
+        given = row.get(id_column)
+        name = str(number if given in (None, "") else given)
         yield Document(name, check_text(row[text_column], f"{file}, document {name}"))
     if not number:
         raise InputError(file, expected="documents", got="none", fix="Check the file.")
@@ -163,23 +165,32 @@ def _delimited(lines: Iterator[str], file: str, *, separator: str) -> Iterator[M
 
 
 def _parquet(file: str, text_column: str, id_column: str) -> Source:
-    import pyarrow
     from pyarrow.parquet import ParquetFile
 
-    try:
+    with _undamaged(file):
         opened = ParquetFile(require_file(Path(file)))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(
-            file, expected="a parquet file", got=f"a damaged one ({type(error).__name__})", fix="Write it again."
-        ) from None
     names, rows_read = [name for name in (text_column, id_column) if name in opened.schema_arrow.names], 0
 
     def rows() -> Iterator[Mapping[str, Any]]:
         nonlocal rows_read
         columns = names if text_column in names else None
-        for batch in opened.iter_batches(ROWS, columns=columns):
-            for row in batch.to_pylist():
-                rows_read += 1
-                yield row
+        with _undamaged(file):
+            for batch in opened.iter_batches(ROWS, columns=columns):
+                for row in batch.to_pylist():
+                    rows_read += 1
+                    yield row
 
     return Source(_named(rows(), file, text_column, id_column), opened.metadata.num_rows, lambda: rows_read)
+
+
+@contextmanager
+def _undamaged(file: str) -> Iterator[None]:
+    """Reading of a parquet file: what pyarrow cannot read is one clear error."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InputError(
+            file, expected="a parquet file", got=f"a damaged one ({type(error).__name__})", fix="Write it again."
+        ) from None

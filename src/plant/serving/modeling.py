@@ -38,8 +38,8 @@ from plant.model.classifier import Documents, LabelClassifier
 from plant.model.encoders.transformer import Backbone
 from plant.serving import folder as places
 from plant.serving.folder import as_json, check_folder, write_folder
-from plant.serving.network import build_network, fill, reads_more
-from plant.serving.system import STATIC, WORD_ARRAYS, WORDS, Parts, System, read_parts
+from plant.serving.network import reads_more
+from plant.serving.system import STATIC, WORD_ARRAYS, WORDS, Parts, System, read_network, read_parts
 
 
 class PlantConfig(PretrainedConfig):
@@ -79,7 +79,7 @@ class PlantForDocuments(System, PreTrainedModel):
 
     Args:
         config: of the system.
-        classifier: with its weights; None: it is built from the config, with weights that mean nothing.
+        classifier: with its weights; None if the system has none.
         parts: words, thresholds and labels.
     """
 
@@ -89,9 +89,8 @@ class PlantForDocuments(System, PreTrainedModel):
     def __init__(
         self, config: PlantConfig, classifier: LabelClassifier | None = None, parts: Parts | None = None
     ) -> None:
-        super().__init__(config)
-        self.classifier = classifier or (build_network(config) if config.network else None)
-        self.parts = parts or Parts()
+        PreTrainedModel.__init__(self, config)
+        self.parts, self.classifier = parts or Parts(), classifier
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **_: Any
@@ -135,10 +134,7 @@ class PlantForDocuments(System, PreTrainedModel):
         """
         path = check_folder(pretrained_model_name_or_path)
         config = options.get("config") or PlantConfig.from_pretrained(path)
-        model = cls(config, parts=read_parts(path))
-        if model.classifier is not None:
-            fill(model.classifier, path / places.WEIGHTS)
-        return model.eval()
+        return cls(config, read_network(config, path), read_parts(path)).eval()
 
     def save_pretrained(self, save_directory: str | Path, **_: Any) -> None:
         """Write the whole system as one folder, in one step (`plant.serving.folder`)."""

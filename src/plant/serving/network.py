@@ -37,7 +37,7 @@ Look = Callable[[int, np.ndarray, np.ndarray, Callable[[Sequence[int]], np.ndarr
 
 
 def build_network(config: SavedConfig) -> LabelClassifier:
-    """The network of a config, its weights not yet loaded."""
+    """The network of a config; its weights are not loaded and mean nothing."""
     settings = parse_network(config.network["backbone"])
     if isinstance(settings, WordNetwork):
         bare = settings.model_copy(update={"word_vectors": None, "language_model": None})
@@ -55,8 +55,10 @@ def build_network(config: SavedConfig) -> LabelClassifier:
 def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> Backbone:
     own = dict(network["architecture"])
     from transformers import AutoConfig, AutoModel
+    from transformers.initialization import no_init_weights
 
-    model = AutoModel.from_config(AutoConfig.for_model(own.pop("model_type"), **own))
+    with no_init_weights():  # the weights of the folder take their place
+        model = AutoModel.from_config(AutoConfig.for_model(own.pop("model_type"), **own))
     model.config.use_cache = False
     if settings.bidirectional:
         model.config.is_causal = False
@@ -73,19 +75,14 @@ def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> B
     )  # fmt: skip
 
 
-def load_network(config: SavedConfig, path: Path) -> LabelClassifier:
-    """The network of a model folder, ready to predict.
+def load_network(config: SavedConfig, source: Path) -> LabelClassifier:
+    """A network with the weights of a file, ready to predict; they keep the type that they have in the file.
 
     Raises:
         InputError: the weights do not fit the config.
     """
     classifier = build_network(config)
-    fill(classifier, path / places.WEIGHTS)
-    return classifier.eval()
-
-
-def fill(classifier: LabelClassifier, source: Path) -> None:
-    """Load the weights; they keep the type of the file. A mapped file that is overwritten would end the process."""
+    # copies: a mapped file that is overwritten would end the process
     tensors = {name: one.clone() for name, one in load_tensors(source).items()}
     of_attention = {
         name.removeprefix("attention."): one for name, one in tensors.items() if name.startswith("attention.")
@@ -99,6 +96,7 @@ def fill(classifier: LabelClassifier, source: Path) -> None:
             str(source), expected="the weights of the network in config.json",
             got=str(error).splitlines()[-1].strip(), fix=places.AGAIN,
         ) from error  # fmt: skip
+    return classifier.eval()
 
 
 def reads_more(config: SavedConfig) -> bool:

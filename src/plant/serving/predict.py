@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,10 @@ from plant.metrics.top import top_labels
 from plant.serving.inputs import Document
 from plant.serving.scoring import as_scores, clean_texts, part_size, score_cleaned
 from plant.serving.system import System
+from plant.serving.words import spans_of
 
 if TYPE_CHECKING:
     from plant.serving.network import Look
-from plant.serving.words import spans_of
 
 REASONS = 5
 """Words that explain a label, at most."""
@@ -73,8 +73,8 @@ class Prediction:
 
     def as_dict(self, *, text: bool = False) -> dict[str, Any]:
         """Plain data for JSON; with the text only if asked for."""
-        plain = asdict(self)
-        return plain if text else {name: plain[name] for name in ("id", "labels")}
+        labels = [{**vars(one), "reasons": [{**vars(reason)} for reason in one.reasons]} for one in self.labels]
+        return {"id": self.id, "labels": labels, **({"text": self.text} if text else {})}
 
 
 def predictions(
@@ -210,12 +210,20 @@ def _look(
 
 
 def _attended(text: str, spans: np.ndarray, shares: np.ndarray, most: int | None) -> list[list[Reason]]:
-    """Words by the attention of each label, from the shares (m, n) of tokens with character spans (n, 2)."""
+    """Words by the attention of each label, from the shares (m, n) of tokens with character spans (n, 2).
+
+    A word gets the shares of all tokens that overlap it. Words after the last token were not read.
+    """
     places: dict[str, list[Span]] = {}
-    attended: list[Counter[str]] = [Counter() for _ in shares]
-    for match in re.finditer(r"\w+", text):
-        inside = (spans[:, 0] < match.end()) & (spans[:, 1] > match.start())
+    found = [match for match in re.finditer(r"\w+", text) if match.start() < spans[-1, 1]]
+    for match in found:
         places.setdefault(match[0].lower(), []).append(match.span())
-        for words, share in zip(attended, shares[:, inside].sum(1).tolist(), strict=True):
-            words[match[0].lower()] += share
-    return [[Reason(word, share, tuple(places[word])) for word, share in _ordered(words, most)] for words in attended]
+    starts, ends = np.array([match.span() for match in found], np.int64).reshape(-1, 2).T
+    first, last = np.searchsorted(spans[:, 1], starts, "right"), np.searchsorted(spans[:, 0], ends, "left")
+    sums = np.cumsum(np.pad(shares, ((0, 0), (1, 0))), axis=1, dtype=np.float64)  # (m, n + 1)
+    numbers = {word: number for number, word in enumerate(places)}
+    attended = np.zeros((len(places), len(shares)))
+    rows = np.array([numbers[match[0].lower()] for match in found], np.int64)
+    np.add.at(attended, rows, (sums[:, last] - sums[:, first]).T)
+    by_label = (dict(zip(places, column, strict=True)) for column in attended.T.tolist())
+    return [[Reason(word, share, tuple(places[word])) for word, share in _ordered(words, most)] for words in by_label]

@@ -15,7 +15,6 @@ import logging
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -29,10 +28,10 @@ from starlette.routing import Route
 from plant.ground.errors import InputError
 from plant.serving.inputs import LONGEST, Document, check_text
 from plant.serving.predict import REASONS, predictions
+from plant.serving.show import PAGE
 from plant.serving.system import System
 
 log = logging.getLogger("plant")
-PAGE = Path(__file__).with_name("page.html")
 POLICY = (
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -86,16 +85,17 @@ def build_app(model: System, limits: Limits | None = None) -> Starlette:
             async with turn:
                 found = await run_in_threadpool(_answers, model, *asked)
         except Refused as refused:
-            error = refused.error
-            said = {"where": error.where, "expected": error.expected, "got": error.got, "fix": error.fix}
-            return JSONResponse({"error": said}, status_code=refused.status)
+            status, error = refused.status, refused.error
         except ClientDisconnect:
             return Response(status_code=400)
-        except Exception as error:  # noqa: BLE001 - the server stays up, and the message may quote the text
-            log.error("predict failed: %s", type(error).__name__)
-            said = {"where": "server", "expected": "an answer", "got": type(error).__name__, "fix": "Tell its owner."}
-            return JSONResponse({"error": said}, status_code=500)
-        return JSONResponse({"documents": found})
+        except Exception as failure:  # noqa: BLE001 - the server stays up, and the message may quote the text
+            name = type(failure).__name__
+            log.error("predict failed: %s", name)
+            status, error = 500, InputError("server", expected="an answer", got=name, fix="Tell its owner.")
+        else:
+            return JSONResponse({"documents": found})
+        said = {part: getattr(error, part) for part in ("where", "expected", "got", "fix")}
+        return JSONResponse({"error": said}, status_code=status)
 
     async def health(_: Request) -> Response:
         system = model.config.system["name"]

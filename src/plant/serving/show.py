@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
+from pathlib import Path
 
 from plant.ground.errors import printable
-from plant.serving.predict import LabelScore, Prediction, Reason, Span
+from plant.serving.predict import LabelScore, Prediction, Reason
 
+PAGE = Path(__file__).with_name("page.html")
+"""The page of `plant serve`; a page of labels has its style."""
 HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Labels</title><style>
-body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:1rem auto;padding:0 1rem;color-scheme:light dark}
-table{border-collapse:collapse}td,th{padding:.1rem .6rem;text-align:left;vertical-align:top}
-td:nth-child(2),td:nth-child(3){text-align:right;font-variant-numeric:tabular-nums}
-mark{background:#ffe08a;color:#000}mark.against{background:#bcd7ff}.text{white-space:pre-wrap;overflow-wrap:anywhere}
-.below{opacity:.65}</style></head><body>
+<title>Labels</title><style>{style}</style></head><body>
 """
 TAIL = "</body></html>\n"
+COLUMNS = "<thead><tr><th>label</th><th>score</th><th>threshold</th><th>reasons</th></tr></thead>"
 
 
 def as_table(found: Iterable[Prediction]) -> Iterator[str]:
@@ -47,23 +46,22 @@ def as_json_lines(found: Iterable[Prediction]) -> Iterator[str]:
 
 def as_html(found: Iterable[Prediction]) -> Iterator[str]:
     """One page that needs no other file. The texts are in it."""
-    yield HEAD
+    yield HEAD.format(style=PAGE.read_text(encoding="utf-8").partition("<style>")[2].partition("</style>")[0])
     for one in found:
         rows = "".join(_html_row(label) for label in one.labels)
-        head = "<tr><th>label</th><th>score</th><th>threshold</th><th>reasons</th></tr>"
-        table = f"<table>{head}{rows}</table>" if rows else "<p>No label is above the threshold.</p>"
+        table = f"<table>{COLUMNS}<tbody>{rows}</tbody></table>" if rows else "<p>No label is above the threshold.</p>"
         text = highlighted(one.text, [reason for label in one.labels for reason in label.reasons])
-        yield f'<section><h2>{escape(one.id)}</h2>{table}<p class="text">{text}</p></section>\n'
+        yield f'<section><h2>{escape(one.id)}</h2>{table}<p class="read">{text}</p></section>\n'
     yield TAIL
 
 
 def _html_row(label: LabelScore) -> str:
     words = ", ".join(f"{escape(reason.word)} {reason.weight:+.2f}" for reason in label.reasons)
     name = escape(label.label if label.description is None else f"{label.label}: {label.description}")
-    return (
-        f"<tr{'' if label.predicted else ' class=below'}><td>{name}</td><td>{label.score:.3f}</td>"
-        f"<td>{label.threshold:.3f}</td><td>{words}</td></tr>"
-    )
+    numbers = (("score", label.score), ("threshold", label.threshold))
+    cells = "".join(f'<td class="number" data-name="{which}">{value:.3f}</td>' for which, value in numbers)
+    below = "" if label.predicted else ' class="below"'
+    return f'<tr{below}><td>{name}</td>{cells}<td class="reasons">{words}</td></tr>'
 
 
 def highlighted(text: str, reasons: Iterable[Reason]) -> str:
@@ -72,13 +70,14 @@ def highlighted(text: str, reasons: Iterable[Reason]) -> str:
     >>> highlighted("a < b", [Reason("b", 1.0, ((4, 5),))])
     'a &lt; <mark title="b +1.00">b</mark>'
     """
-    marked: list[tuple[Span, Reason]] = []
+    taken, marked = bytearray(len(text)), []
     for reason in sorted(reasons, key=lambda each: -abs(each.weight)):
         for start, end in reason.spans:
-            if all(end <= first or last <= start for (first, last), _ in marked):
-                marked.append(((start, end), reason))
+            if not any(taken[start:end]):
+                taken[start:end] = b"\1" * (end - start)
+                marked.append((start, end, reason))
     parts, place = [], 0
-    for (start, end), reason in sorted(marked, key=lambda each: each[0]):
+    for start, end, reason in sorted(marked, key=lambda each: each[0]):
         against = "" if reason.weight >= 0 else ' class="against"'
         title = escape(f"{reason.word} {reason.weight:+.2f}")
         parts.append(f'{escape(text[place:start])}<mark{against} title="{title}">{escape(text[start:end])}</mark>')

@@ -74,7 +74,7 @@ class SavedConfig:
 class System:
     """A system that labels documents: a network, word scores, or both.
 
-    Attributes:
+    Args:
         config: of the system; a class of transformers has a `PlantConfig` here, with the same attributes.
         parts: words, thresholds and labels.
         classifier: the network; None if the system has none.
@@ -83,6 +83,9 @@ class System:
     config: Any
     parts: Any
     classifier: Any  # transformers evaluates these types, and that of a network needs PyTorch
+
+    def __init__(self, config: SavedConfig, parts: Parts, classifier: LabelClassifier | None) -> None:
+        self.config, self.parts, self.classifier = config, parts, classifier
 
     def score(self, texts: Sequence[str]) -> Scores:
         """Scores of the whole system, as `plant.serving.scoring.score` gives them."""
@@ -106,18 +109,7 @@ class System:
         return [places[name] for name in names]
 
 
-class SavedSystem(System):
-    """A system of a folder.
-
-    Args:
-        config, parts, classifier: see `System`.
-    """
-
-    def __init__(self, config: SavedConfig, parts: Parts, classifier: LabelClassifier | None) -> None:
-        self.config, self.parts, self.classifier = config, parts, classifier
-
-
-def load_system(folder: str | Path) -> SavedSystem:
+def load_system(folder: str | Path) -> System:
     """Load a folder after checking that it is whole (`plant.serving.folder.check_folder`).
 
     Raises:
@@ -127,11 +119,20 @@ def load_system(folder: str | Path) -> SavedSystem:
     parts, record = read_parts(path), files.read_json(path / places.CONFIG)
     network, system, cleaning = (record.get(name, {}) for name in ("network", "system", "cleaning"))
     config = SavedConfig(network, system, cleaning, [label["label"] for label in parts.labels])
+    return System(config, parts, read_network(config, path))
+
+
+def read_network(config: SavedConfig, path: Path) -> LabelClassifier | None:
+    """The network of a folder; None if the system has none, and PyTorch is then not imported.
+
+    Raises:
+        InputError: the weights do not fit the config.
+    """
     if not config.network:
-        return SavedSystem(config, parts, None)
+        return None
     from plant.serving.network import load_network
 
-    return SavedSystem(config, parts, load_network(config, path))
+    return load_network(config, path / places.WEIGHTS)
 
 
 def read_parts(path: Path) -> Parts:
