@@ -134,7 +134,7 @@ audit: setup  ## write docs/audit.md: the paper checked against itself
 
 docs: setup  ## the reference of the library from its docstrings, in site/ (HTML)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r envs/docs.txt
-	@pdoc plant --docformat google --math -o site 2>/dev/null
+	@pdoc plant --docformat google --math -o site
 	@echo "Pages:   site/plant.html"
 
 lock: setup  ## write the locks of envs/ from envs/*.in (UPGRADE=1: newest versions)
