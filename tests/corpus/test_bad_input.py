@@ -179,6 +179,7 @@ CASES = [
     Case("text missing", "own", with_column(text=[None, "  "]), "2 without: d0, d1"),
     Case("id missing", "own", with_column(id=[None]), "1 without one"),
     Case("labels are numbers", "own", with_column(labels=[389] * 12), "leading zeros"),
+    Case("labels are lists of numbers", "own", with_column(labels=[[389, 42]] * 12), "leading zeros"),
     Case("no labels at all", "own", with_column(labels=[[""]] * 12), "12 without_labels"),
     Case("duplicate ids", "own", with_column(id=["d1"]), "1 repeated: d1", OWN),
     Case("unknown split name", "own", with_column(split=["tets"]), "Did you mean 'test'", OWN),

@@ -87,6 +87,7 @@ def test_without_a_known_checksum_the_one_that_came_is_noted_and_asked_to_be_rec
     note = json.loads((tmp_path / "out/file.source.json").read_text())
     assert (note["sha256"], note["checked"]) == (SHA256, False)
     (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert warning.startswith("warning: ")  # such lines of a log are shown on the screen
     assert f"Copy its checksum into the config, `downloads`: sha256: {SHA256}" in warning
     caplog.clear()
     fetch(download((tmp_path / "home").as_uri(), sha256=SHA256), tmp_path / "out" / "again")

@@ -143,8 +143,10 @@ def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("ending", ["feather", "parquet"])
-def test_a_published_table_of_integer_ids_is_read(tmp_path: Path, ending: str) -> None:
-    table = pl.DataFrame({"_id": [1, 2, 3], "split": ["train", "dev", "test"]})
+@pytest.mark.parametrize("ids", [[1, 2, 3], [1.0, 2.0, 3.0], ["v1.0", "v2.0", "3.10"]])
+def test_ids_of_a_published_table_are_whole_numbers_or_texts_as_they_are(tmp_path: Path, ending: str, ids) -> None:
+    table = pl.DataFrame({"_id": ids, "split": ["train", "dev", "test"]})
     path = tmp_path / f"split.{ending}"
     (table.write_ipc if ending == "feather" else table.write_parquet)(path)
-    assert published(Split(table=str(path))) == {"1": "train", "2": "val", "3": "test"}
+    names = [one if isinstance(one, str) else str(int(one)) for one in ids]
+    assert published(Split(table=str(path))) == dict(zip(names, ("train", "val", "test"), strict=True))

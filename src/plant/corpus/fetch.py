@@ -58,7 +58,8 @@ def fetch(download: Download, target: Path) -> None:
             if download.unpack:
                 file.unlink(missing_ok=True)
     if download.sha256 is None:
-        log.warning("%s: not checked. Copy its checksum into the config, `downloads`: sha256: %s", download.url, sha256)
+        ask = "warning: %s: not checked. Copy its checksum into the config, `downloads`: sha256: %s"
+        log.warning(ask, download.url, sha256)
     note = {"url": download.url, "sha256": sha256, "bytes": size, "licence": download.licence}
     date = datetime.now(UTC).isoformat(timespec="seconds")
     write_json(target.with_name(f"{target.name}.source.json"), note | {"checked": bool(download.sha256), "date": date})

@@ -25,8 +25,7 @@ class LabelSide:
     Attributes:
         channels: names, in the order of the config.
         prior: (L,) log (n + .5) / (N - n + .5), for n of N training documents with the label.
-        ends: (E, L) shares. A channel has E scalars; its weight at a label is their sum, weighted by the label's
-        shares.
+        ends: (E, L) shares. A channel has E scalars; its weight at a label is their sum, weighted by these shares.
             Without slopes E = 1 and all shares are 1. With slopes E = 2 and the shares are 1 - u and u, where
             u = log(1 + n), scaled to [0, 1] over the labels with training documents.
         trained: (L,) whether the label has a training document.

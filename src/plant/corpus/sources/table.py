@@ -106,7 +106,7 @@ def _is_text(dtype: pl.DataType) -> bool:
 
 def _labels(labels: pl.Series, dataset: Table, *, path: Path) -> pl.Series:
     """The labels as lists of strings."""
-    if labels.dtype.is_integer():
+    if getattr(labels.dtype, "inner", labels.dtype).is_integer():
         raise InputError(
             str(path), expected=f"{dataset.labels_column!r} as a list of strings, or as one string a document",
             got=f"the type {labels.dtype} (codes that are numbers lose their leading zeros)",

@@ -23,7 +23,7 @@ class Download(Frozen):
     unpack: bool = False
     """True: the file is an archive (zip, tar), and `path` is the folder it is unpacked into."""
     licence: str | None = None
-    """Licence of the file. It is printed during the download."""
+    """Licence of the file, for the log of the download and the note beside the file."""
 
     @model_validator(mode="after")
     def _cannot_be_changed_on_the_way(self) -> Download:
