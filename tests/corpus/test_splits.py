@@ -106,25 +106,6 @@ def test_documents_with_a_label_of_their_own_are_dealt_by_the_shares() -> None:
     assert np.bincount(dealt).tolist() == [70, 10, 20]
 
 
-def test_labels_are_spread_more_evenly_than_by_chance() -> None:
-    random = np.random.default_rng(0)
-    documents = [(i, sorted({f"l{j:02d}" for j in random.geometric(0.08, 5)})) for i in range(600)]
-    frame, shares = frame_of(documents), np.array([0.7, 0.1, 0.2])
-
-    names = sorted({label for _, own in documents for label in own})
-    held = np.array([[label in own for label in names] for _, own in documents])  # (N, L)
-    held = held[:, held.sum(axis=0) >= 10]
-
-    def unevenness(dealt: np.ndarray) -> float:
-        found = [held[dealt == j].sum(axis=0) / held.sum(axis=0) for j in range(3)]
-        return float(np.abs(np.stack(found, axis=1) - shares).mean())
-
-    dealt = stratify(frame["group_id"], frame["labels"], shares=shares, seed=0)
-    chance = [random.choice(3, size=600, p=shares) for _ in range(20)]
-    assert unevenness(dealt) < 0.5 * min(unevenness(one) for one in chance)
-    assert np.bincount(dealt).tolist() == [420, 60, 120]
-
-
 def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only() -> None:
     split = ["train", "val", "test", "train"]
     assert assign(frame_of([(i, ["a"]) for i in range(4)], split), Split())["split"].to_list() == split

@@ -122,21 +122,6 @@ def test_small_blocks_and_a_start_from_a_part_change_nothing(monkeypatch):
     np.testing.assert_allclose(fitted(design, ridge=1.0), whole, rtol=1e-7)
 
 
-def test_the_order_of_documents_and_labels_plays_no_part():
-    design, random = make(missing=True), np.random.default_rng(1)
-    rows, columns = random.permutation(DOCUMENTS), random.permutation(LABELS)
-    pairs = Pairs(tuple(some[rows][:, columns] for some in design.pairs.scores), None, design.pairs.shape)
-    side = design.side
-    side = LabelSide(side.channels, side.prior[columns], side.ends[:, columns], side.trained[columns])
-    other = Design(pairs, side, sp.csr_array(design.truth.toarray()[rows][:, columns]))
-    scalars = fitted(design, ridge=1.0)
-    np.testing.assert_allclose(fitted(other, ridge=1.0), scalars, rtol=1e-8)
-    folds = np.zeros(DOCUMENTS, np.int64)
-    np.testing.assert_allclose(
-        other.logits({0: scalars}, folds), design.logits({0: scalars}, folds)[rows][:, columns], rtol=1e-12
-    )
-
-
 def test_pairs_in_sparse_form_give_what_dense_ones_give(monkeypatch):
     design = make(missing=True)
     where = tuple(place.ravel() for place in np.indices(design.pairs.shape))
