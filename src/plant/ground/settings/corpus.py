@@ -315,8 +315,9 @@ class Subset(_Dataset):
 
     @model_validator(mode="after")
     def _of_the_whole(self) -> Subset:
-        if self.descriptions is not None:
-            raise ValueError("descriptions are those of the dataset that it is a part of; name the file there")
+        for key in ("cleaning", "descriptions"):
+            if getattr(self, key) != Subset.model_fields[key].default:
+                raise ValueError(f"{key}: that of the dataset that it is a part of is used; set it there")
         return self
 
 
