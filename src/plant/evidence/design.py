@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from plant.corpus.reader import Labels
 from plant.ground.settings import Evidence
-from plant.metrics.aligned import Pairs
+from plant.metrics.aligned import AlignedScores
 
 BLOCK = 2**16
 """Pairs that are in memory as float64 at once: 5 MB with 8 features, which a processor's cache holds."""
@@ -66,7 +66,7 @@ class PairBlock:
     Attributes:
         rows: (m, F + 1) features and a 1 for the constant.
         truth: (m,) boolean.
-        places: (m,) places in the flattened scores of `Pairs`.
+        places: (m,) places in the flattened scores of `AlignedScores`.
     """
 
     rows: np.ndarray
@@ -84,7 +84,7 @@ class Design:
         truth: (N, L) boolean.
     """
 
-    pairs: Pairs
+    pairs: AlignedScores
     side: LabelSide
     truth: sp.csr_array
 

@@ -73,7 +73,7 @@ class Cleaning(Frozen):
     """Number of words kept from the start of a document (edin: 4000, caml: 2500)."""
 
 
-class LabelSpace(Frozen):
+class LabelFilter(Frozen):
     """Which labels are kept."""
 
     name: str | None = None
@@ -135,7 +135,7 @@ class _Dataset(Frozen):
     """Text cleaning, applied before tokenization."""
     split: Split = Split()
     """How documents are divided, if the source has no split."""
-    labels: LabelSpace = LabelSpace()
+    labels: LabelFilter = LabelFilter()
     """Which labels are kept."""
     train_size: Positive | None = None
     """Number of training documents to keep, drawn with the seed of the split. None: all."""
