@@ -112,8 +112,8 @@ def write_scores(
     """
     where = f"scores of {Path(folder).name} on {split}"
     shape = (len(document_ids), len(label_names))
-    truth = sp.csr_array(truth, dtype=bool)
-    truth.eliminate_zeros()
+    truth = sp.csr_array(truth, dtype=bool, copy=True)
+    truth.eliminate_zeros()  # in place
     _check(where, shape, document_ids, truth, scores)
     dense = None
     if isinstance(scores, np.ndarray):
