@@ -243,13 +243,6 @@ def test_bad_input_is_one_clear_error(case: Case, request: pytest.FixtureRequest
     assert not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir())
 
 
-@pytest.mark.parametrize("made", ["mimic3", "mimic4", "codiesp", "eurlex", "own"])
-def test_the_same_files_are_read_when_nothing_is_wrong(made: str, request: pytest.FixtureRequest) -> None:
-    source = {"own": "table", "eurlex": "eurlex57k"}.get(made, made)
-    dataset = settings.parse_dataset({"source": source, "path": str(request.getfixturevalue(made))})
-    assert len(read(dataset).frame) >= 6
-
-
 # --- XMC files ------------------------------------------------------------------------------------
 
 

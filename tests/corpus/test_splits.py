@@ -100,12 +100,6 @@ def test_groups_stay_whole_shares_are_held_and_the_order_of_documents_plays_no_p
     assert again.tolist() == dealt[order].tolist()
 
 
-def test_documents_with_a_label_of_their_own_are_dealt_by_the_shares() -> None:
-    frame = frame_of([(i, [f"own{i}", "common"]) for i in range(100)])
-    dealt = stratify(frame["group_id"], frame["labels"], shares=np.array([0.7, 0.1, 0.2]), seed=0)
-    assert np.bincount(dealt).tolist() == [70, 10, 20]
-
-
 def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only() -> None:
     split = ["train", "val", "test", "train"]
     assert assign(frame_of([(i, ["a"]) for i in range(4)], split), Split())["split"].to_list() == split
@@ -131,3 +125,11 @@ def test_ids_of_a_published_table_are_whole_numbers_or_texts_as_they_are(tmp_pat
     (table.write_ipc if ending == "feather" else table.write_parquet)(path)
     names = [one if isinstance(one, str) else str(int(one)) for one in ids]
     assert published(Split(table=str(path))) == dict(zip(names, ("train", "val", "test"), strict=True))
+
+
+def test_the_shipped_lists_of_rare50_have_their_published_sizes() -> None:
+    files = {"train": "train", "val": "dev", "test": "test"}
+    folder = Path(__file__).parents[2] / "config" / "lists"
+    paths = {name: str(folder / f"mimic3_rare50_{file}_hadm_ids.txt") for name, file in files.items()}
+    found = list((published(Split(ids=paths)) or {}).values())
+    assert [found.count(name) for name in files] == [249, 20, 142]
