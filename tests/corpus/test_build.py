@@ -159,16 +159,6 @@ def test_labels_are_restricted_by_the_documents_of_all_splits(built, tmp_path: P
     assert found["dropped_documents"]["without_labels_of_the_label_space"] == 4
 
 
-def test_the_label_space_does_not_change_with_train_size(
-    demo: settings.Mimic3, demo_folder: Path, tmp_path: Path
-) -> None:
-    build.build_corpus(demo.model_copy(update={"train_size": 5}), tmp_path, raw=demo_folder / "raw")
-    full, small = corpus_of(demo_folder), corpus_of(tmp_path)
-    assert len(small["train"]) == 5
-    assert small["labels"]["label"].equals(full["labels"]["label"])
-    assert small["test"].equals(full["test"])
-
-
 @pytest.mark.parametrize("credentialed", [True, False])
 def test_files_of_a_credentialed_corpus_are_their_owners_alone(own: Path, tmp_path: Path, credentialed: bool) -> None:
     (tmp_path / "usual").touch()

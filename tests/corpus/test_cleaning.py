@@ -38,12 +38,6 @@ def test_edin_and_caml_equal_the_loops(texts: list[str], most: int | None) -> No
     assert cleaned("caml") == [caml(text, most) for text in texts]
 
 
-@given(TEXTS, st.sampled_from(["edin", "caml", "raw"]), st.none() | st.integers(1, 5))
-def test_cleaning_twice_changes_nothing_more(text: str, style: str, most: int | None) -> None:
-    once = one(text, style, most)
-    assert one(once, style, most) == once
-
-
 @given(TEXTS, st.integers(1, 5))
 def test_a_cut_raw_text_is_its_own_beginning(text: str, most: int) -> None:
     cut = one(text, "raw", most)

@@ -1,5 +1,7 @@
 """Dots and lost zeros, against published examples and an independent reading of the rule."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -76,3 +78,21 @@ def test_the_published_list_of_rare_codes_is_recognised_as_damaged() -> None:
         check_label_list({"40.7", "77.7", "V30.01"}, {"04.07", "77.70", "V30.01"}, where="rare50")
     # a list with zeros may name labels that the corpus lacks
     assert check_label_list({"04.07", "40.8"}, {"04.07", "04.08"}, where="list") is None
+
+
+LISTS = Path(__file__).parents[2] / "config" / "lists"
+
+
+@pytest.mark.parametrize("name", ["rare50", "top50"])
+def test_the_label_lists_hold_50_codes_with_dots_and_leading_zeros(name: str) -> None:
+    labels = (LISTS / f"mimic3_{name}_labels.txt").read_text().splitlines()
+    assert len(set(labels)) == len(labels) == 50
+    assert labels == sorted(labels)
+    assert check_label_list(labels, {"04.07", "77.70", "00.52", "038.9"}, where=name) is None
+    for code in labels:
+        whole, _, decimals = code.partition(".")
+        assert len(whole) + len(decimals) >= 3
+        assert not decimals or len(whole) == (4 if code[0] == "E" else 2 if len(whole) == 2 else 3)
+    if name == "rare50":  # 40.7, 77.7 and 52.0 of the published list are the procedures 04.07, 77.70 and 00.52
+        assert {"04.07", "77.70", "00.52"} <= set(labels)
+        assert not {"40.7", "77.7", "52.0"} & set(labels)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from plant.corpus.documents import canonical
 from plant.corpus.draws import cut, stratified
 from plant.ground import seeds
-from plant.ground.errors import InputError
 
 CORPORA = st.lists(
     st.lists(st.sampled_from("abcdef"), unique=True, max_size=4), min_size=1, max_size=24
@@ -127,12 +126,6 @@ def test_labels_are_nearer_to_their_proportion_than_by_chance(size: int) -> None
     assert len(set(ours)) == 3  # another seed gives another draw
     chance = [unevenness("random", seed) for seed in range(20)]
     assert max(ours) < min(chance)
-
-
-def test_more_training_documents_than_there_are_is_an_error() -> None:
-    for draw in ("random", "stratified"):
-        with pytest.raises(InputError, match="at most the 2"):
-            cut(frame_of([["a"], ["a"]]), 3, draw=draw, seed=0)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

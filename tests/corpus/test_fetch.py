@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
 import json
 import re
+import shutil
 import tarfile
 import threading
 import zipfile
@@ -87,6 +89,7 @@ def test_without_a_known_checksum_the_one_that_came_is_noted_and_asked_to_be_rec
     note = json.loads((tmp_path / "out/file.source.json").read_text())
     assert (note["sha256"], note["checked"]) == (SHA256, False)
     (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert warning.startswith("warning: ")  # such lines of a log are shown on the screen
     assert f"Copy its checksum into the config, `downloads`: sha256: {SHA256}" in warning
     caplog.clear()
     fetch(download((tmp_path / "home").as_uri(), sha256=SHA256), tmp_path / "out" / "again")
@@ -249,3 +252,20 @@ def test_a_bad_archive_is_refused_before_anything_is_outside_and_leaves_nothing(
     assert nothing_left(tmp_path / "out")
     assert not Path("/absolute").exists()
     assert {file.name for file in tmp_path.iterdir()} <= {"home", "out"}
+
+
+@pytest.mark.parametrize("unpack", [False, True])
+def test_a_full_disk_is_not_called_a_missing_network_or_a_damaged_archive(tmp_path: Path, monkeypatch, unpack) -> None:
+    copy, calls = shutil.copyfileobj, []
+
+    def full(*arguments: object) -> None:
+        calls.append(arguments)
+        if len(calls) > unpack:  # the archive still finds room, its first file does not
+            raise OSError(errno.ENOSPC, "No space left on device")
+        copy(*arguments)
+
+    (tmp_path / "home").write_bytes(zipped(FILES))
+    monkeypatch.setattr("plant.corpus.fetch.shutil.copyfileobj", full)
+    with pytest.raises(OSError, match="No space left"):
+        fetch(download((tmp_path / "home").as_uri(), unpack=unpack), tmp_path / "out" / "file")
+    assert nothing_left(tmp_path / "out")

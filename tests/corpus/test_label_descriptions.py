@@ -70,6 +70,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(tmp_path, name, content, m
     assert not (tmp_path / "corpus/labels.parquet").exists()
 
 
-def test_a_part_takes_the_descriptions_of_the_whole():
-    with pytest.raises(ValidationError, match="descriptions are those of the dataset that it is a part of"):
-        Subset(source="subset", of="whole", descriptions="titles.csv")
+@pytest.mark.parametrize("own", [{"descriptions": "titles.csv"}, {"cleaning": {"style": "edin"}}])
+def test_a_part_takes_descriptions_and_cleaning_of_the_whole(own):
+    with pytest.raises(ValidationError, match="that of the dataset that it is a part of is used; set it there"):
+        Subset(source="subset", of="whole", **own)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plant.corpus.label_space import restrict, restrict_after_split
-from plant.ground.settings import LabelSpace
+from plant.ground.settings import LabelFilter
 
 ROWS = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=4).map(sorted), min_size=1, max_size=20)
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -30,7 +30,7 @@ def test_min_count_comes_before_top_and_ties_go_by_name(rows, min_count: int, to
     counts = Counter(label for own in rows for label in own)
     frequent = sorted((label for label in counts if counts[label] >= min_count), key=lambda j: (-counts[j], j))
     told: Counter[str] = Counter()
-    got = restrict(series(rows), LabelSpace(min_count=min_count, top=top), told)
+    got = restrict(series(rows), LabelFilter(min_count=min_count, top=top), told)
     assert got.to_list() == without(rows, set(frequent[:top]))
     assert told["labels_dropped"] == len(counts) - len(frequent[:top])
 
@@ -40,7 +40,7 @@ def test_keep_comes_before_the_counts(tmp_path: Path) -> None:
     (tmp_path / "keep").write_text("a\n c \n\nnever\n")
     rows = [["a", "b"], ["a", "b"], ["b", "c"]]
     told: Counter[str] = Counter()
-    assert restrict(series(rows), LabelSpace(keep=str(tmp_path / "keep"), top=1), told).to_list() == [["a"], ["a"], []]
+    assert restrict(series(rows), LabelFilter(keep=str(tmp_path / "keep"), top=1), told).to_list() == [["a"], ["a"], []]
     assert told == {"labels_asked_for_but_absent": 1, "labels_dropped": 2}
 
 
@@ -59,7 +59,7 @@ def test_restrictions_on_the_split_are_those_of_a_plain_count(documents, at_leas
     limit = len(documents) if at_most is None else at_most
     kept = {j for j in every if at_least <= train[j] <= limit and test[j] >= test_at_least}
     frame = pl.DataFrame({"labels": series(rows), "split": split})
-    space = LabelSpace(train_at_least=at_least, train_at_most=at_most, test_at_least=test_at_least)
+    space = LabelFilter(train_at_least=at_least, train_at_most=at_most, test_at_least=test_at_least)
     assert restrict_after_split(frame, space, Counter()).to_list() == without(rows, kept)
 
 
@@ -67,6 +67,6 @@ def test_few_labels_of_mimic3_are_those_on_one_to_five_training_documents_that_t
     rows = [["six"]] * 6 + [["five"]] * 5 + [["train_only"]] + [["six"], ["five"], ["unseen"]]
     frame = pl.DataFrame({"labels": series(rows), "split": ["train"] * 12 + ["test"] * 3})
     told: Counter[str] = Counter()
-    few = LabelSpace(train_at_least=1, train_at_most=5, test_at_least=1)
+    few = LabelFilter(train_at_least=1, train_at_most=5, test_at_least=1)
     assert restrict_after_split(frame, few, told).explode().drop_nulls().unique().to_list() == ["five"]
     assert told["labels_dropped"] == 3

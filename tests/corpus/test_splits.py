@@ -100,31 +100,6 @@ def test_groups_stay_whole_shares_are_held_and_the_order_of_documents_plays_no_p
     assert again.tolist() == dealt[order].tolist()
 
 
-def test_documents_with_a_label_of_their_own_are_dealt_by_the_shares() -> None:
-    frame = frame_of([(i, [f"own{i}", "common"]) for i in range(100)])
-    dealt = stratify(frame["group_id"], frame["labels"], shares=np.array([0.7, 0.1, 0.2]), seed=0)
-    assert np.bincount(dealt).tolist() == [70, 10, 20]
-
-
-def test_labels_are_spread_more_evenly_than_by_chance() -> None:
-    random = np.random.default_rng(0)
-    documents = [(i, sorted({f"l{j:02d}" for j in random.geometric(0.08, 5)})) for i in range(600)]
-    frame, shares = frame_of(documents), np.array([0.7, 0.1, 0.2])
-
-    names = sorted({label for _, own in documents for label in own})
-    held = np.array([[label in own for label in names] for _, own in documents])  # (N, L)
-    held = held[:, held.sum(axis=0) >= 10]
-
-    def unevenness(dealt: np.ndarray) -> float:
-        found = [held[dealt == j].sum(axis=0) / held.sum(axis=0) for j in range(3)]
-        return float(np.abs(np.stack(found, axis=1) - shares).mean())
-
-    dealt = stratify(frame["group_id"], frame["labels"], shares=shares, seed=0)
-    chance = [random.choice(3, size=600, p=shares) for _ in range(20)]
-    assert unevenness(dealt) < 0.5 * min(unevenness(one) for one in chance)
-    assert np.bincount(dealt).tolist() == [420, 60, 120]
-
-
 def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only() -> None:
     split = ["train", "val", "test", "train"]
     assert assign(frame_of([(i, ["a"]) for i in range(4)], split), Split())["split"].to_list() == split
@@ -143,8 +118,18 @@ def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("ending", ["feather", "parquet"])
-def test_a_published_table_of_integer_ids_is_read(tmp_path: Path, ending: str) -> None:
-    table = pl.DataFrame({"_id": [1, 2, 3], "split": ["train", "dev", "test"]})
+@pytest.mark.parametrize("ids", [[1, 2, 3], [1.0, 2.0, 3.0], ["v1.0", "v2.0", "3.10"]])
+def test_ids_of_a_published_table_are_whole_numbers_or_texts_as_they_are(tmp_path: Path, ending: str, ids) -> None:
+    table = pl.DataFrame({"_id": ids, "split": ["train", "dev", "test"]})
     path = tmp_path / f"split.{ending}"
     (table.write_ipc if ending == "feather" else table.write_parquet)(path)
-    assert published(Split(table=str(path))) == {"1": "train", "2": "val", "3": "test"}
+    names = [one if isinstance(one, str) else str(int(one)) for one in ids]
+    assert published(Split(table=str(path))) == dict(zip(names, ("train", "val", "test"), strict=True))
+
+
+def test_the_shipped_lists_of_rare50_have_their_published_sizes() -> None:
+    files = {"train": "train", "val": "dev", "test": "test"}
+    folder = Path(__file__).parents[2] / "config" / "lists"
+    paths = {name: str(folder / f"mimic3_rare50_{file}_hadm_ids.txt") for name, file in files.items()}
+    found = list((published(Split(ids=paths)) or {}).values())
+    assert [found.count(name) for name in files] == [249, 20, 142]

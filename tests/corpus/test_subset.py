@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         generate=settings.Generate(admissions=300, codes=60, words=300, words_per_note=20, seed=3),
         credentialed=False,
         split=settings.Split(name="ours", train=0.6, val=0.15, test=0.25),
-        labels=settings.LabelSpace(name="all codes"),
+        labels=settings.LabelFilter(name="all codes"),
     )
     write_raw(dataset, out / "raw")
     build.build_corpus(dataset, out, raw=out / "raw")

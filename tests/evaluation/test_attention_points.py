@@ -10,10 +10,10 @@ import torch
 from sklearn.metrics import ndcg_score
 from torch import nn
 
+from plant.evaluation.attention import write_attention_points
 from plant.evaluation.attention_marks import REFERENCES, write_marks_study
 from plant.evaluation.attention_mass import highest_grades, sampled, write_mass
-from plant.evaluation.attention_points import write_attention_points
-from plant.evaluation.points import POINTS, Run, attention, logits_of_parts
+from plant.evaluation.points import POINTS, TrainedNetwork, attention, logits_of_parts
 from plant.ground.files import write_arrays
 from plant.ground.settings import AttentionStudy, Finetuning
 from plant.model.assemble import load_training_data, save_weights
@@ -73,7 +73,7 @@ def run(folder):
     for stage, seed in (("planted", 1), ("trained", 2)):
         save_weights(make(seed), folder / stage, head=stage == "trained")
     data = load_training_data(folder, folder)
-    return Run(data, make(0), Finetuning(), folder / "planted", folder / "trained")
+    return TrainedNetwork(data, make(0), Finetuning(), folder / "planted", folder / "trained")
 
 
 @pytest.fixture

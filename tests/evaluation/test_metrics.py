@@ -1,14 +1,10 @@
 """metrics.json and per_label.parquet, from files to numbers."""
 
-import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, f1_score, log_loss, roc_auc_score
 
 from plant.evaluation.metrics import write_metrics as evaluate
@@ -178,18 +174,6 @@ def test_propensities_use_the_training_split_of_the_corpus(written) -> None:
     assert before["propensity"]["training_documents"] == 500
     assert after["propensity"]["training_documents"] == 10**6
     assert before["psp@3"] != after["psp@3"]
-
-
-@given(st.permutations(range(40)))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
-def test_the_order_of_documents_does_not_matter(tmp_path: Path, case, score_files, written, order: list[int]) -> None:
-    made = case(2)
-    folder, labels = written(test=made)
-    before = numbers(evaluate(folder, labels, SETTINGS))
-    score_files.write_split(folder, "test", type(made)(made.scores[order], made.truth[order], made.n_train))
-    after = numbers(evaluate(folder, labels, SETTINGS))
-    assert after.keys() == before.keys()
-    assert all(math.isclose(after[name], value, rel_tol=1e-9) for name, value in before.items())
 
 
 def test_weights_are_the_same_as_repeating_documents_for_every_metric(written, case, score_files) -> None:

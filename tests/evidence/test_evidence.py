@@ -146,11 +146,6 @@ def test_test_truth_plays_no_part(corpus, channels, tmp_path):
     assert choices(tmp_path / "a") == choices(tmp_path / "b")
 
 
-def test_another_seed_deals_other_folds(corpus, channels, tmp_path):
-    (val, _), (other, _) = make(corpus, channels, tmp_path / "a"), make(corpus, channels, tmp_path / "b", seed=1)
-    assert (other.dense != val.dense).any()
-
-
 def test_what_it_is_worth_on_validation_is_on_record(corpus, channels, tmp_path):
     val, _ = make(corpus, channels, tmp_path)
     told = choices(tmp_path)["validation"]

@@ -10,7 +10,7 @@ from plant.evidence import fit as evidence_fit
 from plant.evidence.design import Design, LabelSide
 from plant.evidence.fit import FeatureScale, bounded_step, fit
 from plant.ground.errors import InputError
-from plant.metrics.aligned import Pairs
+from plant.metrics.aligned import AlignedScores
 from plant.metrics.calibration import calibration
 
 DOCUMENTS, LABELS = 90, 20
@@ -32,7 +32,7 @@ def make(seed=0, *, channels=CHANNELS, slopes=False, signs=(1.0, 0.5, 0.8), miss
     ends = np.stack([1 - u, u]) if slopes else np.ones((1, LABELS))
     side = LabelSide(tuple(channels), prior, ends, n > 0)
     given = [some for some, channel in zip(scores, CHANNELS, strict=False) if channel in channels]
-    return Design(Pairs(tuple(given), None, truth.shape), side, sp.csr_array(truth))
+    return Design(AlignedScores(tuple(given), None, truth.shape), side, sp.csr_array(truth))
 
 
 def fitted(design, documents=None, *, ridge=0.0):
@@ -122,25 +122,10 @@ def test_small_blocks_and_a_start_from_a_part_change_nothing(monkeypatch):
     np.testing.assert_allclose(fitted(design, ridge=1.0), whole, rtol=1e-7)
 
 
-def test_the_order_of_documents_and_labels_plays_no_part():
-    design, random = make(missing=True), np.random.default_rng(1)
-    rows, columns = random.permutation(DOCUMENTS), random.permutation(LABELS)
-    pairs = Pairs(tuple(some[rows][:, columns] for some in design.pairs.scores), None, design.pairs.shape)
-    side = design.side
-    side = LabelSide(side.channels, side.prior[columns], side.ends[:, columns], side.trained[columns])
-    other = Design(pairs, side, sp.csr_array(design.truth.toarray()[rows][:, columns]))
-    scalars = fitted(design, ridge=1.0)
-    np.testing.assert_allclose(fitted(other, ridge=1.0), scalars, rtol=1e-8)
-    folds = np.zeros(DOCUMENTS, np.int64)
-    np.testing.assert_allclose(
-        other.logits({0: scalars}, folds), design.logits({0: scalars}, folds)[rows][:, columns], rtol=1e-12
-    )
-
-
 def test_pairs_in_sparse_form_give_what_dense_ones_give(monkeypatch):
     design = make(missing=True)
     where = tuple(place.ravel() for place in np.indices(design.pairs.shape))
-    pairs = Pairs(tuple(some.ravel() for some in design.pairs.scores), where, design.pairs.shape)
+    pairs = AlignedScores(tuple(some.ravel() for some in design.pairs.scores), where, design.pairs.shape)
     sparse = Design(pairs, design.side, design.truth)
     for documents in (np.arange(DOCUMENTS), np.arange(1, DOCUMENTS, 3)):
         np.testing.assert_allclose(fitted(sparse, documents), fitted(design, documents), rtol=1e-9)
@@ -155,7 +140,7 @@ def test_a_channel_that_is_the_truth_tells_labels_apart_and_a_constant_one_has_n
     truth = random.random((400, LABELS)) < 0.2
     side = LabelSide(("network", "linear", "prior"), np.zeros(LABELS), np.ones((1, LABELS)), np.ones(LABELS, bool))
     noise = random.normal(size=truth.shape).astype(np.float32)
-    design = Design(Pairs((truth.astype(np.float32), noise), None, truth.shape), side, sp.csr_array(truth))
+    design = Design(AlignedScores((truth.astype(np.float32), noise), None, truth.shape), side, sp.csr_array(truth))
     scalars = fitted(design, ridge=1.0)
     assert scalars[0] > 50 * scalars[1]
     assert scalars[2] == 0  # this prior is the same for all labels
@@ -182,7 +167,9 @@ def test_pairs_of_one_kind_are_one_clear_error():
     none = Design(design.pairs, design.side, sp.csr_array(design.truth.shape, dtype=bool))
     with pytest.raises(InputError, match=r"got 0 of 1800 true\. Give more validation documents"):
         fitted(none)
-    unknown = Pairs(tuple(np.full_like(some, -np.inf) for some in design.pairs.scores), None, design.pairs.shape)
+    unknown = AlignedScores(
+        tuple(np.full_like(some, -np.inf) for some in design.pairs.scores), None, design.pairs.shape
+    )
     with pytest.raises(InputError, match="got 0 of 0 true"):
         fitted(Design(unknown, design.side, design.truth))
 

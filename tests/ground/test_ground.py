@@ -56,6 +56,7 @@ def test_a_file_appears_whole_and_alone_and_a_folder_takes_the_place_of_the_old_
         assert not target.exists()
         partial.write_text("whole")
     assert target.read_text() == "whole"
+    (tmp_path / "model").touch()  # a file of this name gives way, too
     for name in ("old", "new"):
         with files.atomic_path(tmp_path / "model") as partial:
             partial.mkdir()

@@ -1,4 +1,4 @@
-"""Seconds, memory and energy of a step, with counters that stand where a driver's or a kernel's would."""
+"""Seconds, memory and energy of a step, with counters in place of a driver's."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plant.ground import resources
-from plant.ground.resources import HostEnergy, Meter, add_attempt, device_counters
+from plant.ground.resources import Meter, add_attempt, device_counters
 
 SOURCE = Path(resources.__file__).parents[2]
 
@@ -99,67 +99,18 @@ def test_resources_are_measured_in_seconds_and_megabytes():
     assert used["energy_missing"]["device"] == "no GPU was used"
 
 
-def domain(root, name, kind, microjoules, reach=1_000_000):
-    folder = root / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "name").write_text(f"{kind}\n")
-    (folder / "energy_uj").write_text(f"{microjoules}\n")
-    (folder / "max_energy_range_uj").write_text(f"{reach}\n")
-    return folder
-
-
-def count(folder, microjoules):
-    """Move a counter; no reader sees half a file."""
-    (folder / "new").write_text(f"{microjoules}\n")
-    (folder / "new").replace(folder / "energy_uj")
-
-
-def test_packages_and_memory_are_added_once_and_a_counter_that_restarts_counts_on(tmp_path):
-    package = domain(tmp_path, "intel-rapl:0", "package-0", 900_000)
-    core = domain(tmp_path, "intel-rapl:0:0", "core", 0)  # part of the package
-    memory = domain(tmp_path, "intel-rapl:0:1", "dram", 0)
-    whole = domain(tmp_path, "intel-rapl:1", "psys", 0)  # holds the package
-    twin = domain(tmp_path, "intel-rapl-mmio:0", "package-0", 0)  # the same package by another way
-    host = HostEnergy(tmp_path)
-    for folder, value in ((core, 7), (memory, 50_000), (whole, 7), (twin, 7)):
-        count(folder, value)
-    for value in (100_000, 950_000, 50_000):  # + 200 000, + 850 000, + 100 000
-        count(package, value)
-        host.sample()
-    assert host.joules() == (pytest.approx(1.2), "")
-
-
-def test_a_counter_is_read_while_the_step_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(resources, "SAMPLE_SECONDS", 0.01)
-    package = domain(tmp_path, "intel-rapl:0", "package-0", 0)
-    host = HostEnergy(tmp_path)
-    count(package, 600_000)
-    until = time.monotonic() + 5
-    while host._total != 600_000 and time.monotonic() < until:
-        time.sleep(0.01)
-    count(package, 100_000)  # a whole round would be lost without that reading
-    assert host.joules()[0] == pytest.approx(1.1)
-
-
-def test_without_counters_or_rights_the_reason_is_given(tmp_path):
-    assert HostEnergy(tmp_path).joules() == (None, "the kernel shows no RAPL counters")
-    package = domain(tmp_path, "intel-rapl:0", "package-0", 0)
-    (package / "energy_uj").unlink()  # as unreadable as it can be made for an administrator
-    value, reason = HostEnergy(tmp_path).joules()
-    assert value is None
-    assert "not readable" in reason
-
-
 def test_what_interrupted_attempts_used_is_added_and_peaks_are_compared():
     first = {"wall_seconds": 5.0, "cpu_seconds": 4.0, "peak_host_mb": 9.0, "peak_device_mb": None, "devices": 1,
-             "energy_joules": {"device": 3.0, "host": 1.0}, "energy_missing": {}}  # fmt: skip
+             "energy_joules": {"device": 3.0}, "energy_missing": {}}  # fmt: skip
     last = {**first, "wall_seconds": 2.0, "peak_host_mb": 7.0, "peak_device_mb": 6.0,
-            "energy_joules": {"device": 0.5, "host": None}, "energy_missing": {"host": "why"}}  # fmt: skip
+            "energy_joules": {"device": 0.5}}  # fmt: skip
     both = add_attempt(first, last)
     assert (both["wall_seconds"], both["cpu_seconds"]) == (7.0, 8.0)
     assert (both["peak_host_mb"], both["peak_device_mb"]) == (9.0, 6.0)
-    assert both["energy_joules"] == {"device": 3.5, "host": None}
-    assert both["energy_missing"] == {"host": "why"}
+    assert both["energy_joules"] == {"device": 3.5}
+    unknown = {**last, "energy_joules": {"device": None}, "energy_missing": {"device": "why"}}
+    both = add_attempt(first, unknown)
+    assert (both["energy_joules"], both["energy_missing"]) == ({"device": None}, {"device": "why"})
 
 
 MEASURE = """

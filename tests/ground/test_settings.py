@@ -48,6 +48,7 @@ MISSPELT = {
     "backbones.tiny.layer": "layers", "backbones.hub.lora.ranks": "rank", "relevance.min_document": "min_documents",
     "finetunings.focal.gama": "gamma", "variants.plant.finetunin": "finetuning",
     "experiments.demo.variant": "variants", "statistics.resample": "resamples",
+    "backbones.words.chunk_tokens": "max_tokens",
 }  # fmt: skip
 
 

@@ -124,9 +124,15 @@ def test_a_file_that_no_sidecar_names_is_one_clear_error(tree, path):
         list(trace(Path(path), root=Path("results")))
 
 
-def test_a_sidecar_of_before_outputs_were_named_makes_nothing(tree):
-    write("results/old/provenance.json", json.dumps({"inputs": {}, "settings": {}}))
-    assert Index(Path("results")).maker("results/old/weights") is None
+def test_of_several_sidecars_that_name_a_file_the_newest_counts(tree, capsys):
+    """A rule that has a new name leaves the sidecar of its old one behind."""
+    weights = "results/finetuning/plant/seed3/head.safetensors"
+    old = json.loads(Path("results/finetuning/plant/seed3/provenance.json").read_text(encoding="utf-8"))
+    old |= {"outputs": {weights: "0" * 64}, "written": "2025-01-01T00:00:00+00:00"}
+    write("results/finetuning/plant/seed3/train.provenance.json", json.dumps(old))
+    assert Index(Path("results")).maker(weights).sidecar == "results/finetuning/plant/seed3/provenance.json"
+    main(["verify", "results"])
+    assert " 0 changed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("words", "says"), [

@@ -1,6 +1,5 @@
 """Attention against marked tokens: naive loops, scikit-learn, and closed forms."""
 
-import itertools
 import math
 
 import numpy as np
@@ -42,14 +41,6 @@ def test_mass_entropy_and_recall_are_those_of_a_loop(row):
     above, at = weights[0] > boundary, weights[0] == boundary
     expected = (marked[0][above].sum() + marked[0][at].mean() * (size - above.sum())) / size
     np.testing.assert_allclose(equal_length_recall(weights, marked), [expected])
-
-
-def test_equal_weights_get_the_mean_over_all_orders():
-    weights, marked = np.array([[0.4, 0.2, 0.2, 0.2]]), np.array([[False, True, False, True]])
-    orders = [np.array([[4.0, *order]]) for order in itertools.permutations((1.0, 2.0, 3.0))]
-    for metric in (equal_length_recall, lambda scores, truth: marked_ndcg(scores, truth, 3)):
-        expected = np.mean([metric(order, marked) for order in orders])
-        np.testing.assert_allclose(metric(weights, marked), [expected])
 
 
 def test_a_document_of_one_token_has_no_relative_entropy():

@@ -8,17 +8,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import brier_score_loss, f1_score, ndcg_score
+from sklearn.metrics import brier_score_loss, f1_score
 
-from plant.metrics.documents import (
-    AT_K,
-    brier_gains,
-    brier_skill,
-    document_f1,
-    ndcg_at_k,
-    propensity_precision_at_k,
-    rank,
-)
+from plant.metrics.documents import AT_K, brier_gains, brier_skill, document_f1, propensity_precision_at_k, rank
 from plant.metrics.groups import inverse_propensity
 
 SCORES = arrays(np.float32, (6, 5), elements=st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf)))
@@ -63,14 +55,6 @@ def test_the_values_of_documents_are_those_of_each_alone(scores: np.ndarray, tru
     for name, metric in AT_K.items():
         each = [naive(name, scores[n : n + 1], truth[n : n + 1], 3) for n in range(6)]
         assert metric(sp.csr_array(truth), scores, 3, average=False) == pytest.approx(each, nan_ok=True), name
-
-
-def test_ndcg_is_that_of_scikit_learn_without_ties() -> None:
-    rng = np.random.default_rng(0)
-    scores, truth = rng.normal(size=(50, 20)), rng.random((50, 20)) < 0.2
-    truth[:, 0] = True
-    for k in (1, 3, 8, 20):
-        assert ndcg_at_k(sp.csr_array(truth), scores, k) == pytest.approx(ndcg_score(truth, scores, k=k), abs=1e-6)
 
 
 def test_propensity_scored_precision_is_the_ratio_of_jain_et_al() -> None:

@@ -80,6 +80,16 @@ def test_a_sparse_array_gives_the_same_table_as_the_dense_one(tmp_path: Path, ca
     assert read_scores(tmp_path / "sparse", "test").dense is None
 
 
+def test_stored_zeros_of_a_truth_are_no_labels_and_stay_in_the_array_of_the_caller(tmp_path: Path) -> None:
+    truth = sp.csr_array((np.array([0, 1, 1]), np.array([0, 1, 2]), np.array([0, 2, 3])), shape=(2, 3))
+    write_scores(
+        tmp_path, "test", document_ids=["a", "b"], label_names=["x", "y", "z"], truth=truth,
+        scores=np.zeros((2, 3), np.float32), natural_threshold=0.0, settings=Evaluation(at=(1,)),
+    )  # fmt: skip
+    expected = [[False, True, False], [False, False, True]]
+    assert read_scores(tmp_path, "test").truth.toarray().tolist() == truth.toarray().tolist() == expected
+
+
 def test_more_labels_than_the_limit_leave_no_dense_file(tmp_path: Path, case) -> None:
     write(tmp_path, case(0).scores)
     assert (tmp_path / "test.scores.safetensors").exists()

@@ -49,20 +49,6 @@ def test_a_frequent_token_that_avoids_the_label_scores_unless_the_sign_must_be_p
     assert choose(documents, measure="mig", k=2, sign="positive")[0] == [0]
 
 
-@pytest.mark.parametrize(
-    ("documents", "measure", "expected"),
-    [
-        ([([5, 2, 8], True)] + [([1], False)] * 6, "mig", [1, 2, 5, 8]),  # 1 avoids the label: the same table
-        ([([5, 2, 8], True)] + [([1], False)] * 6, "pmi", [2, 5, 8, 1]),
-        ([([4], True)] + [([7, 8], False)] * 3 + [([0], False)], "pmi", [4, 0, 7, 8]),  # 0 to all but 4
-        ([([3, 1], True), ([1], True), ([0], True)], "mig", [0, 1, 3]),  # on every document: zeros
-    ],
-)
-def test_ties_go_to_the_smaller_token_id(choose, documents, measure, expected):
-    for k in range(1, len(expected) + 1):
-        assert choose(documents, measure=measure, k=k)[0] == expected[:k]
-
-
 @pytest.mark.parametrize("total", [1_000, 50_000, 1_000_000])
 def test_equal_tables_reached_by_other_sums_stay_ties_at_scale(total):
     from plant.relevance.measures import PairCounts, mig

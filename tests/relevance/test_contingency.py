@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.relevance import contingency
 from plant.relevance.contingency import TokenLists, distinct_tokens, joint_counts, label_documents, spans
 
 V, L = 7, 4
@@ -59,14 +58,3 @@ def test_spans_cover_everything_once_within_the_block(sizes, block, most):
     for first, last in cut:
         assert last - first <= most
         assert sum(sizes[first:last]) <= block or last - first == 1
-
-
-def test_a_block_of_labels_never_overflows_a_32_bit_key(monkeypatch):
-    cut = []
-    monkeypatch.setattr(contingency, "spans", lambda *args, **bound: cut.extend(spans(*args, **bound)) or iter(cut))
-    n_tokens, n_labels = 2**20, 5000  # 5e9 keys
-    lists = TokenLists(np.array([n_tokens - 1], np.uint32), np.array([0, 1]))
-    of_all = np.arange(n_labels + 1), np.zeros(n_labels, np.int64)
-    assert next(joint_counts(lists, *of_all, n_tokens=n_tokens, block=10**9))[-1] == 1
-    assert max(last - first for first, last in cut) * n_tokens <= 2**32
-    assert cut[-1][1] == n_labels

@@ -133,11 +133,6 @@ def test_every_measure_may_choose_the_tokens(toy_corpus, tmp_path, measure):
     assert (found[:, :4] != make(toy_corpus, tmp_path / "c")[0][:, :4]).any()
 
 
-def test_the_same_seed_gives_the_same_file(toy_corpus, tmp_path):
-    one, two = (make(toy_corpus, tmp_path / name)[0].tobytes() for name in "ab")
-    assert one == two
-
-
 def test_what_cannot_be_is_one_clear_error(toy_corpus, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="at most 30, the groups"):
         make(toy_corpus, tmp_path / "c", folds=31)

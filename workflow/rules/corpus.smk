@@ -43,6 +43,7 @@ rule fetch:
         "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: section(download=DOWNLOADS[wildcards.place]),
+        screen="warnings",
     script:
         "../scripts/fetch.py"
 

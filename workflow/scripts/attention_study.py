@@ -7,14 +7,14 @@ from plant.ground.job import job
 
 def main(args: Namespace) -> dict[str, object]:
     from plant.corpus.marks import read_marks
+    from plant.evaluation.attention import write_attention_points
     from plant.evaluation.attention_marks import write_marks_study
     from plant.evaluation.attention_mass import write_mass
-    from plant.evaluation.attention_points import write_attention_points
-    from plant.evaluation.points import open_run
+    from plant.evaluation.points import open_network
     from plant.ground.settings import AttentionStudy
     from plant.pretraining.lists import load_top_tokens
 
-    run, facts = open_run(
+    run, facts = open_network(
         args.settings, seed=args.seed, corpus=args.labels.parent, tokens=args.tokens, backbone=args.backbone,
         features=args.features, embeddings=args.embeddings, start=args.start, trained=args.weights[0].parent,
         static=args.static, residual=args.residual,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Outcome, Sources, best_of, ndcg, read_comparable
-from plant.metrics.aligned import Pairs, align
+from plant.metrics.aligned import AlignedScores, align
 
 PARTS = ("tfidf_linear", "mig_log_odds")
 
@@ -43,7 +43,7 @@ def combined(sources: Sources) -> Outcome:
     return Outcome({split: weighted(part, moments, weight) for split, part in pairs.items()}, None, choices)
 
 
-def weighted(pairs: Pairs, moments: Sequence[Moments], weight: float) -> np.ndarray | sp.csr_array:
+def weighted(pairs: AlignedScores, moments: Sequence[Moments], weight: float) -> np.ndarray | sp.csr_array:
     """The weighted sum of z-scores; -inf if either system has no score."""
     known = np.logical_and(*map(np.isfinite, pairs.scores))
     first, second = (

@@ -11,7 +11,7 @@ import polars as pl
 from plant.corpus import draws, label_space, report, sources, splits
 from plant.corpus.cleaning import clean
 from plant.corpus.descriptions import describe
-from plant.corpus.documents import SPLITS, Documents, some
+from plant.corpus.documents import SPLITS, SourceDocuments, some
 from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays, write_json
@@ -48,7 +48,7 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
     write(documents, dataset, counts, Path(out), names=names, private=dataset.credentialed)
 
 
-def _read(dataset: settings.Dataset, raw: Path | None) -> Documents:
+def _read(dataset: settings.Dataset, raw: Path | None) -> SourceDocuments:
     documents = sources.read(dataset, raw=raw)
     return documents if dataset.descriptions is None else describe(documents, Path(dataset.descriptions))
 
@@ -70,7 +70,7 @@ def _check_ids(frame: pl.DataFrame) -> None:
         )  # fmt: skip
 
 
-def _prepare(documents: Documents, dataset: settings.Dataset, counts: Counter[str]) -> Documents:
+def _prepare(documents: SourceDocuments, dataset: settings.Dataset, counts: Counter[str]) -> SourceDocuments:
     """Clean texts and labels. Drop documents without text or without labels."""
     frame, dropped = documents.frame, dict(documents.dropped)
     _check_ids(frame)
@@ -109,8 +109,8 @@ def _check_some_left(frame: pl.DataFrame, dropped: dict[str, tuple[str, ...]]) -
 
 
 def split_documents(
-    documents: Documents, dataset: settings.Dataset, counts: Counter[str], *, keep_test: bool = False
-) -> Documents:
+    documents: SourceDocuments, dataset: settings.Dataset, counts: Counter[str], *, keep_test: bool = False
+) -> SourceDocuments:
     """Split, restrict the labels by the split, and drop the documents that have none left.
 
     Args:
@@ -143,7 +143,7 @@ def split_documents(
 
 
 def write(
-    documents: Documents,
+    documents: SourceDocuments,
     dataset: settings.Dataset,
     counts: Counter[str],
     out: Path,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from plant.corpus.documents import Documents
+from plant.corpus.documents import SourceDocuments
 from plant.corpus.tables import text_columns
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
@@ -38,7 +38,7 @@ def read_descriptions(path: Path) -> dict[str, str]:
     return {label: SEPARATOR.join(several) for label, several in phrases.items()}
 
 
-def describe(documents: Documents, path: Path) -> Documents:
+def describe(documents: SourceDocuments, path: Path) -> SourceDocuments:
     """The documents with the descriptions of the file, which replace those of the source.
 
     The tabular list of ICD-10-CM has codes without their seventh character, while data have codes with it. So a label

@@ -22,7 +22,7 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 @dataclass(frozen=True)
-class Documents:
+class SourceDocuments:
     """The documents of one source, before cleaning and splitting.
 
     Attributes:

@@ -17,7 +17,7 @@ from typing import IO
 
 from plant.corpus.sources.archive import DAMAGED
 from plant.ground.errors import InputError
-from plant.ground.files import atomic_path, write_json
+from plant.ground.files import NO_ROOM, atomic_path, write_json
 from plant.ground.settings import Download
 
 BLOCK = 1 << 20
@@ -58,7 +58,8 @@ def fetch(download: Download, target: Path) -> None:
             if download.unpack:
                 file.unlink(missing_ok=True)
     if download.sha256 is None:
-        log.warning("%s: not checked. Copy its checksum into the config, `downloads`: sha256: %s", download.url, sha256)
+        ask = "warning: %s: not checked. Copy its checksum into the config, `downloads`: sha256: %s"
+        log.warning(ask, download.url, sha256)
     note = {"url": download.url, "sha256": sha256, "bytes": size, "licence": download.licence}
     date = datetime.now(UTC).isoformat(timespec="seconds")
     write_json(target.with_name(f"{target.name}.source.json"), note | {"checked": bool(download.sha256), "date": date})
@@ -76,6 +77,7 @@ def _transfer(download: Download, partial: Path, target: Path) -> tuple[int, str
         got = f"the answer {error.code} {error.reason}"
         raise InputError(download.url, expected="a file", got=got, fix=_by_hand(download, target)) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
+        _raise_of_this_disk(error)
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         got = f"none ({type(reason).__name__}: {reason})"
         raise InputError(download.url, expected="a file", got=got, fix=_by_hand(download, target)) from None
@@ -96,6 +98,12 @@ def _transfer(download: Download, partial: Path, target: Path) -> tuple[int, str
     return size, sha256
 
 
+def _raise_of_this_disk(error: Exception) -> None:
+    """Raise the error again if the disk of this machine is full or not writable: no download would help."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        raise error
+
+
 def _by_hand(download: Download, target: Path) -> str:
     checked = f" (SHA-256 {download.sha256})" if download.sha256 else ""
     how = "unpack it into the folder" if download.unpack else "put it at"
@@ -114,6 +122,7 @@ def _unpack(archive: Path, folder: Path, download: Download) -> None:
             with content, path.open("wb") as file:
                 shutil.copyfileobj(content, file, BLOCK)
     except (*DAMAGED, RuntimeError) as error:
+        _raise_of_this_disk(error)
         raise InputError(
             download.url, expected="a zip or tar archive", got=f"a damaged or other file ({type(error).__name__})",
             fix="Run it again; leave `unpack` out where the file is no archive.",

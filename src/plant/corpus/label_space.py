@@ -10,10 +10,10 @@ import polars as pl
 from plant.corpus.codes import check_label_list
 from plant.corpus.tables import read_list
 from plant.ground.errors import InputError
-from plant.ground.settings import LabelSpace
+from plant.ground.settings import LabelFilter
 
 
-def restrict(labels: pl.Series, space: LabelSpace, counts: Counter[str]) -> pl.Series:
+def restrict(labels: pl.Series, space: LabelFilter, counts: Counter[str]) -> pl.Series:
     """The restrictions that need no split: `keep`, then `min_count`, then `top`, each on the labels that are left.
 
     Counts are over all documents. Of equally frequent labels, `top` keeps those that come first in the alphabet.
@@ -42,7 +42,7 @@ def restrict(labels: pl.Series, space: LabelSpace, counts: Counter[str]) -> pl.S
     return _only(labels, kept["label"])
 
 
-def restrict_after_split(frame: pl.DataFrame, space: LabelSpace, counts: Counter[str]) -> pl.Series:
+def restrict_after_split(frame: pl.DataFrame, space: LabelFilter, counts: Counter[str]) -> pl.Series:
     """The restrictions by the numbers of training and test documents of a label.
 
     A label is kept if `train_at_least` <= train documents <= `train_at_most` and `test_at_least` <= test documents

@@ -33,7 +33,7 @@ def canonical_name(name: str, *, where: str) -> str:
 def published(split: Split) -> dict[str, str] | None:
     """The published lists as document id -> split. None: the config names no list.
 
-    An id loses the ending `.0` that a data frame with missing values gives it.
+    A whole number loses the ending `.0` that a data frame with missing values gives it.
 
     Raises:
         InputError: a file or a column is missing, or an id is listed twice (in one split or in two).
@@ -47,7 +47,7 @@ def published(split: Split) -> dict[str, str] | None:
     else:
         pairs = [(one, str(name)) for name, path in (split.ids or {}).items() for one in _read_ids(Path(path))]
     table = pl.DataFrame(pairs, {"id": pl.String, "split": pl.String}, orient="row")
-    table = table.with_columns(pl.col("id").str.strip_suffix(".0"))
+    table = table.with_columns(pl.col("id").str.replace(r"^(\d+)\.0$", "$1"))
     again = table.filter(pl.col("id").is_duplicated())["id"].unique(maintain_order=True)
     if len(again):
         got = f"ids listed again: {some(again)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from plant.corpus import build, label_space
-from plant.corpus.documents import SPLITS, Documents, canonical
+from plant.corpus.documents import SPLITS, SourceDocuments, canonical
 from plant.ground import identity, settings
 from plant.ground.files import is_private, require_file
 
@@ -42,7 +42,7 @@ def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:
     keep_test = dataset.unlabelled == "keep_test"
     documents = build.split_documents(documents, dataset, counts, keep_test=keep_test)
     listed = dataset.split.ids is not None or dataset.split.table is not None
-    restricted = dataset.labels != settings.LabelSpace(name=dataset.labels.name)
+    restricted = dataset.labels != settings.LabelFilter(name=dataset.labels.name)
     build.write(
         documents,
         dataset,
@@ -57,9 +57,9 @@ def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:
     )
 
 
-def _read(whole: Path) -> Documents:
+def _read(whole: Path) -> SourceDocuments:
     parts = [
         pl.read_parquet(require_file(whole / f"{name}.parquet")).with_columns(split=pl.lit(name)) for name in SPLITS
     ]
     table = pl.read_parquet(require_file(whole / "labels.parquet"), columns=["label", "description"]).drop_nulls()
-    return Documents(canonical(pl.concat(parts)), dict(table.iter_rows()))
+    return SourceDocuments(canonical(pl.concat(parts)), dict(table.iter_rows()))

@@ -1,5 +1,9 @@
-"""Attention in a few documents: which tokens a label looks at. For credentialed text it is only made if asked for."""
+"""Attention over the words of a few test documents: which tokens a label looks at. The files hold words of the texts.
 
+For credentialed text they are only made if asked for.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,16 +11,23 @@ import numpy as np
 import polars as pl
 import torch
 
+from plant.evaluation.attention_marks import marked_tokens
+from plant.evaluation.points import POINTS, TrainedNetwork, attention
 from plant.ground.files import write_with
 from plant.model.assemble import TrainingData
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.pretraining.lists import TopTokens
 
-LABELS = 2  # labels shown per document
+LABELS = 2
+"""Labels shown per document."""
 SCHEMA: dict[str, Any] = {
     "document_id": pl.String, "label": pl.String, "truth": pl.Boolean, "probability": pl.Float64,
     "position": pl.Int64, "token": pl.String, "weight": pl.Float32, "relevance": pl.Float32,
+}  # fmt: skip
+POINTS_SCHEMA: dict[str, Any] = {
+    "document_id": pl.String, "label": pl.String, "position": pl.UInt32, "token": pl.String, "relevance": pl.Float32,
+    "marked": pl.Boolean, **dict.fromkeys(POINTS, pl.Float32),
 }  # fmt: skip
 
 
@@ -30,7 +41,7 @@ def write_attention(
     out: Path,
     documents: int,
 ) -> None:
-    """Write the attention weights S (Eq. 1, after Stage 2) of the rarest true labels of the first test documents.
+    """Write the attention (see `points.attention`) of the rarest true labels of the first test documents.
 
     Args:
         classifier: trained.
@@ -38,52 +49,91 @@ def write_attention(
         top: T_l in the trained label space, for the column `relevance`; None: this column is null.
         corpus: folder of the corpus room.
         vocabulary: vocabulary.parquet of the backbone's tokens.
-        out: parquet: document_id, label, truth, probability, position, token, weight in [0, 1], relevance.
+        out: parquet: document_id, label, truth, probability, position, token, weight in [0, 1], relevance (null outside
+            T_l).
         documents: number of documents.
     """
-    tokens = pl.read_parquet(vocabulary)["token"]
-    ids = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]
-    first = data.corpus.splits["test"][0]
     parts = [pl.DataFrame(schema=SCHEMA)]
-    for document, labels in shown_pairs(data.corpus, documents):
-        weights, probability = _weights(classifier, data, document, labels)
-        read = data.corpus.tokens(document)
-        relevance = None if top is None else top.relevance_of(labels, read)  # (m, n); below 0: not in T_l
+    for document, labels, words in _shown(data, documents, corpus=corpus, vocabulary=vocabulary):
+        weights = attention(classifier, data.corpus, document, labels)
+        probability = _probabilities(classifier, data.corpus, document, labels)
         for row, label in enumerate(labels):
-            shown_relevance = None if relevance is None else np.where(relevance[row] < 0, np.nan, relevance[row])
-            table = {
-                "document_id": ids[int(document) - first],
-                "label": data.names[data.trained[label]],
-                "truth": True,
-                "probability": float(probability[row]),
-                "position": np.arange(len(read)),
-                "token": tokens.gather(read),
+            relevance = None if top is None else top.relevance_of(labels, data.corpus.tokens(document))[row]
+            table = words | {
+                "label": data.names[data.trained[label]], "truth": True, "probability": float(probability[row]),
                 "weight": weights[row],
-                "relevance": shown_relevance,
-            }
+                "relevance": None if relevance is None else np.where(relevance < 0, np.nan, relevance),
+            }  # fmt: skip
             parts.append(pl.DataFrame(table, schema=SCHEMA).with_columns(pl.col("relevance").fill_nan(None)))
     write_with(out, pl.concat(parts).write_parquet)
 
 
-def shown_pairs(corpus: Corpus, documents: int) -> list[tuple[int, np.ndarray]]:
-    """The first test documents with a label, and the ids of the rarest true labels of each."""
-    counts = np.bincount(corpus.indices[: corpus.indptr[corpus.splits["train"][1]]])
-    shown = [int(d) for d in corpus.documents("test") if len(corpus.labels(d))][:documents]
-    by_rarity = ((d, corpus.labels(d)[np.argsort(counts[corpus.labels(d)], kind="stable")]) for d in shown)
-    return [(document, labels[:LABELS]) for document, labels in by_rarity]
+def write_attention_points(
+    run: TrainedNetwork,
+    top: TopTokens,
+    marks: pl.DataFrame | None,
+    *,
+    corpus: Path,
+    tokens: Path,
+    vocabulary: Path,
+    documents: int,
+    out: Path,
+) -> None:
+    """Write the same attention at each point of training, for the page `attention_page_<experiment>`.
+
+    Args:
+        run: the network.
+        top: T_l of every label, in the trained label space.
+        marks: as `plant.corpus.marks.read_marks` returns them; None where nobody marked words.
+        corpus: folder of the corpus.
+        tokens: folder of its tokens.
+        vocabulary: vocabulary.parquet of the backbone's tokens.
+        documents: number of documents.
+        out: parquet: document_id, label, position, token, relevance in [0, 1] (0 outside T_l), marked (whether people
+            marked the token; null without marks), and the attention at each of `POINTS`.
+    """
+    data = run.data
+    shown = list(_shown(data, documents, corpus=corpus, vocabulary=vocabulary))
+    weights: dict[tuple[str, int], np.ndarray] = {}
+    for point, read in run.points():
+        for document, labels, _ in shown:
+            weights[point, document] = attention(run.classifier, read, document, labels)
+    found = () if marks is None else marked_tokens(data, marks, corpus=corpus, tokens=tokens)
+    by_pair = {(each.document, int(label)): row for each in found
+               for label, row in zip(each.labels, each.tokens, strict=True)}  # fmt: skip
+    parts = [pl.DataFrame(schema=POINTS_SCHEMA)]
+    for document, labels, words in shown:
+        relevance = np.maximum(top.relevance_of(labels, data.corpus.tokens(document)), 0)
+        none = np.zeros(relevance.shape[1], dtype=bool)
+        for row, label in enumerate(labels):
+            table = words | {
+                "label": data.names[data.trained[label]], "relevance": relevance[row],
+                "marked": None if marks is None else by_pair.get((document, int(label)), none),
+                **{point: weights[point, document][row] for point in POINTS},
+            }  # fmt: skip
+            parts.append(pl.DataFrame(table, schema=POINTS_SCHEMA))
+    write_with(out, pl.concat(parts).write_parquet)
+
+
+def _shown(
+    data: TrainingData, documents: int, *, corpus: Path, vocabulary: Path
+) -> Iterator[tuple[int, np.ndarray, dict[str, Any]]]:
+    """The first test documents with a label, the ids of the rarest true labels of each, and its tokens as columns."""
+    read, tokens = data.corpus, pl.read_parquet(vocabulary)["token"]
+    names = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]
+    counts = np.bincount(read.indices[: read.indptr[read.splits["train"][1]]])
+    with_label = [int(document) for document in read.documents("test") if len(read.labels(document))]
+    for document in with_label[:documents]:
+        labels, ids = read.labels(document), read.tokens(document)
+        rarest = labels[np.argsort(counts[labels], kind="stable")][:LABELS]
+        name = names[document - read.splits["test"][0]]
+        yield document, rarest, {"document_id": name, "position": np.arange(len(ids)), "token": tokens.gather(ids)}
 
 
 @torch.no_grad()
-def _weights(
-    classifier: LabelClassifier, data: TrainingData, document: int, labels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Attention weights S (m, n) of m labels in one document of n tokens, and probabilities of the labels (m,)."""
-    classifier.eval()
-    device = next(classifier.parameters()).device
-    padded = pad_documents(data.corpus, [document], device)
-    ids = torch.from_numpy(labels.astype(np.int64))[None].to(device)
+def _probabilities(classifier: LabelClassifier, corpus: Corpus, document: int, labels: np.ndarray) -> np.ndarray:
+    """Probabilities of some labels in one document, (m,)."""
+    padded = pad_documents(corpus, [document], classifier.attention.embeddings.device)
+    ids = torch.from_numpy(labels.astype(np.int64))[None].to(classifier.attention.embeddings.device)
     hidden = classifier.hidden_states(padded)
-    known = padded.known
-    bias = None if known.bias is None else classifier.dense_bias(hidden, ids, known.bias)
-    weights = classifier.attention.token_probabilities(hidden, ids, padded.mask, bias)[0]
-    return weights.cpu().numpy(), classifier.logits(hidden, padded.mask, ids, known=known)[0].sigmoid().cpu().numpy()
+    return classifier.logits(hidden, padded.mask, ids, known=padded.known)[0].sigmoid().cpu().numpy()

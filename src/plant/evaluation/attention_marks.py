@@ -24,7 +24,7 @@ import polars as pl
 
 from plant.corpus.reader import load_tokens
 from plant.evaluation.attention_mass import sampled
-from plant.evaluation.points import Run, attention, logits_of_parts
+from plant.evaluation.points import TrainedNetwork, attention, logits_of_parts
 from plant.ground.files import write_with
 from plant.ground.seeds import generator
 from plant.ground.settings import AttentionStudy
@@ -56,7 +56,14 @@ class Marked:
 
 
 def write_marks_study(
-    run: Run, top: TopTokens, marks: pl.DataFrame, *, corpus: Path, tokens: Path, settings: AttentionStudy, out: Path
+    run: TrainedNetwork,
+    top: TopTokens,
+    marks: pl.DataFrame,
+    *,
+    corpus: Path,
+    tokens: Path,
+    settings: AttentionStudy,
+    out: Path,
 ) -> dict[str, int]:
     """Score the attention of a network, and the references, for every test document and label with marked tokens.
 
@@ -146,7 +153,7 @@ def plausibility(scores: np.ndarray, marked: np.ndarray, k: int) -> Mapping[str,
     }
 
 
-def occlusion(run: Run, corpus: Corpus, each: Marked) -> np.ndarray:
+def occlusion(run: TrainedNetwork, corpus: Corpus, each: Marked) -> np.ndarray:
     """By how much the logit of each label drops without each token, (m, n); 0 for a document of one token.
 
     Drops are rounded to 5 decimals, so that tokens of equal drop tie whatever the last bits of the logits say.
@@ -160,7 +167,7 @@ def occlusion(run: Run, corpus: Corpus, each: Marked) -> np.ndarray:
     return np.round(logits[0] - logits[1:], 5).T
 
 
-def drop(run: Run, corpus: Corpus, each: Marked, scores: np.ndarray) -> np.ndarray:
+def drop(run: TrainedNetwork, corpus: Corpus, each: Marked, scores: np.ndarray) -> np.ndarray:
     """By how much the logit drops without the top tokens, as many as are marked (m,); NaN where no token is left."""
     positions = np.arange(each.tokens.shape[1])
     sizes = each.tokens.sum(axis=1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant.evaluation.points import Run, attention
+from plant.evaluation.points import TrainedNetwork, attention
 from plant.ground.files import write_with
 from plant.ground.seeds import generator
 from plant.ground.settings import AttentionStudy
@@ -30,7 +30,7 @@ SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def write_mass(run: Run, top: TopTokens, *, settings: AttentionStudy, out: Path) -> None:
+def write_mass(run: TrainedNetwork, top: TopTokens, *, settings: AttentionStudy, out: Path) -> None:
     """Measure a sample of validation documents with a label, at each point of training, for each of their labels.
 
     Args:

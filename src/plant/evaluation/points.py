@@ -25,7 +25,7 @@ PADDED = 2**16
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainedNetwork:
     """One network and what it reads.
 
     Attributes:
@@ -61,25 +61,26 @@ class Run:
         yield POINTS[2], kept.corpus
 
 
-def open_run(
+def open_network(
     settings: Mapping[str, Any], *, start: str | None, trained: Path, static: Path | None, residual: Path | None,
     **more: Any,
-) -> tuple[Run, dict[str, Any]]:  # fmt: skip
+) -> tuple[TrainedNetwork, dict[str, Any]]:  # fmt: skip
     """Build the network of a run, with the weights that its seed gives.
 
     Args:
         settings: sections of the config, with `backbone`, `compute`, `finetuning` and `initialisation`.
         start: folder of the weights of Stage 1, or None.
         trained: folder of the weights of Stage 2.
-        static, residual: as in `Run`.
+        static, residual: as in `TrainedNetwork`.
         more: the other arguments of `plant.model.assemble.prepare`.
 
     Returns:
-        The run, and facts for the provenance.
+        The network, and facts for the provenance.
     """
     data, classifier, facts = prepare(settings, initialisation=settings["initialisation"], **more)
     recipe = Finetuning.model_validate(settings["finetuning"])
-    return Run(data, classifier, recipe, None if start is None else Path(start), trained, static, residual), facts
+    planted = None if start is None else Path(start)
+    return TrainedNetwork(data, classifier, recipe, planted, trained, static, residual), facts
 
 
 def attention(classifier: LabelClassifier, corpus: Corpus, document: int, labels: np.ndarray) -> np.ndarray:

@@ -40,8 +40,8 @@ def metric_values(run: TestOutputs, names: Iterable[str], weights: np.ndarray | 
     Args:
         run: outputs for N test documents.
         names: names of metrics (names.py).
-        weights: (N, B) float32, how often each document is drawn in each resample; None: one resample, each document
-        once.
+        weights: (N, B) float32, how often each document is drawn in each resample. None: one resample with each
+            document once.
 
     Returns:
         Name -> (B,) float64, in the ranges of names.py. Higher is better. NaN: the metric is not defined.

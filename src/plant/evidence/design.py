@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from plant.corpus.reader import Labels
 from plant.ground.settings import Evidence
-from plant.metrics.aligned import Pairs
+from plant.metrics.aligned import AlignedScores
 
 BLOCK = 2**16
 """Pairs that are in memory as float64 at once: 5 MB with 8 features, which a processor's cache holds."""
@@ -25,8 +25,7 @@ class LabelSide:
     Attributes:
         channels: names, in the order of the config.
         prior: (L,) log (n + .5) / (N - n + .5), for n of N training documents with the label.
-        ends: (E, L) shares. A channel has E scalars; its weight at a label is their sum, weighted by the label's
-        shares.
+        ends: (E, L) shares. A channel has E scalars; its weight at a label is their sum, weighted by these shares.
             Without slopes E = 1 and all shares are 1. With slopes E = 2 and the shares are 1 - u and u, where
             u = log(1 + n), scaled to [0, 1] over the labels with training documents.
         trained: (L,) whether the label has a training document.
@@ -67,7 +66,7 @@ class PairBlock:
     Attributes:
         rows: (m, F + 1) features and a 1 for the constant.
         truth: (m,) boolean.
-        places: (m,) places in the flattened scores of `Pairs`.
+        places: (m,) places in the flattened scores of `AlignedScores`.
     """
 
     rows: np.ndarray
@@ -85,7 +84,7 @@ class Design:
         truth: (N, L) boolean.
     """
 
-    pairs: Pairs
+    pairs: AlignedScores
     side: LabelSide
     truth: sp.csr_array
 

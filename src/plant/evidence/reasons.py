@@ -140,7 +140,7 @@ def reasons(
         place = places[document]
         said = {channel: _row(some, place) for channel, some in scores.items()}
         truth = set(written.truth[[place]].indices.tolist())
-        best = top_labels(_row(written.retrieved if written.dense is None else written.dense, place)[None], labels)[0]
+        best = top_labels(written.known[[place]], labels)[0]
         for label in best[best >= 0].tolist():
             name = written.label_names[label]
             own = {channel: values(seen, name) for channel, values in features.items()}

@@ -62,8 +62,7 @@ def evidence(
 
     Raises:
         InputError: scores are missing or of other documents or labels, there are fewer groups of documents than folds,
-        or all
-            or none of the pairs are true.
+            or all or none of the pairs are true.
     """
     labels = load_labels(corpus)
     channels = {name: channels[name] for name in settings.channels if name != "prior"}  # in the order of the recipe

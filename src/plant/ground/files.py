@@ -60,8 +60,8 @@ def atomic_path(target: Path) -> Iterator[Path]:
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         yield partial
-        if partial.is_dir() and target.exists():
-            shutil.rmtree(target)
+        if partial.is_dir():
+            remove(target)
         sync(partial)
         partial.replace(target)
         sync(target.parent, deep=False)

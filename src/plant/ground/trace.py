@@ -52,13 +52,14 @@ class Index:
         self.makers: dict[str, Step] = {}
         self.folders: dict[str, Step] = {}
         # the sidecars of folders first, then those of single files
-        for file in sorted(root.rglob(f"*{SIDECAR}"), key=lambda file: (file.name != SIDECAR, file)):
-            step = Step(public_path(file), read_json(file))
-            if "outputs" in step.facts:  # older sidecars have none
-                self.makers |= dict.fromkeys([step.sidecar, *step.facts["outputs"]], step)
-        for output, step in self.makers.items():
-            for folder in Path(output).parents:
-                self.folders.setdefault(str(folder), step)
+        files = sorted(root.rglob(f"*{SIDECAR}"), key=lambda file: (file.name != SIDECAR, file))
+        steps = [Step(public_path(file), read_json(file)) for file in files]
+        for step in sorted(steps, key=lambda step: str(step.facts["written"])):  # the newest that names a file counts
+            self.makers |= dict.fromkeys([step.sidecar, *step.facts["outputs"]], step)
+        for step in steps:
+            for output in (step.sidecar, *step.facts["outputs"]):
+                for folder in Path(output).parents:
+                    self.folders.setdefault(str(folder), step)
 
     def maker(self, path: str) -> Step | None:
         """The job that made a file, a folder around it, or a file in it. None: no job made it."""

@@ -13,7 +13,7 @@ from plant.metrics.top import pair_ids, scores_at, sorted_csr
 
 
 @dataclass(frozen=True)
-class Pairs:
+class AlignedScores:
     """Scores of systems for the same pairs.
 
     Attributes:
@@ -33,7 +33,7 @@ class Pairs:
         return sorted_csr(sp.coo_array((values, self.where), shape=self.shape))
 
 
-def align(systems: Sequence[Scores]) -> Pairs:
+def align(systems: Sequence[Scores]) -> AlignedScores:
     """All pairs, if every system has all its scores; else the top K labels of each document under any system.
 
     A label that a system does not have among its top K gets the system's K-th score, the upper bound.
@@ -44,8 +44,8 @@ def align(systems: Sequence[Scores]) -> Pairs:
     shape = systems[0].truth.shape
     dense = [system.dense for system in systems if system.dense is not None]
     if len(dense) == len(systems):
-        return Pairs(tuple(dense), None, shape)
+        return AlignedScores(tuple(dense), None, shape)
     keys = np.unique(np.concatenate([pair_ids(system.retrieved) for system in systems]))
     rows, columns = np.divmod(keys, shape[1])
     values = (np.maximum(scores_at(system.retrieved, rows, columns), system.bound[rows]) for system in systems)
-    return Pairs(tuple(values), (rows, columns), shape)
+    return AlignedScores(tuple(values), (rows, columns), shape)

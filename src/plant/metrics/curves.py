@@ -26,9 +26,8 @@ def label_curves(
 
     Args:
         y_true: (N, L), boolean.
-        y_score: (N, L), higher is better. -inf is ranked last and never retrieved: a positive with -inf adds nothing to
-        AP,
-            and a half to AUC against a negative with -inf. A sparse array holds the known scores.
+        y_score: (N, L), higher is better. -inf is ranked last and never retrieved: a positive with -inf adds nothing
+            to AP, and a half to AUC against a negative with -inf. A sparse array holds the known scores.
         weights: (N,) or (N, B), whole numbers.
         labels: (L,), boolean: the labels to compute; the others are NaN. None: all labels.
         bound: (N,), for a sparse array: upper bound of each document's unknown scores. None: they are -inf.

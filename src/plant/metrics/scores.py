@@ -99,9 +99,8 @@ def write_scores(
         document_ids: N distinct ids, in the order of the split's table.
         label_names: L names, in the order of labels.parquet.
         truth: (N, L), nonzero if a label is true.
-        scores: (N, L), higher is better, -inf for "no score". Or a sparse array: entries that it does not store count
-        as
-            -inf, stored zeros are scores.
+        scores: (N, L), higher is better, -inf for "no score". Or a sparse array: stored zeros are scores, and entries
+            that it does not store count as -inf.
         natural_threshold: see `Scores`.
         settings: `top`, `dense_limit` and `memory_gb` are read.
         names: of the published split and label space (`plant.ground.identity.read_names`). Scores with two names are
@@ -109,13 +108,12 @@ def write_scores(
 
     Raises:
         InputError: a score is NaN or +inf, shapes do not match, ids repeat, a document has neither a score nor a label,
-        or
-            dense scores need more memory than `memory_gb`.
+            or dense scores need more memory than `memory_gb`.
     """
     where = f"scores of {Path(folder).name} on {split}"
     shape = (len(document_ids), len(label_names))
-    truth = sp.csr_array(truth, dtype=bool)
-    truth.eliminate_zeros()
+    truth = sp.csr_array(truth, dtype=bool, copy=True)
+    truth.eliminate_zeros()  # in place
     _check(where, shape, document_ids, truth, scores)
     dense = None
     if isinstance(scores, np.ndarray):

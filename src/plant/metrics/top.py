@@ -20,7 +20,7 @@ def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:
 
     Args:
         scores: (documents, labels). A label with the score -inf, or that a sparse array does not store, is never
-        retrieved.
+            retrieved.
         k: labels per row.
 
     Returns:

@@ -1,19 +1,16 @@
-"""Counts of (label, token) pairs over the training documents.
-
-For a block of labels, every token of every document of a label becomes the key `label * V + token`. The
-keys are sorted, and runs of equal keys are counted. Memory is bounded by the keys of a block, or of one label.
-"""
+"""Counts of (label, token) pairs over the training documents, a block of labels at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 BLOCK = 4_000_000
-"""Keys (label, document, token) that are in memory at once."""
-_KEY_LIMIT = 2**32  # keys are 32-bit
+"""Tokens, or triples (label, document, token), that are counted at once. It bounds the memory."""
 
 
 class TokenLists(NamedTuple):
@@ -91,28 +88,26 @@ def joint_counts(
 ) -> Iterator[np.ndarray]:
     """For each label in turn, int64[V]: how often each token is in the lists of the label's documents.
 
+    It is a row of the product of two sparse matrices: labels by documents, and documents by tokens.
+
     Args:
         lists: distinct tokens of each document (the counts are n_joint), or all tokens (they are occurrences).
         indptr, documents: of `label_documents`.
         n_tokens: V.
-        block: keys in memory at once.
+        block: triples (label, document, token) that are counted at once.
     """
     sizes = np.diff(lists.begins)
-    ends = np.concatenate(([0], np.cumsum(sizes[documents])))
-    for first, last in spans(np.diff(ends[indptr]), block, most=max(1, _KEY_LIMIT // max(n_tokens, 1))):
-        held = slice(indptr[first], indptr[last])
-        chosen, label = documents[held], np.repeat(np.arange(last - first), np.diff(indptr[first : last + 1]))
-        # where the tokens of the chosen documents are in `lists.tokens`, document by document
-        shift = np.repeat(lists.begins[chosen] - (ends[held] - ends[held.start]), sizes[chosen])
-        keys = lists.tokens[shift + np.arange(len(shift))]
-        keys = np.sort(keys + np.repeat((label * n_tokens).astype(np.uint32), sizes[chosen]))
-        new = np.ones(len(keys), bool)
-        new[1:] = keys[1:] != keys[:-1]
-        runs = np.flatnonzero(new)
-        counts, keys = np.diff(runs, append=len(keys)), keys[runs].astype(np.int64)
-        begins = np.searchsorted(keys, np.arange(last - first + 1) * n_tokens)
-        for place in range(last - first):
-            part = slice(begins[place], begins[place + 1])
-            n_joint = np.zeros(n_tokens, np.int64)
-            n_joint[keys[part] - place * n_tokens] = counts[part]
-            yield n_joint
+    of_labels = _counting(documents.astype(np.int32), indptr, len(sizes))
+    of_documents = _counting(lists.tokens.view(np.int32), lists.begins, n_tokens)
+    ends = np.concatenate(([0], np.cumsum(sizes[documents])))[indptr]
+    for first, last in spans(np.diff(ends), block, most=len(ends)):
+        product = of_labels[first:last] @ of_documents
+        for begin, end in pairwise(product.indptr):
+            counts = np.zeros(n_tokens, np.int64)
+            counts[product.indices[begin:end]] = product.data[begin:end]
+            yield counts
+
+
+def _counting(indices: np.ndarray, indptr: np.ndarray, columns: int) -> sp.csr_array:
+    """Lists as the rows of a sparse matrix of ones; an item that is listed twice counts twice."""
+    return sp.csr_array((np.ones(len(indices), np.int32), indices, indptr), shape=(len(indptr) - 1, columns))

@@ -1,16 +1,16 @@
-"""One module for each raw format. Each reads its files into `plant.corpus.documents.Documents`."""
+"""One module for each raw format. Each reads its files into `plant.corpus.documents.SourceDocuments`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from plant.corpus.documents import Documents
+from plant.corpus.documents import SourceDocuments
 from plant.corpus.sources import codiesp, eurlex57k, mimic, table, xmc
 from plant.ground import settings
 from plant.ground.errors import InputError
 
 
-def read(dataset: settings.Dataset, *, raw: Path | None = None) -> Documents:
+def read(dataset: settings.Dataset, *, raw: Path | None = None) -> SourceDocuments:
     """Read the source that a dataset names.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from plant.corpus.documents import Documents, canonical, some
+from plant.corpus.documents import SourceDocuments, canonical, some
 from plant.corpus.sources.archive import read_files
 from plant.ground.errors import InputError
 from plant.ground.settings import CodiEsp
@@ -18,7 +18,7 @@ KINDS = {"D": "DIAGNOSTICO", "P": "PROCEDIMIENTO"}
 FIX = "Take the archive as published."
 
 
-def read(dataset: CodiEsp, path: Path) -> Documents:
+def read(dataset: CodiEsp, path: Path) -> SourceDocuments:
     """Clinical cases with ICD-10-CM (D) and/or ICD-10-PCS (P) codes.
 
     The tables `{split}{D,P}.tsv` have the columns document and code. Codes are lower case there and become upper case.
@@ -30,7 +30,7 @@ def read(dataset: CodiEsp, path: Path) -> Documents:
     texts = TEXTS[dataset.language]
     files = _files(path, texts)
     kinds = [kind for kind in KINDS if dataset.code_types in (kind, "both")]
-    return Documents(pl.concat([_read_split(files, folder, texts, kinds, path) for folder in FOLDERS]))
+    return SourceDocuments(pl.concat([_read_split(files, folder, texts, kinds, path) for folder in FOLDERS]))
 
 
 def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:

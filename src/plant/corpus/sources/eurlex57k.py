@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from plant.corpus.descriptions import SEPARATOR
-from plant.corpus.documents import Documents, canonical
+from plant.corpus.documents import SourceDocuments, canonical
 from plant.corpus.sources.archive import read_files
 from plant.ground.errors import InputError
 
@@ -16,7 +16,7 @@ LABELS = "EURLEX57K.json"
 SECTIONS = ("title", "header", "recitals", "main_body", "attachments")
 
 
-def read(path: Path) -> Documents:
+def read(path: Path) -> SourceDocuments:
     """EU laws with their EUROVOC concepts.
 
     The text is the title, header, recitals, main body and attachments, joined by newlines. The loader of the authors
@@ -41,7 +41,7 @@ def read(path: Path) -> Documents:
             str(path), expected="JSON files in train/, dev/ and test/", got=f"none in {', '.join(missing)}",
             fix="Unpack the authors' archive as it is, or name the archive itself.",
         )  # fmt: skip
-    return Documents(canonical(rows), descriptions)
+    return SourceDocuments(canonical(rows), descriptions)
 
 
 def _is_read(inside: PurePosixPath) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from plant.corpus.codes import CodeKind, check_leading_zeros, with_dots
-from plant.corpus.documents import Documents, canonical, some
+from plant.corpus.documents import SourceDocuments, canonical, some
 from plant.corpus.sources import raw_csv
 from plant.ground.errors import InputError
 from plant.ground.settings import Mimic3, Mimic4
@@ -71,7 +71,7 @@ def files_read(dataset: Mimic3 | Mimic4, folder: Path) -> list[Path]:
     return [path for place in places if (path := raw_csv.find(folder, place)) is not None]
 
 
-def read(dataset: Mimic3 | Mimic4, folder: Path) -> Documents:
+def read(dataset: Mimic3 | Mimic4, folder: Path) -> SourceDocuments:
     """Discharge summaries with their ICD codes. One document is one admission.
 
     The summaries of an admission (report and addenda) are joined by a space, in file order. Codes are read as text,
@@ -98,7 +98,7 @@ def read(dataset: Mimic3 | Mimic4, folder: Path) -> Documents:
             titles |= _titles(edition, path, KINDS[one, version], version)
     frame, without_note = _join(with_admission, codes, where=str(folder))
     counts = {"discharge_notes": len(notes), "discharge_notes_without_admission": len(notes) - len(with_admission)}
-    return Documents(frame, titles, {"codes_without_note": without_note}, counts)
+    return SourceDocuments(frame, titles, {"codes_without_note": without_note}, counts)
 
 
 def _other_edition(edition: _Edition, folder: Path) -> str:

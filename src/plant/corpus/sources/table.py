@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 
-from plant.corpus.documents import Documents, canonical, some
+from plant.corpus.documents import SourceDocuments, canonical, some
 from plant.corpus.splits import canonical_name
 from plant.corpus.tables import check_type, is_plain, load_table
 from plant.ground.errors import InputError
@@ -22,7 +22,7 @@ SEPARATORS = (",", ";", "|", "\t", " ")
 """Texts that people write between labels."""
 
 
-def read(dataset: Table) -> Documents:
+def read(dataset: Table) -> SourceDocuments:
     """Read one file (with or without a split column), or one file for each split.
 
     Labels are a list, or one string that is cut at `label_separator`. White space around ids is removed. A document
@@ -34,9 +34,9 @@ def read(dataset: Table) -> Documents:
             missing.
     """
     if dataset.path is not None:
-        return Documents(_read_one(Path(dataset.path), dataset, split=None))
+        return SourceDocuments(_read_one(Path(dataset.path), dataset, split=None))
     files = dataset.files or {}
-    return Documents(pl.concat([_read_one(Path(path), dataset, split=name) for name, path in files.items()]))
+    return SourceDocuments(pl.concat([_read_one(Path(path), dataset, split=name) for name, path in files.items()]))
 
 
 def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
@@ -106,7 +106,7 @@ def _is_text(dtype: pl.DataType) -> bool:
 
 def _labels(labels: pl.Series, dataset: Table, *, path: Path) -> pl.Series:
     """The labels as lists of strings."""
-    if labels.dtype.is_integer():
+    if getattr(labels.dtype, "inner", labels.dtype).is_integer():
         raise InputError(
             str(path), expected=f"{dataset.labels_column!r} as a list of strings, or as one string a document",
             got=f"the type {labels.dtype} (codes that are numbers lose their leading zeros)",

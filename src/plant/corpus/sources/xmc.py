@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plant.corpus.documents import Documents, canonical
+from plant.corpus.documents import SourceDocuments, canonical
 from plant.corpus.tables import json_objects, text_lines
 from plant.ground.errors import InputError
 from plant.ground.settings import Xmc
@@ -33,7 +33,7 @@ Parsed = tuple[dict[str, Rows], dict[str, str]]
 """The rows of each split, and the descriptions of labels."""
 
 
-def read(dataset: Xmc, folder: Path) -> Documents:
+def read(dataset: Xmc, folder: Path) -> SourceDocuments:
     """Read the folder in the format that `dataset.format` names.
 
     A document without an id gets the split and its line number from 0 as id: train-0, train-1, ...
@@ -45,7 +45,7 @@ def read(dataset: Xmc, folder: Path) -> Documents:
         "pecos": _pecos, "attentionxml": _attentionxml, "xmc_json": _xmc_json, "libmultilabel": _libmultilabel
     }  # fmt: skip
     splits, descriptions = readers[dataset.format](folder)
-    return Documents(pl.concat([_frame(rows, split) for split, rows in splits.items()]), descriptions)
+    return SourceDocuments(pl.concat([_frame(rows, split) for split, rows in splits.items()]), descriptions)
 
 
 def _frame(rows: Rows, split: str) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from plant.ground.settings.corpus import (
     Eurlex57k,
     Expected,
     Generate,
-    LabelSpace,
+    LabelFilter,
     Mimic3,
     Mimic4,
     Split,

@@ -23,7 +23,7 @@ class Download(Frozen):
     unpack: bool = False
     """True: the file is an archive (zip, tar), and `path` is the folder it is unpacked into."""
     licence: str | None = None
-    """Licence of the file. It is printed during the download."""
+    """Licence of the file, for the log of the download and the note beside the file."""
 
     @model_validator(mode="after")
     def _cannot_be_changed_on_the_way(self) -> Download:
@@ -73,7 +73,7 @@ class Cleaning(Frozen):
     """Number of words kept from the start of a document (edin: 4000, caml: 2500)."""
 
 
-class LabelSpace(Frozen):
+class LabelFilter(Frozen):
     """Which labels are kept."""
 
     name: str | None = None
@@ -135,7 +135,7 @@ class _Dataset(Frozen):
     """Text cleaning, applied before tokenization."""
     split: Split = Split()
     """How documents are divided, if the source has no split."""
-    labels: LabelSpace = LabelSpace()
+    labels: LabelFilter = LabelFilter()
     """Which labels are kept."""
     train_size: Positive | None = None
     """Number of training documents to keep, drawn with the seed of the split. None: all."""
@@ -315,8 +315,9 @@ class Subset(_Dataset):
 
     @model_validator(mode="after")
     def _of_the_whole(self) -> Subset:
-        if self.descriptions is not None:
-            raise ValueError("descriptions are those of the dataset that it is a part of; name the file there")
+        for key in ("cleaning", "descriptions"):
+            if getattr(self, key) != Subset.model_fields[key].default:
+                raise ValueError(f"{key}: that of the dataset that it is a part of is used; set it there")
         return self
 
 

@@ -40,12 +40,6 @@ class _Length(Frozen):
     """Number of tokens read from a document. Longer documents are cut; the cut tokens are counted and reported."""
 
 
-class _Tokens(_Length):
-    chunk_tokens: Positive = 512
-    """Longer documents pass through the backbone in chunks of this number of tokens. Their hidden states are joined
-    into one sequence (choice C09). A chunk never becomes a document of its own."""
-
-
 class _Vocabulary(Frozen):
     """Lower-cased words as tokens."""
 
@@ -73,9 +67,12 @@ class _Network(Frozen):
     """Number of GPUs of one training job (on a CPU: number of processes)."""
 
 
-class _Transformer(_Tokens, _Network):
+class _Transformer(_Length, _Network):
     """A backbone that is a transformer."""
 
+    chunk_tokens: Positive = 512
+    """Longer documents pass through the backbone in chunks of this number of tokens. Their hidden states are joined
+    into one sequence (choice C09). A chunk never becomes a document of its own."""
     adapter: Literal["frozen", "lora", "full"] = "lora"
     """Which weights of the backbone are trained: none, LoRA matrices, or all."""
     lora: Lora = Lora()
@@ -219,7 +216,7 @@ class WordNetwork(_Length, _Vocabulary, _Network):
         return self
 
 
-class Words(_Tokens, _Vocabulary):
+class Words(_Length, _Vocabulary):
     """No neural network: the tokens are lower-cased words. The word baselines read this backbone."""
 
     kind: Literal["words"]
