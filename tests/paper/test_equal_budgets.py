@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from plant.ground.files import read_json, write_json
-from plant.paper import TABLES
 from plant.paper.experiment.budgets import budget_table
 from plant.paper.experiment.tables import build_tables
 from plant.paper.wording import percent
@@ -31,7 +30,7 @@ def test_networks_are_compared_within_the_passes_and_the_seconds_of_the_referenc
         overwrite(toy.inputs.finetunings["focal"][seed], [0.1, 0.2, 0.25, 0.3, 0.28, 0.35, 0.6, 0.55], 32.0)
         # One long epoch of 41 seconds: within the passes, not within the seconds.
         overwrite(toy.inputs.finetunings["bce"][seed], [0.2 + seed / 10], 41.0)
-    table = build_tables(toy.data)[TABLES.index("budgets")]
+    table = build_tables(toy.data)["budgets"]
     rows = {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}
     titles = {system.name: system.title for system in toy.data.systems}
     assert rows[titles["plant"]] == ["50.0", "6.0", "40.0 s", "50.0", "50.0"]
@@ -40,7 +39,7 @@ def test_networks_are_compared_within_the_passes_and_the_seconds_of_the_referenc
 
 
 def test_every_value_is_that_of_a_loop_over_the_files(toy):
-    table = build_tables(toy.data)[TABLES.index("budgets")]
+    table = build_tables(toy.data)["budgets"]
     networks = toy.data.networks
 
     def points(name: str, seed: int) -> list[tuple[float, float, float]]:

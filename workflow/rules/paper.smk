@@ -30,7 +30,7 @@ rule write_tables:
     params:
         settings=experiment_settings,
         out=subpath(output[0], parent=True),
-        code=code_of_baselines("paper", baselines().values()),
+        code=code_of_paper(),
     script:
         "../scripts/paper.py"
 
@@ -52,7 +52,7 @@ rule write_report:
     """One HTML file that needs nothing else."""
     input:
         PATHS.tables("{experiment}")[0],
-        figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
+        figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in report_figures()],
     output:
         report=shown([PATHS.report("{experiment}")], "report")[0],
         provenance="<results>/paper/{experiment}/report.provenance.json",
@@ -65,7 +65,7 @@ rule write_report:
     params:
         settings=experiment_settings,
         choices=HERE / "docs" / "choices",
-        code=code_of_baselines("paper", baselines().values()),
+        code=code_of_paper(),
     script:
         "../scripts/paper.py"
 
@@ -115,7 +115,7 @@ rule write_paper_table:
     params:
         settings=lambda wildcards: grid_settings(**dict(wildcards.items())),
         out=subpath(output[0], ancestor=2),
-        code=code_of_baselines("paper", baselines().values()),
+        code=code_of_paper(),
     script:
         "../scripts/paper.py"
 

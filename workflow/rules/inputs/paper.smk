@@ -1,14 +1,23 @@
 """Functions of `paper.smk`: inputs and settings of its jobs. Snakemake asks for files with either rules or functions."""
 
 
+def code_of_paper():
+    """The digest of the script that writes all tables and figures. No import statement names their modules."""
+    return code(
+        "paper", *(entry.function.__module__ for entry in baselines().values()), *(each.module for each in CONTENTS)
+    )
+
+
 def shown(paths, category):
     """The outputs of a rule. `snakemake --report` shows the tables in CSV, the figures in PNG and the report."""
-    found = []
+    captions, found = {part.name: part.caption for part in CONTENTS}, []
     for path in paths:
         if path.endswith((".csv", ".png", ".html")):
-            group = None if category == "paper" else "{experiment}"
-            caption, labels = f"../report/{category}.rst", {"name": Path(path).stem}
-            path = report(path, caption=caption, category=category, subcategory=group, labels=labels)
+            name, group = Path(path).stem, None if category == "paper" else "{experiment}"
+            labels = {"name": name} if name not in captions else {"name": name, "shows": captions[name]}
+            path = report(
+                path, caption=f"../report/{category}.rst", category=category, subcategory=group, labels=labels
+            )
         found.append(path)
     return found
 

@@ -7,7 +7,6 @@ from collections import defaultdict
 import polars as pl
 
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.experiment.notes import notes_of
 from plant.paper.inputs import STAGE1, STAGE2, TRAINING, read_costs, read_histories
 from plant.paper.render import Table, row_of
 from plant.paper.wording import MISSING, percent, seconds
@@ -64,15 +63,12 @@ def budget_table(data: ExperimentData) -> Table:
         spent = (f"{mean['passes']:.1f}", seconds(mean["seconds"])) if mean["passes"] is not None else [MISSING] * 2
         rows.append(row_of(network.title, percent(mean["best"]), *spent, *shares))
     return Table(
-        name="budgets",
-        title="Macro-F1 on validation at equal budgets (×100, means over seeds)",
         columns=(
             "System", "Best of all epochs", "Passes until then", "CPU time until then",
             "Best within the reference's passes", "Best within its CPU time",
         ),
         rows=tuple(rows),
         data=values,
-        notes=notes_of("budgets", data),
     )  # fmt: skip
 
 
