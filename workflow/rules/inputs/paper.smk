@@ -32,6 +32,14 @@ def ablations():
     return found
 
 
+def item_targets():
+    """Target -> (item, what it waits for): of whatever has run, and after all that the item needs."""
+    items = get_args(plant_settings.Item)
+    return {item: (item, []) for item in (*items, "cost")} | {
+        f"reproduce_{item}": (item, partial(item_sources, item)) for item in items
+    }
+
+
 def item_sources(item, wildcards):
     """What one of the paper's items reads, and nothing else: for `reproduce_table_6`, which runs it."""
     from plant.paper.grid.items import needs  # loads matplotlib
