@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+import pytest
 
 from plant.ground.files import read_json, write_json
 from plant.paper.experiment.budgets import budget_table
@@ -73,3 +75,13 @@ def test_a_reference_with_stage_3_has_the_budget_of_its_network_and_a_baseline_h
     none = budget_table(toy.with_experiment(reference="combined").data)
     assert none.data["best_in_equal_passes"].is_null().all() and none.data["best"].equals(first["best"])
     assert {row[-1].main for row in none.rows} == {percent(None)}
+
+
+def test_a_network_that_starts_from_an_epoch_of_stage_1_pays_for_the_epochs_until_then(toy):
+    whole = budget_table(toy.data).data
+    early = {"pretraining": "mig", "finetuning": "focal", "pretraining_epoch": 1}
+    config = {"pretrainings": {"mig": {"epochs": 4, "patience": None, "k": 100, "keep_epochs": True}}}
+    part = budget_table(toy.with_config(variants={"plant": early}, **config).data).data
+    for column, fewer in (("passes", 3), ("seconds", 15.0)):  # 1 of 4 epochs, which take 20 seconds
+        both = (table.filter(name="plant")[column].to_numpy() for table in (whole, part))
+        assert np.subtract(*both) == pytest.approx(fewer)

@@ -141,7 +141,7 @@ rule write_plan:
         settings=lambda wildcards: section(config=CONFIG),
         snakefile=HERE / "Snakefile",
         graph=graph_digest(),
-        code=code("plan"),
+        code=code("plan", "plant.paper.paths"),
     script:
         "../scripts/plan.py"
 

@@ -19,7 +19,8 @@ def training_curves(data: ExperimentData) -> pl.DataFrame:
 
     Returns:
         name, seed, epoch, `macro_f1` (0 to 1), and what was spent until then: `passes` over the training documents and
-        CPU `seconds`, both with Stage 1. A run's epochs are taken as equally long.
+        CPU `seconds`, both with the epochs of Stage 1 that the network starts from. A run's epochs are taken as equally
+        long.
     """
     spent: dict[tuple[str, str, int], float] = defaultdict(float)
     before: dict[tuple[str, int], int] = {}
@@ -33,8 +34,11 @@ def training_curves(data: ExperimentData) -> pl.DataFrame:
     passes, times = [], []
     for name, seed, epoch in curves.select("name", "seed", "epoch").iter_rows():
         stage1 = str(data.networks[name].pretraining)
-        passes.append(before.get((stage1, seed), 0) + epoch)
-        times.append(spent[STAGE1, stage1, seed] + spent[STAGE2, name, seed] * epoch / last[name, seed])
+        ran = before.get((stage1, seed), 0)
+        read = data.settings.variants[name].pretraining_epoch or ran  # a variant may start from an earlier epoch
+        passes.append(read + epoch)
+        first = spent[STAGE1, stage1, seed] * (read / ran if ran else 0.0)
+        times.append(first + spent[STAGE2, name, seed] * epoch / last[name, seed])
     return curves.with_columns(
         pl.Series("passes", passes, dtype=pl.Int64), pl.Series("seconds", times, dtype=pl.Float64)
     )

@@ -157,7 +157,7 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> Iterator[str]:
     )
     if unknown.height:
         places = unknown.select(pl.format("{} of {} with {}", *_PLACE).unique().sort()).to_series()
-        yield f"Not counted, as nothing like it has run and no `parameters` are given: {', '.join(places)}.\n"
+        yield f"Not counted, as nothing like it has run and there is no estimate: {', '.join(places)}.\n"
     yield _limit(networks.filter(pl.col("rule").is_in(TRAINING)), hardware.job_hours)
     jobs = (Job(*row) for row in asked.select(Job._fields).rows())
     if stuck := sorted({f"{job.dataset} with {job.backbone}" for job in jobs if _is_stuck(settings, job)}):
