@@ -99,10 +99,17 @@ def section(*datasets, **parts):
     not. Where one of the datasets that it works on is credentialed, the job is told that it is private."""
     if any(map(SETTINGS.is_credentialed, datasets)):
         parts["private"] = True
-    plain = {
-        name: part.model_dump(mode="json") if hasattr(part, "model_dump") else part for name, part in parts.items()
-    }
-    return json.loads(json.dumps(plain, sort_keys=True))
+    return {name: plain(parts[name]) for name in sorted(parts)}
+
+
+def plain(part, known={}):
+    """A part of the config as plain data with sorted keys. Thousands of jobs share a few hundred sections, so each is
+    written once; `known` keeps the section too, so that no other one gets its id."""
+    if not hasattr(part, "model_dump"):
+        return json.loads(json.dumps(part, sort_keys=True))
+    if id(part) not in known:
+        known[id(part)] = part, json.loads(json.dumps(part.model_dump(mode="json"), sort_keys=True))
+    return known[id(part)][1]
 
 
 def settings_of(*names, **parts):
