@@ -54,7 +54,6 @@ except InputError as error:
 
 R = SETTINGS.results
 PATHS = Paths(SETTINGS)
-CONFIG = SETTINGS.model_dump(mode="json")
 WEIGHTS = ["label_attention.safetensors", "backbone.safetensors"]
 # relative, so that a repository that has moved reruns nothing
 HERE = Path(os.path.relpath(workflow.basedir))

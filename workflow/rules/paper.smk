@@ -108,7 +108,7 @@ rule write_paper_table:
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: grid_settings(**dict(wildcards.items())),
+        settings=lambda wildcards: grid_settings(wildcards.item),
         out=subpath(output[0], ancestor=2),
         code=code_of_paper(),
     script:
@@ -138,7 +138,7 @@ rule write_plan:
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: section(config=CONFIG),
+        settings=lambda wildcards: section(config=SETTINGS),
         snakefile=HERE / "Snakefile",
         graph=graph_digest(),
         code=code("plan", "plant.paper.paths"),
@@ -161,7 +161,7 @@ for target, (item, sources) in item_targets().items():
         conda:
             "../../envs/plant.yaml"
         params:
-            settings=partial(lambda item, wildcards: grid_settings(item=item), item),
+            settings=partial(lambda item, wildcards: grid_settings(item), item),
             out=f"{R}/paper",
             screen="everything",
             provenance=PATHS.item(item)[0].rpartition(".")[0] + ".provenance.json",
@@ -177,7 +177,7 @@ rule plan:
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: section(config=CONFIG),
+        settings=lambda wildcards: section(config=SETTINGS),
         snakefile=HERE / "Snakefile",
         out=f"{R}/paper",
         screen="everything",

@@ -61,11 +61,17 @@ def experiment_settings(wildcards):
     return section(SETTINGS.experiments[name].dataset, config=cut, paths=PATHS.inputs(name), experiment=name)
 
 
-def grid_settings(**more):
+@cache
+def all_results():
     """The whole config, and the paths of all results."""
     datasets = [experiment.dataset for experiment in SETTINGS.experiments.values()]
     paths = {name: PATHS.inputs(name) for name in SETTINGS.experiments}
-    return section(*datasets, config=CONFIG, paths=paths, **more)
+    return section(*datasets, config=SETTINGS, paths=paths)
+
+
+def grid_settings(item):
+    """What an item of the paper is made from: all results."""
+    return dict(sorted({**all_results(), "item": item}.items()))
 
 
 def grid_files(wildcards):
