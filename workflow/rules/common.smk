@@ -101,14 +101,17 @@ def section(*datasets, **parts):
     return {name: plain(parts[name]) for name in sorted(parts)}
 
 
-def plain(part, known={}):
-    """A part of the config as plain data with sorted keys. Thousands of jobs share a few hundred sections, so each is
-    written once; `known` keeps the section too, so that no other one gets its id."""
+# id of a section -> the section, so that no other object gets its id, and its plain data, which thousands of jobs share
+PLAIN = {}
+
+
+def plain(part):
+    """A part of the settings of a job as plain data with sorted keys."""
     if not hasattr(part, "model_dump"):
         return json.loads(json.dumps(part, sort_keys=True))
-    if id(part) not in known:
-        known[id(part)] = part, json.loads(json.dumps(part.model_dump(mode="json"), sort_keys=True))
-    return known[id(part)][1]
+    if id(part) not in PLAIN:
+        PLAIN[id(part)] = part, json.loads(json.dumps(part.model_dump(mode="json"), sort_keys=True))
+    return PLAIN[id(part)][1]
 
 
 def settings_of(*names, **parts):

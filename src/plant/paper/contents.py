@@ -32,14 +32,14 @@ class Part:
     """A table or a figure of an experiment."""
 
     name: str
-    """Of its files."""
+    """Name of its files."""
     function: str
     """`module:function` below plant.paper. The function gets the ExperimentData and returns a Table or a Figure."""
     section: Section
     heading: str
     """Its name in the contents of the report."""
     caption: str
-    """What it shows, for the report of Snakemake. The caption of a figure is below it in ours, too."""
+    """What it shows. The report of Snakemake prints it beside the file, and our report below a figure."""
 
     @property
     def module(self) -> str:
@@ -54,8 +54,8 @@ class Part:
 class ReportTable(Part):
     """A table, written as .csv (long, full precision), .md and .tex.
 
-    `title` and `notes` are Jinja. They know `data` (ExperimentData), `statistics` (its section of the config), `level`
-    of the intervals, `alpha` of the tests, and the `values` of the Table.
+    `title` and `notes` are Jinja templates. They can use `data` (ExperimentData), `statistics` (the section of the
+    config), `level` (of the intervals), `alpha` (of the tests), and the `values` of the Table.
     """
 
     title: str
@@ -72,7 +72,7 @@ class ReportFigure(Part):
     alt: str
     """For readers who cannot see it."""
     wide: bool = False
-    """Whether it keeps its width on a narrow screen and is scrolled."""
+    """Whether it keeps its width on a narrow screen, where it can be scrolled."""
 
 
 ABLATION_NOTES = """
