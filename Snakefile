@@ -85,3 +85,13 @@ include: "workflow/rules/studies.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/serving.smk"
 include: "workflow/rules/audit.smk"
+
+
+for target, files in TARGETS.items():
+
+    rule:
+        name:
+            target
+        input:
+            files,
+        localrule: True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+import pytest
 
 from plant.ground.files import read_json, write_json
-from plant.paper import TABLES
 from plant.paper.experiment.budgets import budget_table
 from plant.paper.experiment.tables import build_tables
 from plant.paper.wording import percent
@@ -31,7 +32,7 @@ def test_networks_are_compared_within_the_passes_and_the_seconds_of_the_referenc
         overwrite(toy.inputs.finetunings["focal"][seed], [0.1, 0.2, 0.25, 0.3, 0.28, 0.35, 0.6, 0.55], 32.0)
         # One long epoch of 41 seconds: within the passes, not within the seconds.
         overwrite(toy.inputs.finetunings["bce"][seed], [0.2 + seed / 10], 41.0)
-    table = build_tables(toy.data)[TABLES.index("budgets")]
+    table = build_tables(toy.data)["budgets"]
     rows = {row[0].main: [cell.main for cell in row[1:]] for row in table.rows}
     titles = {system.name: system.title for system in toy.data.systems}
     assert rows[titles["plant"]] == ["50.0", "6.0", "40.0 s", "50.0", "50.0"]
@@ -40,7 +41,7 @@ def test_networks_are_compared_within_the_passes_and_the_seconds_of_the_referenc
 
 
 def test_every_value_is_that_of_a_loop_over_the_files(toy):
-    table = build_tables(toy.data)[TABLES.index("budgets")]
+    table = build_tables(toy.data)["budgets"]
     networks = toy.data.networks
 
     def points(name: str, seed: int) -> list[tuple[float, float, float]]:
@@ -74,3 +75,13 @@ def test_a_reference_with_stage_3_has_the_budget_of_its_network_and_a_baseline_h
     none = budget_table(toy.with_experiment(reference="combined").data)
     assert none.data["best_in_equal_passes"].is_null().all() and none.data["best"].equals(first["best"])
     assert {row[-1].main for row in none.rows} == {percent(None)}
+
+
+def test_a_network_that_starts_from_an_epoch_of_stage_1_pays_for_the_epochs_until_then(toy):
+    whole = budget_table(toy.data).data
+    early = {"pretraining": "mig", "finetuning": "focal", "pretraining_epoch": 1}
+    config = {"pretrainings": {"mig": {"epochs": 4, "patience": None, "k": 100, "keep_epochs": True}}}
+    part = budget_table(toy.with_config(variants={"plant": early}, **config).data).data
+    for column, fewer in (("passes", 3), ("seconds", 15.0)):  # 1 of 4 epochs, which take 20 seconds
+        both = (table.filter(name="plant")[column].to_numpy() for table in (whole, part))
+        assert np.subtract(*both) == pytest.approx(fewer)

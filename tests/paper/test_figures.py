@@ -14,17 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from plant.paper import FIGURE_FORMATS, FIGURES
+from plant.paper.contents import report_figures
 from plant.paper.experiment.attention import readings, spaced
-from plant.paper.figures import DRAW, write_figures
+from plant.paper.figures import write_figures
 from plant.paper.figures.style import look, marks, save, spread
 from plant.paper.inputs import read_labels
+from plant.paper.paths import FIGURE_FORMATS
 from plant.paper.systems import group_systems
 
 
 def drawn(toy, name: str):
     with look():
-        return DRAW[name](toy.data)
+        return report_figures()[name].load()(toy.data)
 
 
 def texts(figure) -> str:
@@ -35,13 +36,15 @@ def texts(figure) -> str:
 def test_every_declared_figure_is_written_with_ink_and_the_same_bytes_again(toy):
     first, second = toy.folder / "first", toy.folder / "second"
     write_figures(toy.data, first)
-    assert {path.name for path in first.iterdir()} == {f"{name}.{kind}" for name in FIGURES for kind in FIGURE_FORMATS}
-    for name in FIGURES:
+    assert {path.name for path in first.iterdir()} == {
+        f"{name}.{kind}" for name in report_figures() for kind in FIGURE_FORMATS
+    }
+    for name in report_figures():
         pixels = np.asarray(Image.open(first / f"{name}.png").convert("L"))
         assert 0.003 < (pixels < 200).mean() < 0.5
         assert (first / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     with look():  # one figure again: it has text, lines, patches and densities, of which the others are made
-        save(DRAW["rare_label_f1"](toy.data), second / "rare_label_f1")
+        save(report_figures()["rare_label_f1"].load()(toy.data), second / "rare_label_f1")
     for path in second.iterdir():
         assert path.read_bytes() == (first / path.name).read_bytes()
 
@@ -187,7 +190,7 @@ def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
 @pytest.mark.parametrize("name", ["frequency_groups", "ndcg_and_macro_f1"])
 def test_of_many_systems_only_the_leading_ones_have_a_colour_and_a_name(toy, monkeypatch, name, grey):
     networks = toy.with_experiment(baselines=[])
-    module = DRAW[name].__module__
+    module = report_figures()[name].module
     monkeypatch.setattr("plant.paper.figures.style.MANY", len(networks.data.systems) - grey)
     monkeypatch.setattr(f"{module}.leading", lambda data: {"plant", "focal", "shuffled"})
     axes = drawn(networks, name).axes[0]
@@ -236,8 +239,8 @@ def test_formulas_in_titles_are_drawn_as_they_stand(toy):
     title = r"$\nothing{ a_b^c 5% & #1"
     odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": title}})
     with look():
-        for draw in DRAW.values():
-            figure = draw(odd.data)
+        for entry in report_figures().values():
+            figure = entry.load()(odd.data)
             figure.draw_without_rendering()
             assert title in texts(figure)
             assert not any(artist.get_parse_math() for artist in figure.findobj(mpl.text.Text))

@@ -186,7 +186,7 @@ def test_a_job_without_a_known_time_is_named_and_not_counted(tmp_path):
     write_plan(settings, {"all": frozenset([job("finetune")]), "main": frozenset()}, tmp_path)
     assert pl.read_csv(tmp_path / "plan.csv")["hours_a_job"].to_list() == [None]
     page = (tmp_path / "plan.md").read_text(encoding="utf-8")
-    assert "no `parameters` are given: finetune of mimic3_full with mistral_7b." in page
+    assert "there is no estimate: finetune of mimic3_full with mistral_7b." in page
 
 
 def test_the_page_adds_up_and_two_calls_write_the_same_bytes(tmp_path, everything):

@@ -13,7 +13,7 @@ from PIL import Image
 from plant.ground.errors import InputError
 from plant.ground.files import read_json, write_json
 from plant.ground.settings import load
-from plant.paper import FIGURES, TABLES
+from plant.paper.contents import report_figures, report_tables
 from plant.paper.experiment.report import provenance_summary, write_report
 from plant.paper.inputs import read_costs
 from plant.paper.systems import cut_settings
@@ -53,7 +53,7 @@ class Page(HTMLParser):
 def figures(tmp_path) -> Path:
     """One pixel under every name."""
     (tmp_path / "figures").mkdir()
-    for name in FIGURES:
+    for name in report_figures():
         Image.new("L", (1, 1)).save(tmp_path / "figures" / f"{name}.png")
     return tmp_path / "figures"
 
@@ -78,11 +78,11 @@ def test_report_loads_nothing_from_outside_and_is_the_same_twice(toy, figures):
 def test_figures_have_alternative_texts_and_tables_captions_and_scoped_headers(toy, figures):
     page = Page(report(toy, figures))
     images = page.all("img")
-    assert len(images) == len(FIGURES)
+    assert len(images) == len(report_figures())
     assert all(image["src"].startswith("data:image/png;base64,iVBOR") for image in images)
     assert all(len(image["alt"] or "") > 30 for image in images)
     assert all(attributes.get("scope") in ("row", "col") for attributes in page.all("th"))
-    assert len(page.all("caption")) == len(TABLES)
+    assert len(page.all("caption")) == len(report_tables())
     for words in ("Table 6", "Spread over training seeds", "Cost of every stage", "MIG log-odds"):
         assert words in page.text
 
@@ -90,7 +90,7 @@ def test_figures_have_alternative_texts_and_tables_captions_and_scoped_headers(t
 def test_headers_and_contents_name_what_they_lead_to(toy, figures):
     page = Page(report(toy, figures))
     links = {a["href"] for a in page.all("a")}
-    for kind, names in (("table", TABLES), ("figure", FIGURES)):
+    for kind, names in (("table", report_tables()), ("figure", report_figures())):
         ids = {f"#{kind}-{name}" for name in names}
         assert ids <= links | {"#table-corpus", "#table-cost"}  # these two are alone in their sections
     assert {"macro-AUC", "Gain, interval (paper's)", "Measured effect", "test"} <= {

@@ -14,10 +14,11 @@ import pytest
 
 from plant.ground.errors import InputError
 from plant.ground.files import read_json, write_json
-from plant.paper import TABLE_FORMATS, TABLES
+from plant.paper.contents import report_tables
 from plant.paper.experiment.report import to_html
 from plant.paper.experiment.tables import build_tables, write_tables
 from plant.paper.inputs import read_metrics, read_results, seed_of
+from plant.paper.paths import TABLE_FORMATS
 from plant.paper.render import Table, TableCell, latex_escape, row_of, to_csv, to_latex, to_markdown
 from plant.paper.wording import interval, percent
 from plant.statistics.significance import arrow
@@ -27,7 +28,7 @@ THREE = ["macro_auc", "macro_f1_present", "p@5"]
 
 
 def table_of(toy, name: str) -> Table:
-    return build_tables(toy.data)[TABLES.index(name)]
+    return build_tables(toy.data)[name]
 
 
 def ablation(toy) -> Table:
@@ -199,7 +200,9 @@ def test_every_declared_table_is_written_and_its_csv_is_long_and_has_full_precis
     toy.rewrite("intervals", lambda t: t.with_columns(diff_low=1 / 3))
     folder = toy.folder / "tables"
     write_tables(toy.data, folder)
-    assert {path.name for path in folder.iterdir()} == {f"{name}.{kind}" for name in TABLES for kind in TABLE_FORMATS}
+    assert {path.name for path in folder.iterdir()} == {
+        f"{name}.{kind}" for name in report_tables() for kind in TABLE_FORMATS
+    }
     with (folder / "ablation.csv").open(encoding="utf-8") as handle:
         rows = list(csv.DictReader(handle))
     assert len(rows) == 7 * 8
@@ -219,13 +222,13 @@ def test_ablation_table_equals_its_golden_file(toy, kind):
 
 
 def test_latex_is_balanced_and_ascii(toy, assert_latex):
-    for table in build_tables(toy.data):
+    for table in build_tables(toy.data).values():
         assert_latex(to_latex(table), "tabular")
 
 
 def test_titles_of_systems_are_escaped_in_latex_and_html(toy):
     odd = toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": r"$\a$_5%&#1<b>"}})
-    for table in build_tables(odd.data)[:3]:
+    for table in list(build_tables(odd.data).values())[:3]:
         assert r"\$\textbackslash{}a\$\_5\%\&\#1$<$b$>$" in to_latex(table)
         assert r"$\a$_5%&amp;#1&lt;b&gt;" in to_html(table)
 

@@ -82,16 +82,3 @@ def test_2e_3_is_a_number_for_every_check_of_a_config(tmp_path):
         said = follow(f"snakemake --cores 1 --dry-run --printshellcmds --configfile {config}", tmp_path)
         both[name] = re.findall("Shell command: exec .*", said)
     assert both["word"] == both["number"] != []
-
-
-def test_no_printed_command_has_a_target_behind_its_config():
-    """`--configfile` takes every word after it for a file."""
-    files = [ROOT / "Makefile", ROOT / "Snakefile", *ROOT.glob("*.md")]
-    files += [*ROOT.glob("docs/**/*.md"), *ROOT.glob("slurm/*"), *ROOT.glob("config/**/*.yaml")]
-    wrong = [
-        f"{file.name}: {found}"
-        for file in files
-        if file.is_file()
-        for found in re.findall(r"--configfile (?:\S+\.yaml )+[a-z]\w*\b(?!\.yaml|/).*", file.read_text("utf-8"))
-    ]
-    assert wrong == []

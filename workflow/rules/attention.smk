@@ -75,7 +75,7 @@ use rule attention_mass as attention_points with:
 rule write_attention_mass:
     """Mass and entropy of the attention of an experiment's networks: a table, a figure and half a page."""
     input:
-        lambda wildcards: attention_files(wildcards, "attention_mass.parquet"),
+        page_tables("attention_mass.parquet"),
     output:
         PATHS.attention_page("{experiment}", "mass"),
         provenance="<results>/paper/{experiment}/attention_mass/provenance.json",
@@ -86,7 +86,7 @@ rule write_attention_mass:
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: attention_page_settings(wildcards, "attention_mass.parquet"),
+        settings=page_settings("attention_mass.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),
     script:
         "../scripts/attention_page.py"
@@ -95,7 +95,7 @@ rule write_attention_mass:
 use rule write_attention_mass as write_attention_against_people with:
     input:
         marks=lambda wildcards: marks_of(SETTINGS.experiments[wildcards.experiment].dataset),
-        tables=lambda wildcards: attention_files(wildcards, "attention_marks.parquet"),
+        tables=page_tables("attention_marks.parquet"),
     output:
         PATHS.attention_page("{experiment}", "against_people"),
         provenance="<results>/paper/{experiment}/attention_against_people/provenance.json",
@@ -104,13 +104,13 @@ use rule write_attention_mass as write_attention_against_people with:
     benchmark:
         "benchmarks/paper/{experiment}/attention_against_people.tsv"
     params:
-        settings=lambda wildcards: attention_page_settings(wildcards, "attention_marks.parquet"),
+        settings=page_settings("attention_marks.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),
 
 
 use rule write_attention_mass as write_attention_page with:
     input:
-        lambda wildcards: shown_points(wildcards.experiment),
+        page_tables("attention_points.parquet"),
     output:
         page="<results>/paper/{experiment}/attention.html",
         provenance="<results>/paper/{experiment}/attention.provenance.json",
@@ -119,29 +119,11 @@ use rule write_attention_mass as write_attention_page with:
     benchmark:
         "benchmarks/paper/{experiment}/attention.tsv"
     params:
-        settings=shown_settings,
+        settings=page_settings("attention_points.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),
 
 
 for experiment in SETTINGS.experiments:
-
-    rule:
-        name:
-            f"attention_mass_{experiment}"
-        input:
-            PATHS.attention_page(experiment, "mass"),
-        localrule: True
-
-    rule:
-        name:
-            f"attention_against_people_{experiment}"
-        input:
-            PATHS.attention_page(experiment, "against_people"),
-        localrule: True
-
-    rule:
-        name:
-            f"attention_page_{experiment}"
-        input:
-            f"{R}/paper/{experiment}/attention.html",
-        localrule: True
+    TARGETS[f"attention_mass_{experiment}"] = PATHS.attention_page(experiment, "mass")
+    TARGETS[f"attention_against_people_{experiment}"] = PATHS.attention_page(experiment, "against_people")
+    TARGETS[f"attention_page_{experiment}"] = f"{R}/paper/{experiment}/attention.html"

@@ -34,7 +34,7 @@ from plant.ground.settings.written import check_written
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks
 from plant.model.registry import modules_of
-from plant.paper import FIGURES
+from plant.paper.contents import CONTENTS, report_figures
 from plant.paper.paths import METRICS, SCORES, Paths, in_folders
 from plant.paper.systems import cut_settings
 from plant.relevance.measures import MEASURES, check_measures
@@ -54,7 +54,6 @@ except InputError as error:
 
 R = SETTINGS.results
 PATHS = Paths(SETTINGS)
-CONFIG = SETTINGS.model_dump(mode="json")
 WEIGHTS = ["label_attention.safetensors", "backbone.safetensors"]
 # relative, so that a repository that has moved reruns nothing
 HERE = Path(os.path.relpath(workflow.basedir))
@@ -99,10 +98,20 @@ def section(*datasets, **parts):
     not. Where one of the datasets that it works on is credentialed, the job is told that it is private."""
     if any(map(SETTINGS.is_credentialed, datasets)):
         parts["private"] = True
-    plain = {
-        name: part.model_dump(mode="json") if hasattr(part, "model_dump") else part for name, part in parts.items()
-    }
-    return json.loads(json.dumps(plain, sort_keys=True))
+    return {name: plain(parts[name]) for name in sorted(parts)}
+
+
+# id of a section -> the section, so that no other object gets its id, and its plain data, which thousands of jobs share
+PLAIN = {}
+
+
+def plain(part):
+    """A part of the settings of a job as plain data with sorted keys."""
+    if not hasattr(part, "model_dump"):
+        return json.loads(json.dumps(part, sort_keys=True))
+    if id(part) not in PLAIN:
+        PLAIN[id(part)] = part, json.loads(json.dumps(part.model_dump(mode="json"), sort_keys=True))
+    return PLAIN[id(part)][1]
 
 
 def settings_of(*names, **parts):

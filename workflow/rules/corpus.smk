@@ -139,7 +139,7 @@ rule marked:
         documents=multiext("<results>/corpus/{dataset}/", "train.parquet", "labels.parquet", "labels.safetensors"),
         downloads=downloads,
     output:
-        mentions="<results>/corpus/{dataset}/mentions.parquet",
+        table="<results>/corpus/{dataset}/mentions.parquet",
         provenance="<results>/corpus/{dataset}/mentions.provenance.json",
     log:
         "logs/corpus/{dataset}/marked.log",
@@ -149,30 +149,23 @@ rule marked:
         "../../envs/plant.yaml"
     params:
         settings=corpus_settings,
-        code=code("marked"),
+        code=code("marks"),
     script:
-        "../scripts/marked.py"
+        "../scripts/marks.py"
 
 
-rule marks:
+use rule marked as marks with:
     """Where people marked words in the test texts as the reason of a label. Only measurements read it."""
     input:
         documents=multiext("<results>/corpus/{dataset}/", "test.parquet", "labels.parquet"),
         downloads=downloads,
     output:
-        marks="<results>/corpus/{dataset}/marks.parquet",
+        table="<results>/corpus/{dataset}/marks.parquet",
         provenance="<results>/corpus/{dataset}/marks.provenance.json",
     log:
         "logs/corpus/{dataset}/marks.log",
     benchmark:
         "benchmarks/corpus/{dataset}/marks.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    params:
-        settings=corpus_settings,
-        code=code("marks"),
-    script:
-        "../scripts/marks.py"
 
 
 rule tokenizer:

@@ -5,6 +5,9 @@ src/plant/paper/paths.py."""
 ASKED = [name for name, experiment in SETTINGS.experiments.items() if not experiment.on_request]
 REPORTED = [name for name in ASKED if SETTINGS.experiments[name].report]
 
+# Target -> its files, for targets that are named for something of the config. The Snakefile makes a rule of each.
+TARGETS = {}
+
 
 def made_tokenizer(wildcards):
     """The tokenizer that this pipeline trains for a random backbone, or nothing."""

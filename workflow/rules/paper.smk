@@ -30,7 +30,7 @@ rule write_tables:
     params:
         settings=experiment_settings,
         out=subpath(output[0], parent=True),
-        code=code_of_baselines("paper", baselines().values()),
+        code=code_of_paper(),
     script:
         "../scripts/paper.py"
 
@@ -48,11 +48,10 @@ use rule write_tables as write_figures with:
         "benchmarks/paper/{experiment}/figures.tsv"
 
 
-rule write_report:
-    """One HTML file that needs nothing else."""
+use rule write_tables as write_report with:
     input:
         PATHS.tables("{experiment}")[0],
-        figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in FIGURES],
+        figures=[f"<results>/paper/{{experiment}}/figures/{name}.png" for name in report_figures()],
     output:
         report=shown([PATHS.report("{experiment}")], "report")[0],
         provenance="<results>/paper/{experiment}/report.provenance.json",
@@ -60,14 +59,10 @@ rule write_report:
         "logs/paper/{experiment}/report.log",
     benchmark:
         "benchmarks/paper/{experiment}/report.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=experiment_settings,
         choices=HERE / "docs" / "choices",
-        code=code_of_baselines("paper", baselines().values()),
-    script:
-        "../scripts/paper.py"
+        code=code_of_paper(),
 
 
 # `ablation_<variant>` in all experiments that hold it, `ablation_<variant>_in_<experiment>` in one: the runs of the
@@ -98,7 +93,7 @@ for target, (variant, experiments) in ablations().items():
 
 
 rule write_paper_table:
-    """A table of the paper, cell by cell: the paper's value, ours, our interval, a verdict."""
+    """A table of the paper, cell by cell: the paper's value, ours, our interval, a verdict; or what everything cost."""
     input:
         grid_files,
     output:
@@ -109,13 +104,13 @@ rule write_paper_table:
     benchmark:
         "benchmarks/paper/tables/{item}.tsv"
     wildcard_constraints:
-        item=r"(awd_)?(table|figure|appendix)_\d+",
+        item=r"cost|(awd_)?(table|figure|appendix)_\d+",
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: grid_settings(**dict(wildcards.items())),
+        settings=lambda wildcards: grid_settings(wildcards.item),
         out=subpath(output[0], ancestor=2),
-        code=code_of_baselines("paper", baselines().values()),
+        code=code_of_paper(),
     script:
         "../scripts/paper.py"
 
@@ -128,16 +123,6 @@ use rule write_paper_table as write_paper_figure with:
         "logs/paper/figures/{item}.log",
     benchmark:
         "benchmarks/paper/figures/{item}.tsv"
-
-
-use rule write_paper_table as write_cost with:
-    output:
-        shown([f"<results>/paper/tables/cost.{kind}" for kind in ("csv", "md", "tex")], "paper"),
-        provenance="<results>/paper/cost.provenance.json",
-    log:
-        "logs/paper/cost.log",
-    benchmark:
-        "benchmarks/paper/cost.tsv"
 
 
 rule write_plan:
@@ -153,52 +138,35 @@ rule write_plan:
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: section(config=CONFIG),
+        settings=lambda wildcards: section(config=SETTINGS),
         snakefile=HERE / "Snakefile",
         graph=graph_digest(),
-        code=code("plan"),
+        code=code("plan", "plant.paper.paths"),
     script:
         "../scripts/plan.py"
 
 
 # `table_6` writes the table from whatever has run, at once, and says what is missing; `reproduce_table_6` runs first what
 # it needs; `all` writes it when everything has run. All write the same file.
-for item in get_args(plant_settings.Item):
-    for target, sources in ((item, []), (f"reproduce_{item}", partial(item_sources, item))):
+for target, (item, sources) in item_targets().items():
 
-        rule:
-            name:
-                target
-            input:
-                sources,
-            log:
-                f"logs/paper/so_far/{target}.log",
-            localrule: True
-            conda:
-                "../../envs/plant.yaml"
-            params:
-                settings=partial(lambda item, wildcards: grid_settings(item=item), item),
-                out=f"{R}/paper",
-                screen="everything",
-                provenance=PATHS.item(item)[0].rpartition(".")[0] + ".provenance.json",
-            script:
-                "../scripts/paper.py"
-
-
-rule cost:
-    """The cost table from whatever has run."""
-    log:
-        "logs/paper/so_far/cost.log",
-    localrule: True
-    conda:
-        "../../envs/plant.yaml"
-    params:
-        settings=lambda wildcards: grid_settings(),
-        out=f"{R}/paper",
-        screen="everything",
-        provenance=f"{R}/paper/cost.provenance.json",
-    script:
-        "../scripts/paper.py"
+    rule:
+        name:
+            target
+        input:
+            sources,
+        log:
+            f"logs/paper/so_far/{target}.log",
+        localrule: True
+        conda:
+            "../../envs/plant.yaml"
+        params:
+            settings=partial(lambda item, wildcards: grid_settings(item), item),
+            out=f"{R}/paper",
+            screen="everything",
+            provenance=PATHS.item(item)[0].rpartition(".")[0] + ".provenance.json",
+        script:
+            "../scripts/paper.py"
 
 
 rule plan:
@@ -209,7 +177,7 @@ rule plan:
     conda:
         "../../envs/plant.yaml"
     params:
-        settings=lambda wildcards: section(config=CONFIG),
+        settings=lambda wildcards: section(config=SETTINGS),
         snakefile=HERE / "Snakefile",
         out=f"{R}/paper",
         screen="everything",
@@ -218,11 +186,4 @@ rule plan:
         "../scripts/plan.py"
 
 
-for experiment in SETTINGS.experiments:
-
-    rule:
-        name:
-            f"experiment_{experiment}"
-        input:
-            PATHS.outputs(experiment),
-        localrule: True
+TARGETS |= {f"experiment_{experiment}": PATHS.outputs(experiment) for experiment in SETTINGS.experiments}

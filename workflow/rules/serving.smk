@@ -46,11 +46,4 @@ rule save_model:
         "../scripts/save_model.py"
 
 
-for target, folder in served_folders().items():
-
-    rule:
-        name:
-            target
-        input:
-            folder,
-        localrule: True
+TARGETS |= served_folders()

@@ -12,7 +12,7 @@ OUTPUTS
 include: "inputs/studies.smk"
 
 
-rule contrasts:
+use rule compare as contrasts with:
     """Differences of the pairs that the studies ask for, over seeds and documents."""
     input:
         scores=lambda wildcards: in_folders(study_systems(wildcards).values(), SCORES),
@@ -24,15 +24,9 @@ rule contrasts:
         "logs/statistics/{experiment}/contrasts.log",
     benchmark:
         "benchmarks/statistics/{experiment}/contrasts.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    resources:
-        mem_mb=attempts(8000),
     params:
         settings=compared(study_systems, pairs=study_pairs),
         code=code("contrasts"),
-    script:
-        "../scripts/contrasts.py"
 
 
 rule write_study:
@@ -55,11 +49,4 @@ rule write_study:
         "../scripts/study.py"
 
 
-for study in SETTINGS.studies:
-
-    rule:
-        name:
-            f"study_{study}"
-        input:
-            PATHS.study(study),
-        localrule: True
+TARGETS |= {f"study_{study}": PATHS.study(study) for study in SETTINGS.studies}

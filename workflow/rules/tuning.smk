@@ -43,11 +43,4 @@ rule tune:
     localrule: True
 
 
-for tuning in SETTINGS.tunings:
-
-    rule:
-        name:
-            f"tune_{tuning}"
-        input:
-            f"<results>/tuning/{tuning}/chosen.yaml",
-        localrule: True
+TARGETS |= {f"tune_{tuning}": f"<results>/tuning/{tuning}/chosen.yaml" for tuning in SETTINGS.tunings}

@@ -1,4 +1,4 @@
-"""Marks: where people marked words in the test texts."""
+"""What people marked as the reason of a label: words of training texts, or places in test texts."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -7,10 +7,11 @@ from plant.ground.job import job
 
 
 def main(args: Namespace) -> None:
-    from plant.corpus.marks import write_marks
+    from plant.corpus.marks import write_marks, write_mentions
     from plant.ground.settings import parse_dataset
 
-    write_marks(parse_dataset(args.settings["dataset"]), args.out, args.marks)
+    write = write_mentions if args.rule == "marked" else write_marks
+    write(parse_dataset(args.settings["dataset"]), args.out, args.table)
 
 
 def reads(args: Namespace) -> list[Path]:

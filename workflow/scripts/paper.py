@@ -15,16 +15,13 @@ def main(args: Namespace) -> None:
     from plant.ground.settings import Settings
     from plant.paper.experiment.data import ExperimentData
 
-    settings, name = Settings.model_validate(args.settings["config"]), args.settings.get("experiment")
+    settings = Settings.model_validate(args.settings["config"])
     if "item" in args.settings:
         from plant.paper.grid.items import write_item
 
         write_item(args.settings["item"], settings, inputs_of(args), args.out)
-    elif name is None:
-        from plant.paper.grid.cost import write_costs
-
-        write_costs(settings, args.out)
     else:
+        name = args.settings["experiment"]
         write_experiment(args, ExperimentData(inputs_of(args)[name], settings, name))
 
 

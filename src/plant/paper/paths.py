@@ -11,12 +11,15 @@ from typing import Any
 
 from plant.baselines.registry import baselines
 from plant.ground.settings import NO_PRETRAINING, Experiment, Settings
-from plant.paper import FIGURE_FORMATS, FIGURES, STUDY_TABLES, TABLE_FORMATS, TABLES
+from plant.paper.contents import report_figures, report_tables
 from plant.paper.systems import find_roles, system_of
 
 SCORES = ("val.scores.parquet", "test.scores.parquet")
 METRICS = ("metrics.json", "per_label.parquet")
 TESTS = ("intervals", "wilcoxon", "randomization")
+TABLE_FORMATS = ("csv", "md", "tex")
+FIGURE_FORMATS = ("pdf", "png")
+STUDY_TABLES = ("effects", "factors")
 ATTENTION_PAGES = {"mass": (("mass",), "mass"), "against_people": (("likeness", "differences", "drops"), "people")}
 """Tables and figure of the pages on attention."""
 
@@ -122,10 +125,10 @@ class Paths:
     # --- what comes out -----------------------------------------------------------------------
 
     def tables(self, experiment: str) -> list[str]:
-        return _written(f"{self.settings.results}/paper/{experiment}/tables", TABLES, TABLE_FORMATS)
+        return _written(f"{self.settings.results}/paper/{experiment}/tables", report_tables(), TABLE_FORMATS)
 
     def figures(self, experiment: str) -> list[str]:
-        return _written(f"{self.settings.results}/paper/{experiment}/figures", FIGURES, FIGURE_FORMATS)
+        return _written(f"{self.settings.results}/paper/{experiment}/figures", report_figures(), FIGURE_FORMATS)
 
     def report(self, experiment: str) -> str:
         return f"{self.settings.results}/paper/{experiment}/report.html"
@@ -160,5 +163,5 @@ def in_folders(folders: Iterable[Iterable[str]], files: Sequence[str]) -> list[s
     return [f"{folder}/{file}" for group in folders for folder in group for file in files]
 
 
-def _written(folder: str, names: Sequence[str], formats: Sequence[str]) -> list[str]:
+def _written(folder: str, names: Iterable[str], formats: Sequence[str]) -> list[str]:
     return [f"{folder}/{name}.{kind}" for name in names for kind in formats]

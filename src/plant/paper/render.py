@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,20 @@ def template(package: str, name: str, **functions: Any) -> jinja2.Template:
     Args:
         functions: what the template, and those that it imports, may use beside the values of `render`.
     """
+    return _environment(jinja2.PackageLoader(package, ""), name.endswith(".html.j2"), functions).get_template(name)
+
+
+def text_template(text: str, **functions: Any) -> jinja2.Template:
+    """The same from a text."""
+    return _environment(None, False, functions).from_string(text)
+
+
+def _environment(loader: jinja2.BaseLoader | None, html: bool, functions: Mapping[str, Any]) -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(package, ""),
-        autoescape=name.endswith(".html.j2"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=html, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals.update(functions)
-    return environment.get_template(name)
+    return environment
 
 
 @dataclass(frozen=True)
@@ -52,15 +58,20 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """The content of a table, the same for all formats. The first column names the row."""
+    """The content of a table, the same for all formats. The first column names the row.
 
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[TableCell, ...], ...]
-    data: pl.DataFrame
+    A table of an experiment gets name, title and notes from its entry in `plant.paper.contents`.
+    """
+
+    name: str = ""
+    title: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[TableCell, ...], ...] = ()
+    data: pl.DataFrame = field(default_factory=pl.DataFrame)
     """Content of the CSV: long form, numbers at full precision."""
     notes: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What the notes of an entry of `plant.paper.contents` print."""
     rules: tuple[int, ...] = ()
     """Rows with a line above them."""
     text_columns: int = 1

@@ -44,7 +44,7 @@ def rules_of_the_workflow() -> set[str]:
     """Rules, and the targets that the rule files make from names of the configs and of the paper's items."""
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     found = {name for file in files for name in re.findall(r"^rule (\w+):", file.read_text("utf-8"), re.MULTILINE)}
-    found |= set(get_args(Item))
+    found |= {*get_args(Item), "cost"}
     for file in (ROOT / "config").rglob("*.yaml"):
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
         found |= {f"ablation_{name}" for name in config.get("variants", {})}

@@ -11,24 +11,17 @@ from hypothesis import strategies as st
 from plant.paper.values.verdicts import judge, tally
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [
-    (56.0, 58.0, "within"), (57.0, 57.0, "within"),
-    (57.05, 60.0, "within"), (57.06, 60.0, "above"),  # 57.0 is what any number from 56.95 to 57.05 is printed as
-    (50.0, 56.95, "within"), (50.0, 56.94, "below"),
+@pytest.mark.parametrize(("printed", "low", "high", "expected"), [
+    ("57.0", 56.0, 58.0, "within"), ("57.0", 57.0, 57.0, "within"),
+    ("57.0", 57.05, 60.0, "within"), ("57.0", 57.06, 60.0, "above"),  # numbers from 56.95 to 57.05 are printed as 57.0
+    ("57.0", 50.0, 56.95, "within"), ("57.0", 50.0, 56.94, "below"),
+    ("70.24", 70.25, 71.0, "above"), ("70.2", 70.25, 71.0, "within"), ("-0.1", -0.05, 0.3, "within"),
+    ("52723", 52722.0, 52722.0, "below"), ("52723", 52723.0, 52723.0, "within"), ("52723", 52724.0, 52724.0, "above"),
 ])  # fmt: skip
-def test_a_verdict_turns_half_a_unit_beside_the_printed_number(low, high, expected):
-    assert judge(Decimal("57.0"), low, high, decimals=1) == expected
-
-
-def test_half_a_unit_is_that_of_the_last_printed_place():
-    assert judge(Decimal("70.24"), 70.25, 71.0, decimals=2) == "above"
-    assert judge(Decimal("70.2"), 70.25, 71.0, decimals=1) == "within"
-    assert judge(Decimal("-0.1"), -0.05, 0.3, decimals=1) == "within"
-
-
-@pytest.mark.parametrize(("ours", "expected"), [(52722.0, "below"), (52723.0, "within"), (52724.0, "above")])
-def test_a_count_is_within_only_if_it_is_the_count(ours, expected):
-    assert judge(Decimal(52723), ours, ours, decimals=0) == expected
+def test_a_verdict_turns_half_a_unit_of_the_last_place_beside_the_printed_number_and_at_one_for_a_count(
+    printed, low, high, expected
+):
+    assert judge(Decimal(printed), low, high, decimals=len(printed.partition(".")[2])) == expected
 
 
 @given(

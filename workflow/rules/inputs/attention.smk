@@ -32,20 +32,6 @@ def start_folder(wildcards):
     return str(Path(files[0]).parent) if files else None
 
 
-def attention_files(wildcards, file):
-    """A file on the attention of every network and seed of an experiment."""
-    return [path for paths in PATHS.attention_tables(wildcards.experiment, file).values() for path in paths]
-
-
-def attention_page_settings(wildcards, file):
-    """The config cut down to one experiment, and the files of its networks."""
-    name = wildcards.experiment
-    tables = PATHS.attention_tables(name, file)
-    return section(
-        SETTINGS.experiments[name].dataset, config=cut_settings(SETTINGS, name), experiment=name, tables=tables
-    )
-
-
 def marks_of(dataset):
     """The marks of a dataset. Ends the run where nobody marked words in its texts."""
     try:
@@ -60,9 +46,12 @@ def marks_if_any(wildcards):
     return marks_of(wildcards.dataset) if SETTINGS.datasets[wildcards.dataset].has_mentions else []
 
 
-def shown_tables(experiment):
-    """The planted network and its control (first seed) -> their attention over texts. Ends the run where no text may
-    be shown."""
+def networks_of(experiment, file):
+    """Network -> a file on its attention for each seed: all networks of an experiment. Of a file with texts: the planted
+    network and its control, the first seed. Ends the run where no text may be shown."""
+    tables = PATHS.attention_tables(experiment, file)
+    if file != "attention_points.parquet":
+        return tables
     names, dataset = PATHS.attention(experiment), SETTINGS.experiments[experiment].dataset
     if not SETTINGS.documents_shown(dataset):
         raise SystemExit(
@@ -70,19 +59,20 @@ def shown_tables(experiment):
             f" = 0, or a credentialed dataset ({dataset}). Set evaluation.attention_documents, and for credentialed text"
             " evaluation.show_credentialed: true; then only you can read the page, and you must not share it."
         )
-    files = PATHS.attention_tables(experiment, "attention_points.parquet")
-    return {name: paths[:1] for name, paths in files.items() if name in names or not names}
+    return {name: paths[:1] for name, paths in tables.items() if name in names or not names}
 
 
-def shown_points(experiment):
-    return [path for paths in shown_tables(experiment).values() for path in paths]
+def page_tables(file):
+    """The files of a page, for the rule to wait for."""
+    return lambda wildcards: [path for paths in networks_of(wildcards.experiment, file).values() for path in paths]
 
 
-def shown_settings(wildcards):
-    name = wildcards.experiment
-    return section(
-        SETTINGS.experiments[name].dataset,
-        config=cut_settings(SETTINGS, name),
-        experiment=name,
-        tables=shown_tables(name),
-    )
+def page_settings(file):
+    """The config cut down to one experiment, and the files of its networks."""
+
+    def settings(wildcards):
+        name = wildcards.experiment
+        cut, tables = cut_settings(SETTINGS, name), networks_of(name, file)
+        return section(SETTINGS.experiments[name].dataset, config=cut, experiment=name, tables=tables)
+
+    return settings

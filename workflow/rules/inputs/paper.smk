@@ -1,14 +1,23 @@
 """Functions of `paper.smk`: inputs and settings of its jobs. Snakemake asks for files with either rules or functions."""
 
 
+def code_of_paper():
+    """The digest of the script that writes all tables and figures. No import statement names their modules."""
+    return code(
+        "paper", *(entry.function.__module__ for entry in baselines().values()), *(each.module for each in CONTENTS)
+    )
+
+
 def shown(paths, category):
     """The outputs of a rule. `snakemake --report` shows the tables in CSV, the figures in PNG and the report."""
-    found = []
+    captions, found = {part.name: part.caption for part in CONTENTS}, []
     for path in paths:
         if path.endswith((".csv", ".png", ".html")):
-            group = None if category == "paper" else "{experiment}"
-            caption, labels = f"../report/{category}.rst", {"name": Path(path).stem}
-            path = report(path, caption=caption, category=category, subcategory=group, labels=labels)
+            name, group = Path(path).stem, None if category == "paper" else "{experiment}"
+            labels = {"name": name} if name not in captions else {"name": name, "shows": captions[name]}
+            path = report(
+                path, caption=f"../report/{category}.rst", category=category, subcategory=group, labels=labels
+            )
         found.append(path)
     return found
 
@@ -21,6 +30,14 @@ def ablations():
             found.setdefault(f"ablation_{variant}", (variant, []))[1].append(name)
             found[f"ablation_{variant}_in_{name}"] = (variant, [name])
     return found
+
+
+def item_targets():
+    """Target -> (item, what it waits for): of whatever has run, and after all that the item needs."""
+    items = get_args(plant_settings.Item)
+    return {item: (item, []) for item in (*items, "cost")} | {
+        f"reproduce_{item}": (item, partial(item_sources, item)) for item in items
+    }
 
 
 def item_sources(item, wildcards):
@@ -44,11 +61,17 @@ def experiment_settings(wildcards):
     return section(SETTINGS.experiments[name].dataset, config=cut, paths=PATHS.inputs(name), experiment=name)
 
 
-def grid_settings(**more):
+@cache
+def all_results():
     """The whole config, and the paths of all results."""
     datasets = [experiment.dataset for experiment in SETTINGS.experiments.values()]
     paths = {name: PATHS.inputs(name) for name in SETTINGS.experiments}
-    return section(*datasets, config=CONFIG, paths=paths, **more)
+    return section(*datasets, config=SETTINGS, paths=paths)
+
+
+def grid_settings(item):
+    """What an item of the paper is made from: all results."""
+    return dict(sorted({**all_results(), "item": item}.items()))
 
 
 def grid_files(wildcards):

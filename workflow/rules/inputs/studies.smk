@@ -25,7 +25,7 @@ def study_settings(wildcards):
     """The config, and the contrasts that a study reads."""
     contrasts = study_contrasts(wildcards.study)
     datasets = [SETTINGS.experiments[name].dataset for name in contrasts]
-    return section(*datasets, config=CONFIG, study=wildcards.study, contrasts=contrasts)
+    return section(*datasets, config=SETTINGS, study=wildcards.study, contrasts=contrasts)
 
 
 def study_contrasts(study):

@@ -7,7 +7,6 @@ from collections import defaultdict
 import polars as pl
 
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.experiment.notes import notes_of
 from plant.paper.inputs import STAGE1, STAGE2, TRAINING, read_costs, read_histories
 from plant.paper.render import Table, row_of
 from plant.paper.wording import MISSING, percent, seconds
@@ -20,7 +19,8 @@ def training_curves(data: ExperimentData) -> pl.DataFrame:
 
     Returns:
         name, seed, epoch, `macro_f1` (0 to 1), and what was spent until then: `passes` over the training documents and
-        CPU `seconds`, both with Stage 1. A run's epochs are taken as equally long.
+        CPU `seconds`, both with the epochs of Stage 1 that the network starts from. A run's epochs are taken as equally
+        long.
     """
     spent: dict[tuple[str, str, int], float] = defaultdict(float)
     before: dict[tuple[str, int], int] = {}
@@ -34,8 +34,11 @@ def training_curves(data: ExperimentData) -> pl.DataFrame:
     passes, times = [], []
     for name, seed, epoch in curves.select("name", "seed", "epoch").iter_rows():
         stage1 = str(data.networks[name].pretraining)
-        passes.append(before.get((stage1, seed), 0) + epoch)
-        times.append(spent[STAGE1, stage1, seed] + spent[STAGE2, name, seed] * epoch / last[name, seed])
+        ran = before.get((stage1, seed), 0)
+        read = data.settings.variants[name].pretraining_epoch or ran  # a variant may start from an earlier epoch
+        passes.append(read + epoch)
+        first = spent[STAGE1, stage1, seed] * (read / ran if ran else 0.0)
+        times.append(first + spent[STAGE2, name, seed] * epoch / last[name, seed])
     return curves.with_columns(
         pl.Series("passes", passes, dtype=pl.Int64), pl.Series("seconds", times, dtype=pl.Float64)
     )
@@ -64,15 +67,12 @@ def budget_table(data: ExperimentData) -> Table:
         spent = (f"{mean['passes']:.1f}", seconds(mean["seconds"])) if mean["passes"] is not None else [MISSING] * 2
         rows.append(row_of(network.title, percent(mean["best"]), *spent, *shares))
     return Table(
-        name="budgets",
-        title="Macro-F1 on validation at equal budgets (×100, means over seeds)",
         columns=(
             "System", "Best of all epochs", "Passes until then", "CPU time until then",
             "Best within the reference's passes", "Best within its CPU time",
         ),
         rows=tuple(rows),
         data=values,
-        notes=notes_of("budgets", data),
     )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ import polars as pl
 from plant.ground.files import read_json
 from plant.paper.costs import MEASURES, cost_cells
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.experiment.notes import notes_of
 from plant.paper.inputs import STAGE1, STAGE2, read_costs
 from plant.paper.render import Table, row_of
 from plant.paper.wording import MISSING, metric_title, percent
@@ -45,12 +44,9 @@ def corpus_table(data: ExperimentData) -> Table:
     columns = [*SPLITS, *(["all"] if any(split == "all" for split, _ in shown) else [])]
     schema = {"split": pl.String, "statistic": pl.String, "value": pl.Float64}
     return Table(
-        name="corpus",
-        title="Corpus",
         columns=("Statistic", *columns),
         rows=tuple(row_of(_title(name), *(shown.get((split, name), MISSING) for split in columns)) for name in names),
         data=pl.DataFrame(numbers, schema=schema, orient="row"),
-        notes=notes_of("corpus", data),
     )
 
 
@@ -101,15 +97,12 @@ def cost_table(data: ExperimentData) -> Table:
             *cost_cells(runs), ", ".join(sorted(runs["device"].unique())),
         ))  # fmt: skip
     return Table(
-        name="cost",
-        title="Cost of every stage",
         columns=(
             "Stage", "Runs", "Epochs run", "Wall time a run (mean)", "Peak memory", "Peak device memory",
             "Weights trained", "Energy a run (mean)", "Device",
         ),
         rows=tuple(rows),
         data=frame,
-        notes=notes_of("cost", data),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 
 from plant.ground.errors import InputError
 from plant.ground.files import require_file, write_text
+from plant.paper import contents
 from plant.paper.experiment.attention import readings
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import write_headline
@@ -58,8 +59,10 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
     html = page.render(
         data=data,
         headline=write_headline(data),
-        tables={table.name: to_html(table) for table in build_tables(data)},
-        picture_of=lambda name: _data_uri(Path(figures) / f"{name}.png"),
+        sections=contents.SECTIONS,
+        contents=contents.CONTENTS,
+        tables={name: to_html(table) for name, table in build_tables(data).items()},
+        pictures={name: _data_uri(Path(figures) / f"{name}.png") for name in contents.report_figures()},
         legend=[
             (KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(system.kind for system in data.systems)
         ],

@@ -1,4 +1,4 @@
-"""Every table of an experiment. Context tables (corpus and cost) are in context_tables.
+"""The tables of an experiment by their entries in `plant.paper.contents`, and those of its results.
 
 The result tables are the paper's Table 6 for what ran, our own intervals beside it, the spread over seeds, and the
 scores as probabilities. Two procedures are kept apart. "Paper's": mean gain and percentile interval over B paired
@@ -8,44 +8,64 @@ the room statistics (choices C11 and C19).
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from plant.ground.errors import InputError, nearest
-from plant.paper.experiment.budgets import budget_table
-from plant.paper.experiment.context_tables import corpus_table, cost_table
+from plant.paper.contents import ReportTable, report_tables
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.experiment.notes import ablation_notes, notes_of
-from plant.paper.inputs import FIT
-from plant.paper.render import Table, TableCell, row_of, write_table
-from plant.paper.systems import System
-from plant.paper.wording import MISSING, OVER, interval, is_number, metric_title, p_value, percent, significant
+from plant.paper.inputs import FIT, read_combined_weight, read_lower_bounds
+from plant.paper.render import Table, TableCell, row_of, text_template, write_table
+from plant.paper.systems import System, budget_notes
+from plant.paper.wording import (
+    MINUS,
+    MISSING,
+    OVER,
+    interval,
+    is_number,
+    metric_title,
+    metric_titles,
+    p_value,
+    percent,
+    significant,
+)
 
 _SHARES = ("brier_skill", "micro_f1@natural", "micro_f1@micro")
 
 
 def write_tables(data: ExperimentData, folder: Path) -> None:
-    """Write every table of `plant.paper.TABLES` as CSV, Markdown and LaTeX into `folder`.
+    """Write every table of `plant.paper.contents` as CSV, Markdown and LaTeX into `folder`.
 
     Raises:
         InputError: an input is missing, lacks a column, or a system or metric of the config has no results.
     """
-    for table in build_tables(data):
+    for table in build_tables(data).values():
         write_table(table, folder)
 
 
-def build_tables(data: ExperimentData) -> tuple[Table, ...]:
-    """All tables in the order of `plant.paper.TABLES`."""
+def build_tables(data: ExperimentData) -> dict[str, Table]:
+    """Name -> table, in the order of `plant.paper.contents`."""
     _require_complete(data)
-    return (
-        ablation_table(data),
-        interval_table(data),
-        seed_table(data),
-        probability_table(data),
-        budget_table(data),
-        corpus_table(data),
-        cost_table(data),
+    return {name: _build(entry, data) for name, entry in report_tables().items()}
+
+
+def _build(entry: ReportTable, data: ExperimentData) -> Table:
+    """A table with the name, the title and the notes of its entry."""
+    table, statistics = entry.load()(data), data.settings.statistics
+    values = {
+        "data": data, "statistics": statistics, "level": f"{100 * statistics.confidence:g}%",
+        "alpha": f"p < {statistics.alpha:g}", **table.values,
+    }  # fmt: skip
+    paragraphs = text_template(entry.notes, metric_titles=metric_titles).render(values).split("\n\n")
+    return replace(
+        table,
+        name=entry.name,
+        title=text_template(entry.title).render(values),
+        notes=tuple(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip()),
     )
 
 
@@ -68,18 +88,35 @@ def ablation_table(data: ExperimentData) -> Table:
     titles = [system.title for system in systems[:-1]] + [f"{data.reference.title} (reference)"]
     groups = ["no network" if system.kind == "no network" else "network" for system in systems[:-1]] + ["reference"]
     return Table(
-        name="ablation",
-        title="Ablation in the form of the paper's Table 6 (test split, ×100)",
         columns=("System", *map(metric_title, metrics)),
         rows=tuple(
             row_of(title, *(cell(system, metric) for metric in metrics))
             for title, system in zip(titles, systems, strict=True)
         ),
         data=_long(data),
-        notes=ablation_notes(data),
+        values=_notes(data),
         rules=tuple(place for place in range(1, len(groups)) if groups[place] != groups[place - 1]),
         stacked=True,
     )
+
+
+def _notes(data: ExperimentData) -> dict[str, Any]:
+    """What the notes of the ablation table print: seeds, budgets, thresholds, and what its columns call for."""
+    metrics = data.settings.paper.metrics
+    networks = [system.name for system in data.systems if system.kind != "no network"]
+    bounds = read_lower_bounds(data.inputs)
+    marked, measured = set(data.results.filter("anti_conservative")["metric"]), set(data.results["metric"])
+    return {
+        "seeds": data.metrics.filter(pl.col("system").is_in(networks))["seed"].n_unique(),
+        "weight": read_combined_weight(data.inputs),
+        "titles": {system.name: system.title for system in data.systems},
+        "budgets": budget_notes(data.settings, data.experiment, data.systems, data.reference.name),
+        "over_resamples": [metric for metric in metrics if metric in marked],
+        "thresholds": data.metrics.filter(metric="threshold")["value"].drop_nulls().to_list(),
+        "minus": MINUS,
+        "lower_bounds": [metric for metric in metrics if any(fnmatch(metric, bound) for bound in bounds)],
+        "without_interval": [metric for metric in metrics if metric not in measured],
+    }
 
 
 def interval_table(data: ExperimentData) -> Table:
@@ -88,14 +125,11 @@ def interval_table(data: ExperimentData) -> Table:
     ours = ("system", "metric", "value", "seed_sd", "n_seeds", "low", "high", "reference", "difference",
             "diff_low", "diff_high", "randomization_p", "resamples")  # fmt: skip
     return Table(
-        name="intervals",
-        title=f"Our {100 * data.settings.statistics.confidence:g}% intervals and randomisation test beside the paper's "
-              "procedure (test split, ×100)",
         columns=("Metric", "System", "Value, interval (ours)", "Difference, interval (ours)", "p randomisation (ours)",
                  "Gain, interval (paper's)", "p Wilcoxon (paper's)"),
         rows=tuple(_interval_row(data, metric, system) for metric in shown for system in data.systems),
         data=_long(data).select(ours),
-        notes=notes_of("intervals", data, over=OVER[bool((data.results["n_seeds"] > 1).any())]),
+        values={"over": OVER[bool((data.results["n_seeds"] > 1).any())]},
         rules=tuple(len(data.systems) * place for place in range(1, len(shown))),
         text_columns=2,
     )  # fmt: skip
@@ -134,15 +168,12 @@ def seed_table(data: ExperimentData) -> Table:
 
     seeds = {system.name: data.metrics.filter(system=system.name)["seed"].n_unique() for system in data.systems}
     return Table(
-        name="seeds",
-        title="Spread over training seeds (test split, ×100, mean ± standard deviation)",
         columns=("System", "Seeds", *map(metric_title, metrics)),
         rows=tuple(
             row_of(system.title, str(seeds[system.name]), *(cell(system, metric) for metric in metrics))
             for system in data.systems
         ),
         data=data.metrics.filter(pl.col("system").is_in(list(seeds))),
-        notes=notes_of("seeds", data),
     )
 
 
@@ -154,15 +185,12 @@ def probability_table(data: ExperimentData) -> Table:
     columns = dict.fromkeys(_SHARES, percent) | dict.fromkeys(FIT, significant)
     names = [system.name for system in data.systems]
     return Table(
-        name="probabilities",
-        title="The scores as probabilities (test split, means over seeds; skill and F1 ×100)",
         columns=("System", *map(metric_title, columns)),
         rows=tuple(
             row_of(system.title, *(form(data.means.get((system.name, metric))) for metric, form in columns.items()))
             for system in data.systems
         ),
         data=data.metrics.filter(pl.col("system").is_in(names), pl.col("metric").is_in(list(columns))),
-        notes=notes_of("probabilities", data),
     )
 
 

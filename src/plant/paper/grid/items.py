@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from plant.ground.files import write_text
 from plant.ground.settings import Item, Settings
 from plant.paper.figures.grid import grid_figure
 from plant.paper.figures.style import look, save
+from plant.paper.grid.cost import write_costs
 from plant.paper.grid.results import Grid
 from plant.paper.grid.tables import build_sheet, to_frame, to_page, to_tex
 from plant.paper.grid.words import word_table
@@ -34,11 +36,11 @@ def needs(item: Item, settings: Settings) -> tuple[list[str], list[str]]:
     return list(grid.experiments), list(grid.datasets)
 
 
-def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], folder: Path) -> None:
-    """Write a table or a figure of the paper.
+def write_item(item: Item | Literal["cost"], settings: Settings, paths: Mapping[str, Inputs], folder: Path) -> None:
+    """Write a table or a figure of the paper, or the table of what everything cost.
 
     Args:
-        item: of `settings.Item`, such as "table_2", "figure_2" or "awd_table_2" (earlier version).
+        item: of `settings.Item`, such as "table_2", "figure_2" or "awd_table_2" (earlier version), or "cost".
         settings: the whole config; datasets, backbones and variants are matched with values.yaml by name.
         paths: experiment -> where its results are, or will be.
         folder: gets `tables/{item}.{csv,md,tex}` or `figures/{item}.{pdf,png}`.
@@ -46,6 +48,9 @@ def write_item(item: Item, settings: Settings, paths: Mapping[str, Inputs], fold
     Raises:
         InputError: no such item, or a result file that is there is unreadable.
     """
+    if item == "cost":
+        write_costs(settings, folder)
+        return
     grid, values, log = Grid(settings, paths), load_values(), logging.getLogger("plant")
     if "figure_" in item:
         with look():

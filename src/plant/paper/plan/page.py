@@ -1,4 +1,4 @@
-"""What a config will take: its jobs, times what a job of each kind takes. docs/cost-model.md explains the estimate.
+"""What a config will take: its jobs, times what a job of each kind takes. docs/plan.md explains the estimate.
 
 What a job takes is the mean of Snakemake's benchmarks of jobs like it. Before any has run, it is an estimate from the
 number of weights that the config gives for the backbone (`backbones.<name>.parameters`).
@@ -153,11 +153,11 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> Iterator[str]:
         f"is known take about **{known} device hours**. {have_run:,} of all jobs have run here: jobs like them are "
         "counted with their mean time. For others the time is a lower bound by `parameters` of the backbone, on "
         f"{hardware.name} at {hardware.utilisation:.0%} of {hardware.tflops:g} TFLOP/s, with all epochs of each recipe "
-        "(docs/cost-model.md). Runs that several experiments share are counted once.\n"
+        "(docs/plan.md). Runs that several experiments share are counted once.\n"
     )
     if unknown.height:
         places = unknown.select(pl.format("{} of {} with {}", *_PLACE).unique().sort()).to_series()
-        yield f"Not counted, as nothing like it has run and no `parameters` are given: {', '.join(places)}.\n"
+        yield f"Not counted, as nothing like it has run and there is no estimate: {', '.join(places)}.\n"
     yield _limit(networks.filter(pl.col("rule").is_in(TRAINING)), hardware.job_hours)
     jobs = (Job(*row) for row in asked.select(Job._fields).rows())
     if stuck := sorted({f"{job.dataset} with {job.backbone}" for job in jobs if _is_stuck(settings, job)}):
