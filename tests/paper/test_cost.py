@@ -92,9 +92,9 @@ def test_cost_table_of_one_experiment_has_weights_and_energy(toy):
     for folder in toy.inputs.pretrainings["mig"]:
         path = folder / "provenance.json"
         record = read_json(path)
-        record["resources"]["energy_joules"] = {"device": None, "host": 1800.0}
+        record["resources"]["energy_joules"] = {"device": 1800.0}
         write_json(path, record | {"trainable_parameters": 356_673})
     table = build_tables(toy.data)["cost"]
     row = next(row for row in table.rows if row[0].main == "Stage 1: mig")
     assert [cell.main for cell in row][6:8] == ["0.357 M", "0.5 Wh"]
-    assert table.data.filter(name="mig").get_column("energy_host_joules").to_list() == [1800.0] * 3
+    assert table.data.filter(name="mig").get_column("energy_device_joules").to_list() == [1800.0] * 3

@@ -9,11 +9,9 @@ import polars as pl
 
 from plant.paper.wording import energy, megabytes, seconds, weights
 
-MEASURES: dict[str, Any] = (
-    dict.fromkeys(("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64)
-    | {"trained_parameters": pl.Int64}
-    | dict.fromkeys(("energy_device_joules", "energy_host_joules"), pl.Float64)
-)
+MEASURES: dict[str, Any] = dict.fromkeys(
+    ("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb"), pl.Float64
+) | {"trained_parameters": pl.Int64, "energy_device_joules": pl.Float64}
 """Columns of every table of costs, with their types."""
 
 
@@ -25,13 +23,11 @@ def cost_of(sidecar: Mapping[str, Any], *, trains: bool) -> dict[str, Any]:
         trains: whether the run moves weights. If not, `trained_parameters` is None.
     """
     resources, device = sidecar["resources"], sidecar["device"]
-    energy = resources.get("energy_joules") or {}
     return {
         "seed": sidecar["seed"],
         **{key: resources[key] for key in ("wall_seconds", "cpu_seconds", "peak_host_mb", "peak_device_mb")},
         "trained_parameters": sidecar.get("trainable_parameters") if trains else None,
-        "energy_device_joules": energy.get("device"),
-        "energy_host_joules": energy.get("host"),
+        "energy_device_joules": (resources.get("energy_joules") or {}).get("device"),
         "devices": resources.get("devices"),
         "device": f"{device['kind']} ({device['name']})",
     }
@@ -46,16 +42,13 @@ def mean(runs: pl.DataFrame, column: str) -> float | None:
 def cost_cells(runs: pl.DataFrame) -> tuple[str, ...]:
     """Wall time (mean), memory of host and device (largest), weights trained, and energy (mean) of some runs, printed.
 
-    Energy is that of devices and host together, over the runs that measured one.
+    Energy is that of the devices, over the runs that measured it.
     """
-    parts = ("energy_device_joules", "energy_host_joules")
-    measured = runs.filter(pl.any_horizontal(pl.col(*parts).is_not_null()))
-    joules = measured.select(pl.sum_horizontal(*parts, ignore_nulls=True).alias("sum"))
     return (
         seconds(mean(runs, "wall_seconds")),
         *(megabytes(largest(runs, column)) for column in ("peak_host_mb", "peak_device_mb")),
         weights(runs["trained_parameters"].drop_nulls().to_list()),
-        energy(mean(joules, "sum")),
+        energy(mean(runs, "energy_device_joules")),
     )
 
 

@@ -93,6 +93,6 @@ def _notes(runs: pl.DataFrame) -> Iterator[str]:
         devices = runs["device"].str.replace(r":\d+ ", " ")  # `cuda:0` and `cuda:1` are one kind
         yield f"Devices: {', '.join(sorted(devices.unique()))}."
         yield (
-            f"Energy is the sum of the parts that a run tells: {runs['energy_device_joules'].count()} of {runs.height} "
-            f"runs tell that of their devices, {runs['energy_host_joules'].count()} that of the host's processors."
+            f"Energy is that of the devices: {runs['energy_device_joules'].count()} of {runs.height} runs measured it. "
+            "The energy of processors is not measured."
         )
