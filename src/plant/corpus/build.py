@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays, write_json
 from plant.ground.staging import staged
+
+log = logging.getLogger("plant")
 
 FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safetensors", "statistics.json")
 OUTSIDE = "without_labels_of_the_label_space"
@@ -175,9 +178,20 @@ def write(
         "label_cleaning": dict(counts),
         "source": dict(documents.notes),
     }
+    _warn_of_repeated_texts(frame)
     with staged(out, private=private) as folder:
         for name in SPLITS:
             frame.filter(pl.col("split") == name).drop("split").write_parquet(folder / f"{name}.parquet")
         report.label_table(labels, arrays["counts"], documents.descriptions).write_parquet(folder / "labels.parquet")
         write_arrays(folder / "labels.safetensors", arrays)
         write_json(folder / "statistics.json", statistics)
+
+
+def _warn_of_repeated_texts(frame: pl.DataFrame) -> None:
+    """Warn if test documents have the text of a training document: a system can remember their labels."""
+    train, test = (frame.filter(pl.col("split") == name)["text"] for name in ("train", "test"))
+    if repeated := int(test.is_in(train.implode()).sum()):
+        log.warning(
+            "warning: %d of %d test documents have the same text as a training document, and scores on them are too "
+            "good. Remove the copies, or keep them together with `group_column`", repeated, len(test),
+        )  # fmt: skip
