@@ -51,7 +51,7 @@ def as_html(found: Iterable[Prediction]) -> Iterator[str]:
         rows = "".join(_html_row(label) for label in one.labels)
         table = f"<table>{COLUMNS}<tbody>{rows}</tbody></table>" if rows else "<p>No label is above the threshold.</p>"
         text = highlighted(one.text, [reason for label in one.labels for reason in label.reasons])
-        yield f'<section><h2>{escape(one.id)}</h2>{table}<p class="read">{text}</p></section>\n'
+        yield f'<section><h2>{escape(one.id)}</h2>{table}<p class="read" dir="auto">{text}</p></section>\n'
     yield TAIL
 
 
