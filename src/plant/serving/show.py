@@ -56,7 +56,7 @@ def as_html(found: Iterable[Prediction]) -> Iterator[str]:
 
 
 def _html_row(label: LabelScore) -> str:
-    words = ", ".join(f"{escape(reason.word)} {reason.weight:+.2f}" for reason in label.reasons)
+    words = ", ".join(f"<bdi>{escape(reason.word)}</bdi> {reason.weight:+.2f}" for reason in label.reasons)
     name = escape(label.label if label.description is None else f"{label.label}: {label.description}")
     numbers = (("score", label.score), ("threshold", label.threshold))
     cells = "".join(f'<td class="number" data-name="{which}">{value:.3f}</td>' for which, value in numbers)
