@@ -164,8 +164,8 @@ def separates(cells: pl.Series, sign: str, *, fewer: bool = False) -> float:
     parts, first, later = lists.explode(), lists.list.first(), lists.list.slice(1).explode().drop_nulls()
     fits = parts.n_unique() < cells.n_unique()
     if not fits and not fewer and len(later):
-        moved = (later.is_in(first.implode()).mean(), first.is_in(later.implode()).mean())
-        fits = max(moved) > MOVED  # type: ignore[type-var, operator]
+        moved = (float(one.is_in(other.implode()).sum()) / len(one) for one, other in ((later, first), (first, later)))
+        fits = max(moved) > MOVED
     return len(parts) / parts.n_unique() if fits else 0.0
 
 

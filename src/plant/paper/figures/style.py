@@ -172,12 +172,10 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None
             label.text, xy=(right, y), xytext=(12 if label.sign else 5, 0), textcoords="offset points", va="center",
             fontsize=6.5, color=label.colour, annotation_clip=False,
         )  # fmt: skip
-        if label.sign:
-            place = offset_copy(axes.transData, axes.get_figure(), x=7, units="points")
-            sign = Line2D(
-                [right], [y], marker=label.sign.marker, color=label.sign.colour, markersize=3.5, transform=place
-            )
-            axes.add_artist(sign).set_clip_on(False)
+        if label.sign and (figure := axes.get_figure(root=True)):
+            place = offset_copy(axes.transData, figure, x=7, units="points")
+            look_of = {"marker": label.sign.marker, "color": label.sign.colour, "markersize": 3.5}
+            figure.add_artist(Line2D([right], [y], transform=place, **look_of))
 
 
 def empty(axes: Axes) -> None:
