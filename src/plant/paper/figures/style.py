@@ -174,8 +174,9 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None
         )  # fmt: skip
         if label.sign and (figure := axes.get_figure(root=True)):
             place = offset_copy(axes.transData, figure, x=7, units="points")
-            look_of = {"marker": label.sign.marker, "color": label.sign.colour, "markersize": 3.5}
-            figure.add_artist(Line2D([right], [y], transform=place, **look_of))
+            sign = label.sign
+            point = Line2D([right], [y], marker=sign.marker, color=sign.colour, markersize=3.5, transform=place)
+            figure.add_artist(point)
 
 
 def empty(axes: Axes) -> None:
