@@ -43,7 +43,7 @@ def options(
 @app.command()
 def init(
     table: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines or parquet with texts and labels.")],
-    out: Annotated[Path, typer.Option(help="Config to write.")] = Path("config/mine.yaml"),
+    out: Annotated[Path, typer.Option(help="Config to write; results have its name.")] = Path("config/mine.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Replace a config that is there.")] = False,
 ) -> None:
     """Write a commented config from a look at a table."""
@@ -67,7 +67,7 @@ def train(
     force: Annotated[bool, typer.Option("--force", help="Replace a config that is there.")] = False,
     cores: Annotated[int, typer.Option(min=1, help="Processors to use.")] = 2,
     report: Annotated[bool, typer.Option(help="Make tables, figures and the report too.")] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the jobs.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the jobs.")] = False,
 ) -> None:
     """Train on a table or a config, and save the best system as a model folder."""
     from plant.serving.start import train as run

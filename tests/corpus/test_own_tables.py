@@ -141,6 +141,23 @@ def test_a_split_column_that_is_not_read_is_said(tmp_path: Path, caplog: pytest.
     assert warnings(caplog, own(path, split_column="split")) == []
 
 
+def test_test_documents_with_the_text_of_a_training_document_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [{"text": f"{SECRET} {i % 4}", "split": ("train", "val", "test")[i // 4]} for i in range(12)]
+    rows[-1]["text"] = "another text"
+    with caplog.at_level(logging.WARNING, logger="plant"):
+        build_corpus(own(json_lines(tmp_path, *rows), split_column="split"), tmp_path / "copied")
+        [said] = [record.getMessage() for record in caplog.records]
+        assert said.startswith("warning: 3 test documents have the text of a training document")
+        assert SECRET not in said
+        caplog.clear()
+        for i, row in enumerate(rows):
+            row["text"] += f" {i}"
+        build_corpus(own(json_lines(tmp_path, *rows), split_column="split"), tmp_path / "different")
+    assert not caplog.records
+
+
 # --- damaged files --------------------------------------------------------------------------------
 
 
@@ -152,6 +169,9 @@ def test_a_split_column_that_is_not_read_is_said(tmp_path: Path, caplog: pytest.
         ("own.csv", b'id,text,labels\nd0,"word,a\nd1,"word",b\n', "line 2: expected a table with closed quotes"),
         ("own.csv", b"id,text,labels\nd0,word,a\nd1,word\n", "line 3: expected 3 cells, as in the header, got 2"),
         ("own.csv", b"id,text,labels\nd0,word, and more,a\n", "line 2: expected 3 cells, as in the header, got 4"),
+        ("own.csv", b'id;text;labels\nd0;"some; ""words""";a\n', "line 1: expected ',' between the columns, got ';'"),
+        ("own.csv", b"id\ttext\tlabels\nd0\tword\ta\n", "line 1: expected ',' between the columns, got '\\t'"),
+        ("own.tsv", b"id,text,labels\nd0,word,a\n", "line 1: expected '\\t' between the columns, got ','"),
         ("own.csv", b"id,text,text,labels\nd0,word,word,a\n", "every column once"),
         ("own.csv", b"", "an empty file"),
         ("own.jsonl", b'{"id": "d0"}\n{"id": "d1", "text": "caf\xe9"}\n', "line 2: expected text in UTF-8"),

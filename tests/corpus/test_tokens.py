@@ -82,10 +82,14 @@ SMALL = [
 
 @pytest.mark.parametrize(("train", "test", "options", "vocabulary", "ids", "counts"), SMALL)
 def test_the_vocabulary_is_that_of_the_training_split_and_what_is_left_out_is_counted(
-    tmp_path: Path, train: list[str], test: str, options: dict, vocabulary: tuple, ids: list, counts: dict
-) -> None:
+    tmp_path: Path, train: list[str], test: str, options: dict, vocabulary: tuple, ids: list, counts: dict,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
     corpus = small_corpus(tmp_path, train, ["aa"], [test])
-    tokenize_corpus(corpus, WORDS.model_copy(update=options), tokenizer=None, out=tmp_path / "t")
+    with caplog.at_level("WARNING", logger="plant"):
+        tokenize_corpus(corpus, WORDS.model_copy(update=options), tokenizer=None, out=tmp_path / "t")
+    cut = ["warning: 2 of 4 documents are longer than `max_tokens` (3) and were cut: 18.2% of all tokens are lost"]
+    assert [record.getMessage() for record in caplog.records] == (cut if "max_tokens" in options else [])  # 2 of 11
     tokens = load_tokens(tmp_path / "t")
     assert tokens.vocabulary == vocabulary
     assert [tokens.row(i).tolist() for i in range(len(ids))] == ids

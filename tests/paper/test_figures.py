@@ -78,7 +78,17 @@ def test_frequency_figure_groups_by_training_documents(toy):
     for line in figure.axes[0].get_lines():
         assert np.allclose(line.get_ydata(), [30, 50, 90])
     ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert ticks == ["1–10\n2 labels", "11–50\n1 labels", "> 500\n1 labels"]
+    assert ticks == ["1–10\n2 labels", "11–50\n1 label", "> 500\n1 label"]
+
+
+def test_each_name_beside_a_line_stands_behind_the_mark_of_its_line(toy):
+    """All lines end at one place here, so the place of a name does not say whose it is."""
+    write_labels(toy, n_train=[1, 10, 11, 900], f1=[0.2, 0.4, 0.5, 0.9])
+    figure = drawn(toy, "frequency_groups")
+    own = marks(toy.data.systems)
+    shown = {line.get_ydata()[0]: (line.get_marker(), line.get_color()) for line in figure.artists}
+    beside = {text.get_text(): shown[text.xy[1]] for text in figure.axes[0].texts}
+    assert beside == {one.title: (own[one.name].marker, own[one.name].colour) for one in toy.data.systems}
 
 
 def test_labels_absent_from_the_test_split_do_not_count(toy):

@@ -144,6 +144,18 @@ def test_control_with_shuffled_relevance_is_never_the_planted_system(toy):
     assert (kinds["shuffled"], kinds["plant"], kinds["combined"]) == ("control", "planted", "no network")
 
 
+@pytest.mark.parametrize(("measure", "kind"), [("mig", "planted"), ("random", "control"), ("shuffled", "control")])
+def test_static_attention_plants_its_relevance_without_a_stage_1(toy, measure, kind):
+    recipe = toy.settings.finetunings["focal_long"].model_dump(mode="json")
+    static = {**recipe, "static_attention": 1.0, "static_measure": measure}
+    experiment = toy.experiment.model_dump(mode="json") | {"reference": "focal"}
+    with_static = toy.with_config(finetunings={"focal_long": static}, experiments={"toy": experiment})
+    kinds = {system.name: system.kind for system in with_static.data.systems}
+    assert (kinds["focal"], kinds["bce"], kinds["plant"]) == (kind, "unplanted", "planted")
+    roles = with_static.data.roles
+    assert (roles.planted.name, roles.control.name) == ("focal" if kind == "planted" else "plant", "bce")
+
+
 def test_synthetic_corpus_is_said_to_favour_the_method(toy, tmp_path):
     assert headline(toy).warning == SYNTHETIC_WARNING
     assert "favours the method" in SYNTHETIC_WARNING

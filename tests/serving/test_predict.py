@@ -18,9 +18,9 @@ from plant.metrics.scores import read_scores
 from plant.serving.inputs import Document, open_documents
 from plant.serving.modeling import PlantForDocuments
 from plant.serving.network import network_logits
-from plant.serving.predict import Reason, explain, predictions
+from plant.serving.predict import LabelScore, Prediction, Reason, explain, predictions
 from plant.serving.scoring import part_size
-from plant.serving.show import highlighted
+from plant.serving.show import as_html, highlighted
 
 TEXTS = ["Sign1 word3 word4, word5", "word7 Sign2 then Sign4 word8"]
 
@@ -283,3 +283,11 @@ def test_help_is_one_screen_with_every_command(capsys):
         for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify", "tensorboard", "export")
     )
     assert max(map(len, said.splitlines())) <= int(os.environ.get("COLUMNS", "120"))
+
+
+def test_a_page_keeps_numbers_beside_words_that_run_from_right_to_left():
+    word = "قلب"
+    label = LabelScore("a", 1.0, 0.0, True, None, (Reason(word, 0.5, ((0, 3),)), Reason("b", 0.25, ())))
+    page = "".join(as_html([Prediction("1", (label,), word)]))
+    assert f"<bdi>{word}</bdi> +0.50, <bdi>b</bdi> +0.25" in page
+    assert '<p class="read" dir="auto">' in page

@@ -54,7 +54,7 @@ def test_the_printed_start_runs(place, capsys):
     main(second)
     assert (place / "config/mine.yaml").is_file()
     main([*third, "--dry-run", "--no-report"])
-    assert "results/serving/mine/best" in capsys.readouterr().out
+    assert "Next: plant train config/mine.yaml" in capsys.readouterr().out
 
 
 def test_the_printed_export_writes_the_network(place, saved, monkeypatch):

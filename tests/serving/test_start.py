@@ -4,8 +4,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -14,7 +16,7 @@ from plant.commandline import main
 from plant.ground.errors import InputError
 from plant.ground.settings import load
 from plant.serving import doctor
-from plant.serving.start import config_for, look
+from plant.serving.start import best_separator, config_for, look
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [f"the patient {number} was seen with pain and a long history of it" for number in range(12)]
@@ -48,6 +50,10 @@ TABLES = {
         {"key": range(12), "body": TEXTS, "tags": CODES, "split": SPLITS},
         {"id": "key", "text": "body", "labels": "tags", "split": "split"}, None,
     ),
+    "train and test alone.jsonl": (
+        {"id": range(12), "text": TEXTS, "labels": CODES, "fold": ["train"] * 8 + ["test"] * 4},
+        {"id": "id", "text": "text", "labels": "labels", "split": "fold"}, None,
+    ),
     "commas.jsonl": (
         {"id": range(12), "text": TEXTS, "labels": joined(", "), "split": ["a"] * 12},
         {"id": "id", "text": "text", "labels": "labels"}, ",",
@@ -78,9 +84,39 @@ def test_the_config_reads_the_table_as_it_was_seen(tmp_path, name):
     assert not set(TEXTS) & set(re.findall("the patient.*", text))
 
 
+def drawn(documents: int, names: Sequence[str], labels: int, *, order: Callable = sorted) -> list[list[str]]:
+    random = np.random.default_rng(0)
+    return [order(random.choice(names, labels, replace=False).tolist()) for _ in range(documents)]
+
+
+CODES_OF_ALL = [f"{number}.{number % 7}" for number in range(2000)]
+LISTS = {
+    "more labels than documents": drawn(200, CODES_OF_ALL, 12),
+    "fewer lists than labels": drawn(40, CODES_OF_ALL[:80], 3) * 5,
+    "labels of all documents first": [["0.0", *names] for names in drawn(200, CODES_OF_ALL[1:80], 3)],
+    "not in order": drawn(200, CODES_OF_ALL[:300], 3, order=list),
+    "one label for most": [[name] for [name] in drawn(190, CODES_OF_ALL[:30], 1)] + drawn(10, CODES_OF_ALL[:30], 2),
+}
+
+
+@pytest.mark.parametrize("sign", [";", ",", "|", ", ", " "])
+@pytest.mark.parametrize("what", LISTS)
+def test_the_separator_of_lists_is_the_one_that_joined_them(what, sign):
+    assert best_separator(pl.Series([sign.join(names) for names in LISTS[what]])) == (sign.strip() or sign)
+
+
+def test_commas_and_spaces_in_names_of_labels_cut_nothing():
+    titles = [f"disease {n}, {how}" for n, how in zip(range(60), ["mild", "acute"] * 30, strict=True)]
+    assert best_separator(pl.Series(titles * 3)) == ";"
+    lists = ["; ".join(names) for names in drawn(300, titles, 3)]
+    assert best_separator(pl.Series(lists)) == ";"
+
+
 BAD = {
     "no labels": ({"id": [1, 2], "text": ["a b", "c d"]}, "a column of labels"),
     "no ids": ({"n": [1, 1], "text": ["a b", "c d"], "labels": ["x", "y"]}, "a column of ids"),
+    "lists as text": ({"id": [1], "text": ["a b"], "labels": ["['x']"]}, "lists printed as text"),
+    "an empty text": ({"id": [1, 2], "text": ["a b", ""], "labels": ["x", "y"]}, "a text for every document"),
     "no documents": ({"id": [], "text": [], "labels": []}, "expected documents, got an empty table"),
 }
 
@@ -103,16 +139,39 @@ def test_a_config_that_is_there_is_replaced_only_by_force(tmp_path, capsys):
     assert out.read_text() == before
 
 
-def test_train_plans_the_models_and_reports_of_a_table(tmp_path, documents):
+@pytest.mark.parametrize(
+    ("out", "name"),
+    [("b.yaml", "b"), ("my packages (2).yaml", "my_packages_2"), ("é.yaml", "mine"), ("no.yaml", "mine")],
+)
+def test_results_of_a_second_table_do_not_replace_those_of_the_first(tmp_path, out, name):
+    """Each config names its dataset and its experiment by its own file, and results are in folders of these names."""
+    table = write(tmp_path / "mine.csv", TABLES["as the README names them.csv"][0])
+    main(["init", str(table), "--out", str(tmp_path / out)])
+    text = (tmp_path / out).read_text()
+    settings = load(yaml.safe_load(text))
+    assert (list(settings.datasets), list(settings.experiments)) == ([name], [name])
+    assert settings.experiments[name].dataset == name
+    assert f"results/paper/{name}/report.html" in text
+
+
+def test_a_dry_run_counts_the_jobs_and_claims_no_results(tmp_path, documents):
     """The whole run is that of `test_serving_rule`; here is what it would do."""
     documents(tmp_path / "mine.csv")
     command = [sys.executable, "-m", "plant.commandline", "train", "mine.csv", "--out", "mine.yaml", "--dry-run"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
-    rules = set(re.findall(r"rule (\w+):", run.stdout + run.stderr))
-    assert {"pretrain", "finetune", "evidence", "tfidf_linear", "save_model", "write_report"} <= rules
-    assert "Model:   results/serving/mine/best" in run.stdout
-    assert "Report:  results/paper/mine/report.html" in run.stdout
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+    expected = {
+        "pretrain": "3",
+        "finetune": "6",
+        "evidence": "3",
+        "tfidf_linear": "1",
+        "save_model": "1",
+        "write_report": "1",
+    }
+    assert jobs.items() >= expected.items()  # three seeds; two networks
+    assert run.stdout.endswith("Next: plant train mine.yaml\n")
+    assert "results/" not in run.stdout + run.stderr
 
 
 @pytest.mark.parametrize(("content", "expected"), [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays, write_json
 from plant.ground.staging import staged
+
+log = logging.getLogger("plant")
 
 FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safetensors", "statistics.json")
 OUTSIDE = "without_labels_of_the_label_space"
@@ -175,6 +178,10 @@ def write(
         "label_cleaning": dict(counts),
         "source": dict(documents.notes),
     }
+    if repeated := statistics["test_texts_that_are_in_train"]:
+        log.warning(
+            "warning: %d test documents have the text of a training document; their scores are too good", repeated
+        )
     with staged(out, private=private) as folder:
         for name in SPLITS:
             frame.filter(pl.col("split") == name).drop("split").write_parquet(folder / f"{name}.parquet")

@@ -162,6 +162,8 @@ def _delimited(path: Path, separator: str) -> pl.DataFrame:
     try:
         for row in reader:
             if row:
+                if not rows:
+                    _check_separator(row, separator, f"{path}, line {first}")
                 rows.append(row)
                 _check_length(row, rows[0], f"{path}, line {first}")
             first = reader.line_num + 1
@@ -179,6 +181,16 @@ def _delimited(path: Path, separator: str) -> pl.DataFrame:
             str(path), expected="every column once", got=f"{twice} again in the header", fix="Rename them."
         )
     return pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String), orient="row")
+
+
+def _check_separator(header: list[str], separator: str, where: str) -> None:
+    """Refuse a header that is one name for a table, and several names with another sign between them."""
+    other = next((sign for sign in ";\t,|" if len(header) == 1 and len(header[0].split(sign)) > 1), None)
+    if other is not None:
+        raise InputError(
+            where, expected=f"{separator!r} between the columns", got=f"{other!r}",
+            fix="Save the table as UTF-8 CSV with commas, or with tabs and the ending .tsv.",
+        )  # fmt: skip
 
 
 def _check_length(row: list[str], header: list[str], where: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, is_private, require_file, write_arrays, write_json
 from plant.ground.staging import owner_only, staged
+
+log = logging.getLogger("plant")
 
 BATCH = 256
 """Number of documents encoded at once. It limits the memory for the objects of the tokenizer."""
@@ -108,7 +111,17 @@ def tokenize_corpus(corpus: Path, backbone: settings.Backbone, *, tokenizer: Pat
         write_arrays(folder / "tokens.safetensors", arrays)
         _vocabulary_table(vocabulary).write_parquet(folder / "vocabulary.parquet")
         statistics = _statistics(np.concatenate(full), pieces.lengths, backbone.max_tokens)
+        _warn_of_cuts(statistics, int(np.concatenate(full).sum()))
         write_json(folder / "statistics.json", statistics | {"vocabulary": len(vocabulary.tokens)})
+
+
+def _warn_of_cuts(statistics: Mapping[str, Any], tokens: int) -> None:
+    if statistics["documents_cut"]:
+        log.warning(
+            "warning: %d of %d documents are longer than `max_tokens` (%d) and were cut: %.1f%% of all tokens are lost",
+            statistics["documents_cut"], statistics["documents"], statistics["max_tokens"],
+            100 * statistics["tokens_lost_by_cutting"] / tokens,
+        )  # fmt: skip
 
 
 def _encode(encoder: WordEncoder | SubwordEncoder, file: Path, split: str) -> Iterator[Pieces]:

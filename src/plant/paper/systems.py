@@ -11,9 +11,9 @@ from plant.ground.settings import NO_PRETRAINING, Experiment, Settings, Variant
 
 Kind = Literal["planted", "control", "unplanted", "no network"]
 KIND_TITLES: dict[Kind, str] = {
-    "planted": "Stage 1 on relevance",
-    "control": "Stage 1 on random or shuffled relevance",
-    "unplanted": "random initialisation, no Stage 1",
+    "planted": "relevance is planted: by Stage 1, or as static attention",
+    "control": "the same with random or shuffled relevance",
+    "unplanted": "random initialisation, nothing planted",
     "no network": "no network",
 }
 KIND_COLOURS: dict[Kind, str] = {
@@ -215,10 +215,13 @@ def find_system(settings: Settings, name: str) -> System:
     title = variant.title or name
     if not settings.reads_network(name):
         return System(name, title, "no network")
-    if variant.pretraining == NO_PRETRAINING:
-        return System(name, title, "unplanted")
-    measure = settings.pretrainings[variant.pretraining].measure
-    return System(name, title, "control" if measure in ("random", "shuffled") else "planted", variant.pretraining)
+    stage1 = settings.pretrainings.get(variant.pretraining)
+    stage2 = settings.finetunings[variant.finetuning]
+    measures = {stage1.measure} if stage1 else set()
+    if stage2.static_attention:
+        measures.add(stage2.static_measure)
+    kind: Kind = "unplanted" if not measures else "control" if measures <= {"random", "shuffled"} else "planted"
+    return System(name, title, kind, variant.pretraining if stage1 else None)
 
 
 def _unfairness(settings: Settings, experiment: Experiment, planted: str, control: str) -> tuple[bool, int]:

@@ -53,8 +53,8 @@ One training run, without an interval; the report of the experiment has interval
 
 ## Limits
 
-- It knows {labels} labels, those with a training document ({unseen} labels of the corpus had none). {rare} of them have
-  fewer than ten, and are found less often.
+- It knows {labels} labels, those with a training document (labels of the corpus without one: {unseen}). {rare} of them
+  have fewer than ten, and are found less often.
 - Its scores rank labels and are cut by the threshold. They are no probabilities.
 {private}"""
 

@@ -51,12 +51,12 @@ def as_html(found: Iterable[Prediction]) -> Iterator[str]:
         rows = "".join(_html_row(label) for label in one.labels)
         table = f"<table>{COLUMNS}<tbody>{rows}</tbody></table>" if rows else "<p>No label is above the threshold.</p>"
         text = highlighted(one.text, [reason for label in one.labels for reason in label.reasons])
-        yield f'<section><h2>{escape(one.id)}</h2>{table}<p class="read">{text}</p></section>\n'
+        yield f'<section><h2>{escape(one.id)}</h2>{table}<p class="read" dir="auto">{text}</p></section>\n'
     yield TAIL
 
 
 def _html_row(label: LabelScore) -> str:
-    words = ", ".join(f"{escape(reason.word)} {reason.weight:+.2f}" for reason in label.reasons)
+    words = ", ".join(f"<bdi>{escape(reason.word)}</bdi> {reason.weight:+.2f}" for reason in label.reasons)
     name = escape(label.label if label.description is None else f"{label.label}: {label.description}")
     numbers = (("score", label.score), ("threshold", label.threshold))
     cells = "".join(f'<td class="number" data-name="{which}">{value:.3f}</td>' for which, value in numbers)

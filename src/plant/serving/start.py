@@ -15,12 +15,13 @@ import yaml
 
 import plant
 from plant.baselines.words import split_words
-from plant.corpus.sources.table import SEPARATORS
+from plant.corpus.sources.table import SEPARATORS, separates
+from plant.corpus.sources.table import read as read_table
 from plant.corpus.splits import canonical_name
 from plant.corpus.tables import load_table
 from plant.ground.errors import InputError
 from plant.ground.files import write_text
-from plant.ground.settings import Settings, load
+from plant.ground.settings import Settings, Table, load
 
 NAMES = {
     "text": ("text", "note", "document", "body", "abstract", "content", "description"),
@@ -84,7 +85,7 @@ def look(path: Path) -> Look:
     """Look at a table: which column is what, how labels are separated, how large it is, which language it is in.
 
     Raises:
-        InputError: it cannot be read, is empty, or has no column of texts, labels or ids that could be found.
+        InputError: it is empty, has no column of texts, labels or ids that could be found, or training would refuse it.
     """
     table = load_table(path)
     if not len(table):
@@ -101,19 +102,23 @@ def look(path: Path) -> Look:
         if column is None:
             raise InputError(
                 str(path), expected=f"a column of {role}{'' if role == 'labels' else 's'}",
-                got=f"{len(table.columns)} columns, none of which looks like it",
-                fix=f"Call it {NAMES[role][0]!r}" + ("; each name once." if role == "id" else "."),
+                got=f"{len(table.columns)} columns, none of which looks like it"
+                + (" (each name once)" if role == "id" else ""),
+                fix=f"Rename one to {NAMES[role][0]!r}, or name it in a copy of {TEMPLATE}.",
             )  # fmt: skip
     more = {role: name for role in ("split", "group") if (name := _named(role, others)) and name != id_column}
     if "split" in more and not _is_split(table[more["split"]]):
         del more["split"]
     found = {role: str(name) for role, name in (columns | more).items()}
-    listed = table[found["labels"]]
-    separator = None if labels in lists else best_separator(listed.cast(pl.String).fill_null(""))
-    cells = listed if separator is None else listed.cast(pl.String).fill_null("").str.split(separator)
-    names = cells.explode().cast(pl.String).str.strip_chars()
+    cells = table[found["labels"]]
+    separator = best_separator(cells.fill_null("")) if cells.dtype == pl.String else None
+    given = {f"{role}_column": name for role, name in found.items()}
+    if separator is not None:
+        given["label_separator"] = separator
+    frame = read_table(Table(source="table", path=str(path), **given)).frame  # its errors and warnings come now
+    names = frame["labels"].explode().str.strip_chars()
     names = names.filter(names.fill_null("") != "")
-    texts = table[found["text"]].cast(pl.String).fill_null("")
+    texts = frame["text"]
     return Look(
         path, found, separator, len(table), names.n_unique(),
         float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]
@@ -127,25 +132,27 @@ def _named(role: str, columns: Sequence[str]) -> str | None:
 
 def _is_split(values: pl.Series) -> bool:
     try:
-        return {canonical_name(str(value), where="") for value in values.unique()} == {"train", "val", "test"}
+        return {"train"} < {canonical_name(str(value), where="") for value in values.unique()}
     except InputError:
         return False
 
 
 def best_separator(cells: pl.Series) -> str:
-    """What stands between labels: of the signs that occur, the one that makes the fewest different labels; else `;`.
+    """What stands between labels: of the signs that may, the one that gives labels the most documents; else `;`.
 
     White space counts between codes alone (each has a digit): names of labels hold spaces.
 
     >>> best_separator(pl.Series(["a|b", "b", "a|c"])), best_separator(pl.Series(["heart failure", "heart attack"] * 2))
     ('|', ';')
     """
-    different = {}
+    cells = cells.str.strip_chars()
+    cells = cells.filter(cells != "")
+    documents = {}
     for sign in (";", *SEPARATORS):
         parts = cells.str.split(sign).explode().str.strip_chars()
         if not sign.isspace() or parts.str.contains(r"\d").all():
-            different[sign] = (parts.n_unique(), not cells.str.contains(sign, literal=True).any())
-    return min(different, key=lambda sign: different[sign])
+            documents[sign] = separates(cells, sign)
+    return max(documents, key=lambda sign: documents[sign])
 
 
 def language(texts: Sequence[str] | pl.Series) -> str | None:
@@ -160,20 +167,29 @@ def language(texts: Sequence[str] | pl.Series) -> str | None:
     return best if found[best] else None
 
 
-def config_for(seen: Look) -> str:
-    """A commented config for a table: config/own.yaml with the user's columns, and Stage 3 beside the network."""
+def config_for(seen: Look, name: str = "mine") -> str:
+    """A commented config for a table: config/own.yaml with the user's columns, and Stage 3 beside the network.
+
+    Args:
+        seen: the table.
+        name: of the dataset and of the experiment, and so of the folders of results.
+    """
     text = (checkout() / TEMPLATE).read_text(encoding="utf-8")
-    for old, new in _changes(seen):
-        if text.count(old) != 1:
-            raise InputError(TEMPLATE, expected=f"the line {old.strip()!r} once", got="another file", fix="Restore it.")
-        text = text.replace(old, new)
-    head = "\n".join(f"# {line}" for line in described(seen))
     body = text[text.index("\ndatasets:") :]
+    for old, new in _changes(seen, name):
+        if body.count(old) != 1:
+            raise InputError(TEMPLATE, expected=f"the line {old.strip()!r} once", got="another file", fix="Restore it.")
+        body = body.replace(old, new)
+    head = "\n".join(f"# {line}" for line in described(seen))
     load(yaml.safe_load(body))
     return f"{head}\n# docs/reference/config.md explains every key; one that is not here has its default.\n{body}"
 
 
-def _changes(seen: Look) -> Iterator[tuple[str, str]]:
+def _changes(seen: Look, name: str) -> Iterator[tuple[str, str]]:
+    yield "  mine: # the name is yours", f"  {name}: # the name is yours"
+    yield "  mine: # what is run", f"  {name}: # what is run"
+    yield "results/paper/mine/report.html", f"results/paper/{name}/report.html"
+    yield "dataset: mine", f"dataset: {name}"
     quoted = {role: json.dumps(column, ensure_ascii=False) for role, column in seen.columns.items()}
     yield "path: data/mine.csv", f"path: {json.dumps(str(seen.path), ensure_ascii=False)}"
     yield "id_column: id ", f"id_column: {quoted['id']} "
@@ -217,12 +233,24 @@ def write_config(path: Path, out: Path, *, overwrite: bool) -> list[str]:
     if out.exists() and not overwrite:
         raise InputError(str(out), expected="no file there yet", got="one", fix="Name another with --out, or --force.")
     seen = look(path)
-    write_text(out, config_for(seen))
+    write_text(out, config_for(seen, _entry_name(out)))
     return [*described(seen), f"Config: {out}", f"Next: plant train {out}"]
+
+
+def _entry_name(out: Path) -> str:
+    """The name of a config as that of its entries; `mine` for one that YAML reads as a number or a truth value.
+
+    >>> _entry_name(Path("config/my table (2).yaml")), _entry_name(Path("2024.yaml"))
+    ('my_table_2', 'mine')
+    """
+    name = re.sub(r"[^A-Za-z0-9]+", "_", out.stem).strip("_")
+    return name if name and yaml.safe_load(name) == name else "mine"
 
 
 def train(config: Path, *, cores: int, report: bool, dry_run: bool) -> list[str]:
     """Run the workflow of a config up to the model folders of its experiments; where everything is.
+
+    With `dry_run` the jobs are only counted.
 
     Raises:
         InputError: the config cannot be read, or the workflow ended with an error.
@@ -232,12 +260,14 @@ def train(config: Path, *, cores: int, report: bool, dry_run: bool) -> list[str]
     targets = [f"model_{name}" for name in names] + [f"experiment_{name}" for name in names if report]
     root = checkout()
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / SNAKEFILE), "--cores", str(cores)]
-    command += [*targets, *(["--dry-run"] if dry_run else []), "--configfile", str(config)]
+    command += [*targets, *(["--dry-run", "--quiet", "rules"] if dry_run else []), "--configfile", str(config)]
     if subprocess.run(command, check=False).returncode:
         raise InputError(
             "plant train", expected="a finished run", got="a job that failed, see above",
             fix="Correct what its log names; the same command goes on from there.",
         )  # fmt: skip
+    if dry_run:
+        return [f"Next: plant train {config}"]
     lines = [f"Model:   {settings.results}/serving/{name}/best" for name in names]
     lines += [f"Report:  {settings.results}/paper/{name}/report.html" for name in names if report]
     return [*lines, f"Next:    plant predict {settings.results}/serving/{names[0]}/best FILE"]

@@ -20,6 +20,8 @@ log = logging.getLogger("plant")
 
 SEPARATORS = (",", ";", "|", "\t", " ")
 """Texts that people write between labels."""
+MOVED = 0.1
+"""Share of first parts that come later in another cell, or the reverse: above it, the sign stands between labels."""
 
 
 def read(dataset: Table) -> SourceDocuments:
@@ -135,13 +137,36 @@ def _warn_of_uncut_lists(labels: pl.Series, *, path: Path) -> None:
     for separator in SEPARATORS:
         parts = whole.str.split(separator).explode().str.strip_chars()
         cut = whole.str.contains(separator, literal=True).sum()
-        if cut and parts.n_unique() < whole.n_unique():
+        if cut and separates(whole, separator, fewer=separator.isspace()):
             log.warning(
                 "warning: %s: no document has more than one label; %d of %d labels hold %r, and cut there %d different "
                 "labels become %d. If they are lists, cut them there (`label_separator`, where labels are one string)",
                 path, cut, len(whole), separator, whole.n_unique(), parts.n_unique(),
             )  # fmt: skip
             return
+
+
+def separates(cells: pl.Series, sign: str, *, fewer: bool = False) -> float:
+    """How many documents a label has on average if cells are cut at a sign; 0 if the sign seems to belong to the names.
+
+    In lists, a part comes before the sign in one cell and after it in another (`a,b` and `b,c`), or there are fewer
+    parts than cells. In names neither is usual (`asthma, mild` and `fever, mild`).
+
+    Args:
+        cells: labels of each document as one string.
+        sign: text that may stand between two labels.
+        fewer: only a smaller number of different labels counts.
+
+    >>> separates(pl.Series(["a,b", "b", "c,d,a"]), ","), separates(pl.Series(["asthma, mild", "fever, mild"]), ",")
+    (1.5, 0.0)
+    """
+    lists = cells.str.split(sign).list.eval(pl.element().str.strip_chars())
+    parts, first, later = lists.explode(), lists.list.first(), lists.list.slice(1).explode().drop_nulls()
+    fits = parts.n_unique() < cells.n_unique()
+    if not fits and not fewer and len(later):
+        moved = (float(one.is_in(other.implode()).sum()) / len(one) for one, other in ((later, first), (first, later)))
+        fits = max(moved) > MOVED
+    return len(parts) / parts.n_unique() if fits else 0.0
 
 
 def _check_complete(frame: pl.DataFrame, *, path: Path) -> None:

@@ -36,7 +36,7 @@ def interval_figure(data: ExperimentData) -> Figure:
         _panel(axes, data, metric, rows)
     level = f"{100 * data.settings.statistics.confidence:g}%"
     figure.supxlabel(
-        f"difference to {data.reference.title} in points (×100), our {level} interval; filled: significant by ours",
+        f"difference to {data.reference.title} in points (×100), our {level} interval; filled: significant by our test",
         fontsize=7.5,
     )
     return figure

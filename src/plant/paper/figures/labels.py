@@ -141,13 +141,19 @@ def draw_groups(
         axes.plot(x, y, marker=mark.marker, color=mark.colour, linestyle=mark.dash, markeredgecolor="white",
                   markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
         if x and mark.named:
-            ends.append(EndLabel(x[-1], y[-1], titles[name], mark.ink))
-    axes.set_xticks(range(len(present)), [f"{_group_title(group, starts)}\n{sizes[group]} labels" for group in present])
+            ends.append(EndLabel(x[-1], y[-1], titles[name], mark.ink, mark))
+    axes.set_xticks(
+        range(len(present)), [f"{_group_title(group, starts)}\n{_labels(sizes[group])}" for group in present]
+    )
     axes.set_xlim(-0.15, len(present) - 0.85)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("mean F1 of the labels (test, ×100)")
     label_ends(axes, ends, height=height)
+
+
+def _labels(count: int) -> str:
+    return f"{count} label{'' if count == 1 else 's'}"
 
 
 def _group_title(start: int, starts: Sequence[int]) -> str:

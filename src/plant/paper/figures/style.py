@@ -18,6 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import offset_copy
 from scipy.optimize import isotonic_regression
 
 from plant.ground.files import atomic_path
@@ -150,6 +152,8 @@ class EndLabel:
     y: float
     text: str
     colour: str
+    sign: Mark | None = None
+    """Of the line, drawn before the name: labels that were moved apart no longer lie beside their ends."""
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None:
@@ -165,9 +169,14 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None
     right = max(label.x for label in labels)
     for label, y in zip(labels, spread([label.y for label in labels], gap), strict=True):
         axes.annotate(
-            label.text, xy=(right, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5,
-            color=label.colour, annotation_clip=False,
+            label.text, xy=(right, y), xytext=(12 if label.sign else 5, 0), textcoords="offset points", va="center",
+            fontsize=6.5, color=label.colour, annotation_clip=False,
         )  # fmt: skip
+        if label.sign and (figure := axes.get_figure(root=True)):
+            place = offset_copy(axes.transData, figure, x=7, units="points")
+            sign = label.sign
+            point = Line2D([right], [y], marker=sign.marker, color=sign.colour, markersize=3.5, transform=place)
+            figure.add_artist(point)
 
 
 def empty(axes: Axes) -> None:

@@ -119,7 +119,7 @@ def draw_curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequenc
         axes.plot(x, y, color=mark.colour, marker=mark.marker, markersize=2.5, linestyle=mark.dash,
                   zorder=2 + mark.named)  # fmt: skip
         if mark.named:
-            ends.append(EndLabel(x[-1], y[-1], title, mark.ink))
+            ends.append(EndLabel(x[-1], y[-1], title, mark.ink, mark))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
     if named:
         label_ends(axes, ends, height=1.2)
@@ -145,7 +145,7 @@ def seconds_figure(data: ExperimentData) -> Figure:
         mean = mean.filter(pl.col("len") == own["seed"].n_unique())  # epochs that all seeds have
         axes.plot(mean["seconds"], mean["macro_f1"], color=mark.colour, marker=mark.marker, markersize=2.5,
                   linestyle=mark.dash)  # fmt: skip
-        ends.append(EndLabel(mean["seconds"][-1], mean["macro_f1"][-1], network.title, mark.ink))
+        ends.append(EndLabel(mean["seconds"][-1], mean["macro_f1"][-1], network.title, mark.ink, mark))
     axes.set_xlabel("CPU seconds of training, Stage 1 included")
     axes.set_ylabel("macro-F1, validation, ×100")
     label_ends(axes, ends, height=1.9)
