@@ -205,8 +205,8 @@ than that.
 Calibration error (15 bins) and log-loss are means over the pairs of a document and a label that have a score. Most
 pairs are negative, so both are small numbers: compare them down the column.
 
-Micro-F1 "at its threshold" is at the threshold that is best for micro-F1 on the validation split; the ablation table has
-the one that is best for {{ metric_titles([data.settings.evaluation.tune_for]) }}.
+Micro-F1 "at its threshold" is at the threshold that is best for micro-F1 on the validation split; the ablation table
+has the one that is best for {{ metric_titles([data.settings.evaluation.tune_for]) }}.
 
 A dash stands for scores that are no log-odds. Stage 3 with the channel network alone calibrates a network (choice C25).
 """,
