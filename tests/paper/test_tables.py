@@ -245,7 +245,7 @@ def test_latex_escapes_what_users_put_into_titles(text, latex):
 def test_html_is_escaped_speaks_arrows_and_breaks_a_line_only_before_an_interval():
     cells = row_of("<script>", TableCell("1.0", "down", "(+0.5, [0.1, 0.9])"), TableCell("<", detail="[<, 9]"))
     html = to_html(Table("t", "A <b>", ("System", "F1", "P"), (cells,), pl.DataFrame()))
-    assert '<span class="detail">(+0.5,<br>[0.1, 0.9])</span>' in html
+    assert '<span class="detail">(+0.5, <br>[0.1, 0.9])</span>' in html
     assert '<span class="detail">[&lt;, 9]</span>' in html
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
