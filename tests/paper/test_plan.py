@@ -179,6 +179,8 @@ def test_sizes_come_from_the_config_or_the_corpus_and_a_subset_is_bounded_by_its
     whole = {"train": 80, "val": 10, "test": 20, "tokens": 61.5}
     assert find_sizes(settings, "mimic3_full", "mistral_7b") == whole
     assert find_sizes(settings, "part", "mistral_7b") == whole | {"train": 7}
+    without_tokens = {name: size for name, size in whole.items() if name != "tokens"}
+    assert find_sizes(settings, "mimic3_full", "") == without_tokens  # a job without a backbone, such as `corpus`
 
 
 def test_a_job_without_a_known_time_is_named_and_not_counted(tmp_path):

@@ -105,7 +105,7 @@ def find_sizes(settings: Settings, dataset: str, backbone: str) -> dict[str, flo
     """Documents of each split and mean tokens of a document, as far as they are known.
 
     The numbers are those that the config expects, else those of the corpus that has been made, else, for a subset,
-    those of the dataset that it is a part of.
+    those of the dataset that it is a part of. Jobs without a backbone name "".
     """
     chosen = settings.datasets.get(dataset)
     if chosen is None:
@@ -114,7 +114,7 @@ def find_sizes(settings: Settings, dataset: str, backbone: str) -> dict[str, flo
     corpus = Path(settings.results) / "corpus" / dataset
     if (statistics := corpus / "statistics.json").is_file():
         sizes |= {name: part["documents"] for name, part in read_json(statistics)["splits"].items()}
-    if (statistics := corpus / backbone / "statistics.json").is_file():
+    if backbone and (statistics := corpus / backbone / "statistics.json").is_file():
         sizes["tokens"] = read_json(statistics)["tokens_per_document"]["mean"]
     sizes |= chosen.expected.model_dump(exclude_none=True)
     for split, most in (("train", chosen.train_size), ("val", chosen.val_size)):
