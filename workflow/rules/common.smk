@@ -4,6 +4,7 @@ Sets the environment of all jobs: nodes and un-activated shells find the Python 
 beside this file.
 """
 
+import atexit
 import gc
 import hashlib
 import inspect
@@ -25,11 +26,10 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from plant.baselines.registry import baselines, check
 from plant.baselines.registry import channels as known_channels
-from plant.corpus.marks import require_marks
 from plant.finetuning.losses import check_losses, loss_module
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
-from plant.ground.provenance import digest
+from plant.ground.kept_digests import KeptDigests
 from plant.ground.settings.written import check_written
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks
@@ -128,11 +128,10 @@ def settings_of(*names, **parts):
     return settings
 
 
-@cache
-def code(name, *modules):
-    """A digest of what a script runs, as a param: a change of the code reruns the job, a reworded comment does not.
-    The modules of registered baselines and encoders that it runs are given: no import statement names them."""
-    return digest(Path(workflow.basedir) / "workflow" / "scripts" / f"{name}.py", *modules)
+# A digest of what a script runs, as a param: a change of the code reruns the job, a reworded comment does not. The modules
+# of registered baselines and encoders that it runs are given: no import statement names them.
+code = KeptDigests(Path(".snakemake/plant/digests.json"), Path(workflow.basedir) / "workflow" / "scripts")
+atexit.register(code.keep)
 
 
 def code_of_baselines(name, entries):
