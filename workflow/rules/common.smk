@@ -16,7 +16,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import get_args
 
+import smart_open
+
 gc.set_threshold(1_000_000)  # the graph has millions of objects, and all live until the end: few are garbage
+# Snakemake asks this three times a job for the place of its script; the answer takes 0.2 ms and is the same for all jobs
+smart_open.parse_uri = cache(smart_open.parse_uri)
 os.environ.update(
     PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]),
     PYTHONPATH=str(Path(workflow.basedir) / "src"),
