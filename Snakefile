@@ -87,7 +87,7 @@ include: "workflow/rules/serving.smk"
 include: "workflow/rules/audit.smk"
 
 
-for target, files in TARGETS.items():
+for target, files in named(TARGETS).items():
 
     rule:
         name:

@@ -109,7 +109,11 @@ class LogHandler(LogHandlerBase):
         self.tell("\n".join([f"FAILED: {self.names.get(job['jobid'], job['rule_name'])}", *said, *logs]))
 
     def tell(self, text: str) -> None:
-        if text and not text.startswith(ROUTINE):
+        if not text or text.startswith(ROUTINE):
+            return
+        if self.common_settings.dryrun:  # thousands of long lines and no bar: rich would take 0.4 s
+            print(text, file=self.console.file)
+        else:
             self.console.print(text)
 
     def close(self) -> None:

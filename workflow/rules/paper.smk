@@ -67,7 +67,7 @@ use rule write_tables as write_report with:
 
 # `ablation_<variant>` in all experiments that hold it, `ablation_<variant>_in_<experiment>` in one: the runs of the
 # variant and of the reference, and how the two differ.
-for target, (variant, experiments) in ablations().items():
+for target, (variant, experiments) in named(ablations()).items():
 
     rule:
         name:
@@ -148,7 +148,7 @@ rule write_plan:
 
 # `table_6` writes the table from whatever has run, at once, and says what is missing; `reproduce_table_6` runs first what
 # it needs; `all` writes it when everything has run. All write the same file.
-for target, (item, sources) in item_targets().items():
+for target, (item, sources) in named(item_targets()).items():
 
     rule:
         name:

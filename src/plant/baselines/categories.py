@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from plant.baselines.log_odds import presence, present_words
 from plant.baselines.registry import Baseline, register
@@ -36,10 +36,13 @@ def category_log_odds(sources: Sources) -> Outcome:
 
     labels, settings, text = sources.labels, sources.settings, load_tokens(sources.files["tokens"])
     names, category = categories_of(labels.names, sources.category_ends)
-    member = sp.csr_array(
+    member = scipy.sparse.csr_array(
         (np.ones(labels.n_labels), (np.arange(labels.n_labels), category)), shape=(labels.n_labels, len(names))
     )
-    truth = {split: sp.csr_array((sources.truth(split).astype(np.float64) @ member) > 0) for split in ("train", "val")}
+    truth = {
+        split: scipy.sparse.csr_array((sources.truth(split).astype(np.float64) @ member) > 0)
+        for split in ("train", "val")
+    }
     columns = truth["train"].tocsc()  # the documents of each category
     columns.sort_indices()
     training = replace(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Outcome, Sources, best_of, ndcg, read_comparable
@@ -43,7 +43,7 @@ def combined(sources: Sources) -> Outcome:
     return Outcome({split: weighted(part, moments, weight) for split, part in pairs.items()}, None, choices)
 
 
-def weighted(pairs: AlignedScores, moments: Sequence[Moments], weight: float) -> np.ndarray | sp.csr_array:
+def weighted(pairs: AlignedScores, moments: Sequence[Moments], weight: float) -> np.ndarray | scipy.sparse.csr_array:
     """The weighted sum of z-scores; -inf if either system has no score."""
     known = np.logical_and(*map(np.isfinite, pairs.scores))
     first, second = (

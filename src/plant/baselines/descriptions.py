@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, ndcg
 from plant.baselines.words import split_words, table_of
-from plant.corpus.descriptions import SEPARATOR
 from plant.corpus.reader import Labels
 from plant.ground.errors import InputError
 
@@ -46,6 +45,8 @@ class Phrases:
     @classmethod
     def of(cls, descriptions: Sequence[str | None]) -> Self:
         """Split descriptions, given by label id. Phrases of a label with equal words in equal order count once."""
+        from plant.corpus.descriptions import SEPARATOR  # loads polars
+
         label: list[int] = []
         phrase: list[str] = []
         for one, text in enumerate(descriptions):
@@ -64,9 +65,9 @@ class Phrases:
         return CountVectorizer(vocabulary=known, binary=True, dtype=np.float64)
 
     @cached_property
-    def shares(self) -> sp.csr_array:
+    def shares(self) -> scipy.sparse.csr_array:
         """(phrases, words) float64: the share of each word in its phrase; rows sum to 1."""
-        shares = sp.csr_array(self.words.transform(self.phrase))
+        shares = scipy.sparse.csr_array(self.words.transform(self.phrase))
         sizes, columns = np.diff(shares.indptr), shares.indices
         labels_of_word = np.bincount(np.unique([columns, np.repeat(self.label, sizes)], axis=1)[0])
         weight = np.log((len(np.unique(self.label)) + 1) / (labels_of_word + 0.5))[columns]
@@ -75,7 +76,7 @@ class Phrases:
 
     def present_shares(self, texts: Sequence[str]) -> np.ndarray:
         """(texts, phrases): the share of each phrase that a text holds."""
-        return (sp.csr_array(self.words.transform(texts)) @ self.shares.T).toarray()
+        return (scipy.sparse.csr_array(self.words.transform(texts)) @ self.shares.T).toarray()
 
     def coverage(self, texts: Sequence[str], n_labels: int) -> np.ndarray:
         """(N, n_labels) float32 in [0, 1]; 0 for a label without a phrase."""

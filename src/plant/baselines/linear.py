@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
-import scipy.sparse as sp
+import scipy
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Features, Outcome, Sources, best_of, ndcg
@@ -22,6 +21,7 @@ from plant.ground.seeds import generator, stream
 from plant.ground.settings import BaselineSettings
 
 if TYPE_CHECKING:
+    import polars as pl
     from sklearn.feature_extraction.text import TfidfVectorizer
 
 TOLERANCE = 0.1
@@ -42,9 +42,9 @@ class _Problem:
         seed: see `tfidf_linear`.
     """
 
-    train: sp.csr_matrix
-    held: sp.csr_matrix
-    truth: sp.csc_array
+    train: scipy.sparse.csr_matrix
+    held: scipy.sparse.csr_matrix
+    truth: scipy.sparse.csc_array
     names: tuple[str, ...]
     settings: BaselineSettings
     seed: int
@@ -90,6 +90,8 @@ def tfidf_characters(sources: Sources) -> Outcome:
 
 def _linear(sources: Sources, analysis: Mapping[str, Any], record: Mapping[str, Any]) -> Outcome:
     """`analysis` says how scikit-learn makes n-grams. `record` is added to choices.json."""
+    import polars as pl
+
     labels, settings = sources.labels, sources.settings
     vectorizer, train, held = _features(sources, analysis)
     grams = vectorizer.get_feature_names_out()
@@ -129,7 +131,9 @@ def values_of_grams(folder: Path, _labels: Labels) -> Features:
     return lambda document, _label: of_text(document.text)
 
 
-def _features(sources: Sources, analysis: Mapping[str, Any]) -> tuple[TfidfVectorizer, sp.csr_matrix, sp.csr_matrix]:
+def _features(
+    sources: Sources, analysis: Mapping[str, Any]
+) -> tuple[TfidfVectorizer, scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     labels, settings = sources.labels, sources.settings

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
-import scipy.sparse as sp
+import scipy
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Features, Outcome, Sources, choose
@@ -16,6 +16,9 @@ from plant.ground.errors import InputError
 from plant.ground.files import require_file
 from plant.relevance import shortlist
 from plant.relevance.log_odds import LogOdds, log_odds
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def mig_log_odds(sources: Sources) -> Outcome:
@@ -47,6 +50,8 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
     Raises:
         InputError: see `mig_log_odds`.
     """
+    import polars as pl
+
     columns = ["label", "token_id", "rank", "n_label", "n_token", "n_joint", "n_documents"]
     table = pl.scan_parquet(require_file(path)).select(columns).filter(pl.col("rank") <= most).collect()
     ids = pl.DataFrame({"label": labels.names, "label_id": np.arange(labels.n_labels)})
@@ -66,7 +71,7 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
     return table
 
 
-def presence(tokens: Tokens, rows: slice) -> sp.csr_array:
+def presence(tokens: Tokens, rows: slice) -> scipy.sparse.csr_array:
     """(N, V) float32: 1 if the document holds the token."""
     offsets, input_ids = tokens.part(rows)
     return shortlist.presence(input_ids, offsets, tokens.vocabulary_size)
@@ -81,6 +86,8 @@ def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: floa
         k: tokens per label, at least 1.
         smoothing: s > 0.
     """
+    import polars as pl
+
     top = table.filter(pl.col("rank") <= k)
     label, token, n_joint, n_token = (
         top[name].to_numpy().astype(np.int64) for name in ("label_id", "token_id", "n_joint", "n_token")

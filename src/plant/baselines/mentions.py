@@ -18,16 +18,19 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
-import scipy.sparse as sp
+import scipy
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, choose
 from plant.baselines.words import read_weights, split_words, table_with_constants
 from plant.corpus.reader import Labels
 from plant.ground.files import read_json
+
+if TYPE_CHECKING:
+    import polars as pl
 
 COMMON = 0.5
 """A word in a larger share of the training documents than this is not required."""
@@ -74,16 +77,16 @@ class Dictionary:
                     slack[place] = max(0, stretch - len(self.mentions[place]))
         return slack
 
-    def table(self, texts: Sequence[str]) -> sp.csr_array:
+    def table(self, texts: Sequence[str]) -> scipy.sparse.csr_array:
         """(texts, mentions): slack that a mention needs to match, plus 1; no entry if its words are not all there."""
         matches = [self.matches(text) for text in texts]
         starts = np.cumsum([0, *map(len, matches)])
         places = np.array([place for some in matches for place in some], np.int64)
         slack = np.array([one + 1 for some in matches for one in some.values()], np.float64)
-        return sp.csr_array((slack, places, starts), shape=(len(texts), len(self.mentions)))
+        return scipy.sparse.csr_array((slack, places, starts), shape=(len(texts), len(self.mentions)))
 
 
-def within(needed: sp.csr_array, slack: int) -> sp.csr_array:
+def within(needed: scipy.sparse.csr_array, slack: int) -> scipy.sparse.csr_array:
     """1 if a mention matches with this slack; `needed` is a table of `Dictionary.table`."""
     near = needed.copy()
     near.data = (near.data <= slack + 1).astype(np.float64)
@@ -120,7 +123,7 @@ class MentionOdds:
     weight: np.ndarray
     absent: np.ndarray
 
-    def of(self, matches: sp.csr_array) -> np.ndarray:
+    def of(self, matches: scipy.sparse.csr_array) -> np.ndarray:
         """(N, L) float32 scores of documents, given their matching mentions."""
         scores = np.tile(self.absent.astype(np.float32), (matches.shape[0], 1))
         rows, pairs = matches[:, self.pairs[:, 0]].nonzero()
@@ -130,7 +133,9 @@ class MentionOdds:
         return scores
 
 
-def count(pairs: np.ndarray, matches: sp.csr_array, truth: sp.csr_array, *, smoothing: float) -> MentionOdds:
+def count(
+    pairs: np.ndarray, matches: scipy.sparse.csr_array, truth: scipy.sparse.csr_array, *, smoothing: float
+) -> MentionOdds:
     """Count mentions over N training documents.
 
     Args:
@@ -141,7 +146,7 @@ def count(pairs: np.ndarray, matches: sp.csr_array, truth: sp.csr_array, *, smoo
     """
     mention, label = pairs.T
     carried = truth.astype(np.float64)
-    marks = sp.csr_array((np.ones(len(pairs)), (mention, label)), shape=(matches.shape[1], truth.shape[1]))
+    marks = scipy.sparse.csr_array((np.ones(len(pairs)), (mention, label)), shape=(matches.shape[1], truth.shape[1]))
     shown = (matches @ marks > 0).astype(np.float64)  # (N, L) a mention of the label matches
     joint = np.asarray((matches.T @ carried)[mention, label]).ravel()
     whole = matches.sum(axis=0)[mention]
@@ -159,6 +164,8 @@ def mentions(sources: Sources) -> Outcome:
     weights.parquet holds a constant for each label (none of its mentions matches) and what each mention adds to it.
     Only the matching mention of largest weight counts.
     """
+    import polars as pl
+
     labels, settings = sources.labels, sources.settings
     listed, pairs = _listed(pl.read_parquet(sources.files["mentions"]), labels)
     dictionary = Dictionary.of(listed, labels.texts("train"))

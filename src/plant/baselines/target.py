@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
-import scipy.sparse as sp
+import scipy
 
 from plant.baselines.registry import baselines
 from plant.baselines.words import FEATURES, WEIGHTS
@@ -21,6 +20,9 @@ from plant.ground.settings import BaselineSettings, Evaluation, Relevance
 from plant.ground.staging import owner_only
 from plant.metrics.documents import ndcg_at_k
 from plant.metrics.scores import Scores, read_scores, require_comparable, require_memory, write_scores
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SPLITS = ("val", "test")
 K = 5
@@ -55,7 +57,7 @@ class Sources:
         """(L,) whether a label has a training document. A baseline has no score (-inf) for the others."""
         return self.labels.counts[0] > 0
 
-    def truth(self, split: str) -> sp.csr_array:
+    def truth(self, split: str) -> scipy.sparse.csr_array:
         """(N, L), boolean: the true labels of the documents of a split."""
         return truth_of(self.labels, split)
 
@@ -71,7 +73,7 @@ class Outcome:
         weights, features: for weights.parquet and features.parquet (`plant.baselines.words`).
     """
 
-    scores: Mapping[str, np.ndarray | sp.csr_array]
+    scores: Mapping[str, np.ndarray | scipy.sparse.csr_array]
     natural_threshold: float | None
     choices: Mapping[str, Any]
     weights: pl.DataFrame | None = None
@@ -160,16 +162,18 @@ def read_comparable(folders: Sequence[Path], split: str, labels: Labels) -> list
     return systems
 
 
-def truth_of(labels: Labels, split: str) -> sp.csr_array:
+def truth_of(labels: Labels, split: str) -> scipy.sparse.csr_array:
     """(N, L), boolean: the true labels of the documents of a split."""
     indptr, indices = labels.part(split)
-    return sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=(len(indptr) - 1, labels.n_labels))
+    return scipy.sparse.csr_array(
+        (np.ones(len(indices), bool), indices, indptr), shape=(len(indptr) - 1, labels.n_labels)
+    )
 
 
-def ndcg(scores: np.ndarray | sp.csr_array, truth: sp.csr_array) -> float:
+def ndcg(scores: np.ndarray | scipy.sparse.csr_array, truth: scipy.sparse.csr_array) -> float:
     """nDCG@5, the mean over documents with a true label; 0 if there is none.
 
-    >>> ndcg(np.array([[0.9, 0.1, 0.5]]), sp.csr_array(np.array([[True, False, True]])))
+    >>> ndcg(np.array([[0.9, 0.1, 0.5]]), scipy.sparse.csr_array(np.array([[True, False, True]])))
     1.0
     """
     return float(np.nan_to_num(ndcg_at_k(truth, scores, K, weights=np.ones((truth.shape[0], 1))))[0])

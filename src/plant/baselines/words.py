@@ -15,12 +15,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import log, sqrt
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from plant.corpus.reader import Labels
 from plant.ground.files import require_file
+
+if TYPE_CHECKING:
+    import polars as pl
 
 WEIGHTS, FEATURES = "weights.parquet", "features.parquet"
 _WORD = re.compile(r"(?u)\b\w\w+\b")
@@ -57,6 +60,8 @@ def table_of(labels: Sequence[str] | np.ndarray, features: Iterable[str | None],
         features: string of each row; None for a constant.
         weights: float64, of each row.
     """
+    import polars as pl
+
     return pl.DataFrame({
         "label": pl.Series(labels, dtype=pl.String), "feature": pl.Series(features, dtype=pl.String), "weight": weights,
     })  # fmt: skip
@@ -72,6 +77,8 @@ def table_with_constants(
         constant: (L,).
         label, features, weights: id, string and weight of each feature.
     """
+    import polars as pl
+
     trained = labels.counts[0] > 0
     alone = np.flatnonzero(trained)
     ids = np.concatenate([alone, label])
@@ -88,11 +95,15 @@ def read_weights(folder: Path) -> pl.DataFrame:
     Raises:
         InputError: the file is missing.
     """
+    import polars as pl
+
     return pl.read_parquet(require_file(Path(folder) / WEIGHTS))
 
 
 def read_features(folder: Path) -> dict[str, float]:
     """features.parquet of a baseline: n-gram -> idf."""
+    import polars as pl
+
     frame = pl.read_parquet(require_file(Path(folder) / FEATURES))
     return dict(zip(frame["feature"].to_list(), frame["idf"].to_list(), strict=True))
 

@@ -25,7 +25,8 @@ CHEAP = 2**26
 DATA = (".yaml", ".j2")
 """Endings of the package's data files."""
 NO_PART_OF_A_RESULT = {
-    f"plant.ground.{name}" for name in ("errors", "job", "provenance", "reference", "resources", "settings", "trace")
+    f"plant.ground.{name}"
+    for name in ("errors", "job", "kept_digests", "provenance", "reference", "resources", "settings", "trace")
 } | {"plant.model.registry"}
 """Modules that no result depends on: messages, sidecars, types of settings (their values are params), and a table of
 names, whose modules are named to `digest`."""
@@ -182,7 +183,7 @@ def code_of(script: Path, *modules: str) -> list[Path]:
 def _text(path: Path) -> str:
     """The text of a source, read once as long as it does not change."""
     status = path.stat()
-    return _read_text(path, status.st_mtime_ns, status.st_size)
+    return _read_text(path, status.st_ctime_ns, status.st_size)
 
 
 @cache

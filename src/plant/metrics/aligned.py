@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from plant.metrics.scores import Scores
 from plant.metrics.top import pair_ids, scores_at, sorted_csr
@@ -26,11 +26,11 @@ class AlignedScores:
     where: tuple[np.ndarray, np.ndarray] | None
     shape: tuple[int, int]
 
-    def filled(self, values: np.ndarray) -> np.ndarray | sp.csr_array:
+    def filled(self, values: np.ndarray) -> np.ndarray | scipy.sparse.csr_array:
         """The scores (N, L) that have these values at the pairs; sparse if only some pairs are known."""
         if self.where is None:
             return values
-        return sorted_csr(sp.coo_array((values, self.where), shape=self.shape))
+        return sorted_csr(scipy.sparse.coo_array((values, self.where), shape=self.shape))
 
 
 def align(systems: Sequence[Scores]) -> AlignedScores:

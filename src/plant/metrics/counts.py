@@ -8,7 +8,8 @@ Every metric is `metric(y_true, y_pred, weights=None)`:
 
 It returns a fraction in [0, 1], or (B,) fractions. Higher is better. NaN: the metric is not defined.
 
->>> y_true, y_pred = sp.csr_array([[True, False], [True, True]]), sp.csr_array([[True, True], [False, True]])
+>>> y_true = scipy.sparse.csr_array([[True, False], [True, True]])
+>>> y_pred = scipy.sparse.csr_array([[True, True], [False, True]])
 >>> float(micro_f1(y_true, y_pred).round(3)), float(macro_recall_all(y_true, y_pred))
 (0.667, 0.75)
 >>> micro_f1(y_true, y_pred, weights=np.array([[1, 2], [1, 0]])).round(3).tolist()  # second resample: document 0 twice
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # loads its parts when they are used: the names of metrics need none
 
 from plant.metrics.arrays import Array, Sparse, Weights, ratio
 
@@ -49,7 +50,10 @@ def count(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> C
     weights = np.ones(y_true.shape[0]) if weights is None else weights
     arrays = (y_pred.multiply(y_true), y_pred, y_true)
     return Counts(
-        *(np.asarray(sp.csr_array(each.T, dtype=weights.dtype) @ weights, dtype=np.float64) for each in arrays)
+        *(
+            np.asarray(scipy.sparse.csr_array(each.T, dtype=weights.dtype) @ weights, dtype=np.float64)
+            for each in arrays
+        )
     )
 
 

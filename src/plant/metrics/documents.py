@@ -19,8 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import expit
+import scipy  # loads its parts when they are used: the names of metrics need none
 
 from plant.metrics.arrays import Array, Sparse, Weights, ratio
 from plant.metrics.top import stored_at, top_labels
@@ -55,7 +54,7 @@ def precision_at_k(
 ) -> Array:
     """P@k = 1/k sum_i 1[y_i in Y] (appendix E), at most min(k, |Y|) / k; documents without a true label do not count.
 
-    >>> float(precision_at_k(sp.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 3).round(3))
+    >>> float(precision_at_k(scipy.sparse.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 3).round(3))
     0.667
     """
     ranking = rank(y_true, y_score, k)
@@ -67,7 +66,7 @@ def recall_at_k(
 ) -> Array:
     """R@k = 1/min(k, |Y|) sum_i 1[y_i in Y] (appendix E); documents without a true label do not count.
 
-    >>> float(recall_at_k(sp.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 1))
+    >>> float(recall_at_k(scipy.sparse.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 1))
     1.0
     """
     ranking = rank(y_true, y_score, k)
@@ -81,7 +80,7 @@ def ndcg_at_k(
 
     Documents without a true label do not count.
 
-    >>> float(ndcg_at_k(sp.csr_array([[False, True]]), np.array([[0.9, 0.1]]), 2).round(3))
+    >>> float(ndcg_at_k(scipy.sparse.csr_array([[False, True]]), np.array([[0.9, 0.1]]), 2).round(3))
     0.631
     """
     ranking = rank(y_true, y_score, k)
@@ -144,7 +143,7 @@ def brier_skill(y_true: Sparse, y_score: Array | Sparse, *, weights: Weights = N
             Or (N,), the result of `brier_gains`.
         weights: as above.
 
-    >>> float(brier_skill(sp.csr_array([[True, False]]), np.array([[np.inf, 0.0]])))
+    >>> float(brier_skill(scipy.sparse.csr_array([[True, False]]), np.array([[np.inf, 0.0]])))
     0.75
     """
     gains = y_score if y_score.ndim == 1 else brier_gains(y_true, y_score)
@@ -180,8 +179,10 @@ def _ratio_of_sums(above: Array, below: Array, weights: Weights) -> Array:
 
 def _probabilities(scores: Array | Sparse, threshold: float) -> Array | Sparse:
     if isinstance(scores, np.ndarray):
-        return expit(scores.astype(np.float64) - threshold)
-    return sp.csr_array((_probabilities(scores.data, threshold), scores.indices, scores.indptr), shape=scores.shape)
+        return scipy.special.expit(scores.astype(np.float64) - threshold)
+    return scipy.sparse.csr_array(
+        (_probabilities(scores.data, threshold), scores.indices, scores.indptr), shape=scores.shape
+    )
 
 
 def _hits(y_pred: Sparse, y_true: Sparse) -> Array:

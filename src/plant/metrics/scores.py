@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import scipy.sparse as sp
+import scipy  # loads its parts when they are used: the names of metrics need none
 
 from plant.ground import files, settings
 from plant.ground.errors import InputError
@@ -39,9 +39,9 @@ class Scores:
 
     document_ids: tuple[str, ...]
     label_names: tuple[str, ...]
-    truth: sp.csr_array
+    truth: scipy.sparse.csr_array
     """(N, L), boolean."""
-    kept: sp.csr_array
+    kept: scipy.sparse.csr_array
     """(N, L), float32: the scores of the top K labels and of all true labels (-inf for a true label without a
     score)."""
     dense: np.ndarray | None
@@ -54,17 +54,17 @@ class Scores:
     """Names of the published split and label space, if the corpus has any."""
 
     @cached_property
-    def retrieved(self) -> sp.csr_array:
+    def retrieved(self) -> scipy.sparse.csr_array:
         """(N, L), float32: the top K scores alone.
 
         Predictions and rankings may only use these. The other kept scores belong to true labels: they were kept because
         they are true, so reading them would be reading the answers.
         """
         rows, columns, values = top_entries(self.kept, self.top)
-        return sorted_csr(sp.coo_array((values, (rows, columns)), shape=self.kept.shape))
+        return sorted_csr(scipy.sparse.coo_array((values, (rows, columns)), shape=self.kept.shape))
 
     @property
-    def known(self) -> np.ndarray | sp.csr_array:
+    def known(self) -> np.ndarray | scipy.sparse.csr_array:
         """(N, L): all scores, or the top K scores if only these were kept."""
         return self.retrieved if self.dense is None else self.dense
 
@@ -85,8 +85,8 @@ def write_scores(
     *,
     document_ids: Sequence[str],
     label_names: Sequence[str],
-    truth: sp.csr_array,
-    scores: np.ndarray | sp.csr_array,
+    truth: scipy.sparse.csr_array,
+    scores: np.ndarray | scipy.sparse.csr_array,
     natural_threshold: float | None,
     settings: settings.Evaluation,
     names: tuple[str | None, str | None] = (None, None),
@@ -112,7 +112,7 @@ def write_scores(
     """
     where = f"scores of {Path(folder).name} on {split}"
     shape = (len(document_ids), len(label_names))
-    truth = sp.csr_array(truth, dtype=bool, copy=True)
+    truth = scipy.sparse.csr_array(truth, dtype=bool, copy=True)
     truth.eliminate_zeros()  # in place
     _check(where, shape, document_ids, truth, scores)
     dense = None
@@ -156,15 +156,17 @@ def read_scores(folder: Path, split: str) -> Scores:
     rows = pc.index_in(table["document_id"], ids).to_numpy().astype(np.int64)
     columns = pc.index_in(table["label"], pa.array(labels, pa.string())).to_numpy().astype(np.int64)
     truth = table["truth"].to_numpy()
-    kept = sp.coo_array((table["score"].to_numpy(), (rows, columns)), shape=shape)
-    true = sp.coo_array((np.ones(int(truth.sum()), dtype=bool), (rows[truth], columns[truth])), shape=shape)
+    kept = scipy.sparse.coo_array((table["score"].to_numpy(), (rows, columns)), shape=shape)
+    true = scipy.sparse.coo_array((np.ones(int(truth.sum()), dtype=bool), (rows[truth], columns[truth])), shape=shape)
     dense = _read_dense(path.with_suffix(".safetensors"), shape) if details["dense"] else None
     names = details.get("split_name"), details.get("label_space_name")
     document_ids = tuple(ids.to_pylist())
     return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)
 
 
-def kept_scores(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int) -> sp.csr_array:
+def kept_scores(
+    scores: np.ndarray | scipy.sparse.csr_array, truth: scipy.sparse.csr_array, top: int
+) -> scipy.sparse.csr_array:
     """The top scores of each document and the scores of its true labels. Equal scores are ranked by label id."""
     rows, columns, values = top_entries(scores, top)
     true = truth.tocoo()
@@ -172,7 +174,7 @@ def kept_scores(scores: np.ndarray | sp.csr_array, truth: sp.csr_array, top: int
     values = np.concatenate([values, scores_at(scores, *true.coords)])
     keys, first = np.unique(keys, return_index=True)
     coordinates = np.divmod(keys, truth.shape[1])
-    return sorted_csr(sp.coo_array((values[first].astype(np.float32), coordinates), shape=truth.shape))
+    return sorted_csr(scipy.sparse.coo_array((values[first].astype(np.float32), coordinates), shape=truth.shape))
 
 
 def count_documents(folder: Path, split: str) -> int:
@@ -225,8 +227,8 @@ def _check(
     where: str,
     shape: tuple[int, int],
     document_ids: Sequence[str],
-    truth: sp.csr_array,
-    scores: np.ndarray | sp.csr_array,
+    truth: scipy.sparse.csr_array,
+    scores: np.ndarray | scipy.sparse.csr_array,
 ) -> None:
     for name, array in (("truth", truth), ("scores", scores)):
         if array.shape != shape:
@@ -256,7 +258,7 @@ def _to_fp16(scores: np.ndarray) -> np.ndarray:
 
 
 def _table(
-    kept: sp.csr_array, truth: sp.csr_array, document_ids: Sequence[str], label_names: Sequence[str]
+    kept: scipy.sparse.csr_array, truth: scipy.sparse.csr_array, document_ids: Sequence[str], label_names: Sequence[str]
 ) -> pa.Table:
     rows = np.repeat(np.arange(kept.shape[0]), np.diff(kept.indptr))
     columns, values = kept.indices.astype(np.int64), kept.data

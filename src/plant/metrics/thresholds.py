@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # loads its parts when they are used: the names of metrics need none
 
 from plant.metrics.f1 import Objective, best_threshold, best_threshold_of_entries
 from plant.metrics.groups import LabelSpace
@@ -105,18 +105,22 @@ class Thresholds:
         return self.tuned[rule]
 
 
-def predict(scores: Scores, threshold: float, *, slope: float = 0.0, n_train: np.ndarray | None = None) -> sp.csr_array:
+def predict(
+    scores: Scores, threshold: float, *, slope: float = 0.0, n_train: np.ndarray | None = None
+) -> scipy.sparse.csr_array:
     """(N, L) boolean: whether the score is above the threshold (compared in float32, as it was tuned).
 
     If only the top K scores were kept, labels beyond them are not predicted, whether they are true or not.
     """
     if scores.dense is not None:
-        return sp.csr_array(_less_slope(scores.dense, slope, n_train) > np.float32(threshold))
+        return scipy.sparse.csr_array(_less_slope(scores.dense, slope, n_train) > np.float32(threshold))
     kept = scores.retrieved.tocoo()
     rows, columns = kept.coords
     of_entries = None if n_train is None else n_train[columns]
     above = _less_slope(kept.data, slope, of_entries) > np.float32(threshold)
-    return sp.csr_array((np.ones(int(above.sum()), dtype=bool), (rows[above], columns[above])), shape=kept.shape)
+    return scipy.sparse.csr_array(
+        (np.ones(int(above.sum()), dtype=bool), (rows[above], columns[above])), shape=kept.shape
+    )
 
 
 def _tune(validation: Scores, labels: LabelSpace, objective: Objective, slope: float = 0.0) -> TunedThreshold:

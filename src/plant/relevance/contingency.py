@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 BLOCK = 4_000_000
 """Tokens, or triples (label, document, token), that are counted at once. It bounds the memory."""
@@ -108,6 +108,6 @@ def joint_counts(
             yield counts
 
 
-def _counting(indices: np.ndarray, indptr: np.ndarray, columns: int) -> sp.csr_array:
+def _counting(indices: np.ndarray, indptr: np.ndarray, columns: int) -> scipy.sparse.csr_array:
     """Lists as the rows of a sparse matrix of ones; an item that is listed twice counts twice."""
-    return sp.csr_array((np.ones(len(indices), np.int32), indices, indptr), shape=(len(indptr) - 1, columns))
+    return scipy.sparse.csr_array((np.ones(len(indices), np.int32), indices, indptr), shape=(len(indptr) - 1, columns))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from plant.ground.settings import Relevance
 from plant.relevance.choice import Training, chosen
@@ -38,10 +38,10 @@ class LogOdds:
     weight: np.ndarray
     constant: np.ndarray
 
-    def of(self, present: sp.csr_array) -> np.ndarray:
+    def of(self, present: scipy.sparse.csr_array) -> np.ndarray:
         """float32 (N, L) of some documents, given their tokens as ones in (N, V): one sparse product."""
         shape = (present.shape[1], len(self.constant))
-        weights = sp.csr_array((self.weight.astype(np.float32), (self.token, self.label)), shape=shape)
+        weights = scipy.sparse.csr_array((self.weight.astype(np.float32), (self.token, self.label)), shape=shape)
         scores = np.empty((present.shape[0], len(self.constant)), np.float32)
         for start in range(0, len(scores), _BLOCK):
             scores[start : start + _BLOCK] = (present[start : start + _BLOCK] @ weights).toarray() + self.constant

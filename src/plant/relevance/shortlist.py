@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 
 from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
 from plant.ground.errors import InputError
@@ -82,7 +82,7 @@ def best_labels(
     """
     n_labels, n_documents = len(indptr) - 1, len(offsets) - 1
     vocabulary = 1 + int(max(token_id.max(initial=0), input_ids.max(initial=0)))
-    by_label = sp.csr_array((relevance, token_id, indptr), shape=(n_labels, vocabulary))
+    by_label = scipy.sparse.csr_array((relevance, token_id, indptr), shape=(n_labels, vocabulary))
     by_token = by_label.T.tocsr()  # one copy of the relevance, ordered by token
     best = np.empty((n_documents, size), dtype=np.int32)
     for first, last in spans(np.diff(offsets), BLOCK, most=max(1, BLOCK // max(1, n_labels))):
@@ -92,12 +92,14 @@ def best_labels(
     return best
 
 
-def presence(input_ids: np.ndarray, offsets: np.ndarray, vocabulary: int) -> sp.csr_array:
+def presence(input_ids: np.ndarray, offsets: np.ndarray, vocabulary: int) -> scipy.sparse.csr_array:
     """Distinct tokens of a few documents, f32 ones (documents, V)."""
     ids = input_ids[offsets[0] : offsets[-1]]
     lists = distinct_tokens(ids, offsets - offsets[0], np.ones(vocabulary, bool), block=max(1, len(ids)))
     ones = np.ones(len(lists.tokens), dtype=np.float32)
-    return sp.csr_array((ones, lists.tokens.astype(np.int32), lists.begins), shape=(len(offsets) - 1, vocabulary))
+    return scipy.sparse.csr_array(
+        (ones, lists.tokens.astype(np.int32), lists.begins), shape=(len(offsets) - 1, vocabulary)
+    )
 
 
 def _recall(best: np.ndarray, labels: Labels, split: str) -> float:

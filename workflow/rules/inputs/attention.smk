@@ -34,6 +34,8 @@ def start_folder(wildcards):
 
 def marks_of(dataset):
     """The marks of a dataset. Ends the run where nobody marked words in its texts."""
+    from plant.corpus.marks import require_marks  # loads polars
+
     try:
         require_marks(SETTINGS.datasets[dataset])
     except InputError as error:  # Snakemake would print an exception of an input function with a traceback

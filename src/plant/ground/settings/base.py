@@ -63,4 +63,4 @@ NO_PRETRAINING = "none"
 class Frozen(BaseModel):
     """Base of all settings: immutable. An unknown key is an error, and so is a number that is not finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -23,9 +23,10 @@ def check_written(files: Iterable[Path]) -> None:
     Raises:
         InputError: one error that lists every fault of a file with its line.
     """
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled one, where PyYAML has it
     for file in files:
         try:
-            node = yaml.compose(file.read_text(encoding="utf-8-sig"), Loader=yaml.SafeLoader)
+            node = yaml.compose(file.read_text(encoding="utf-8-sig"), Loader=loader)
         except (OSError, UnicodeError, yaml.YAMLError):
             continue
         if faults := list(dict.fromkeys(_faults(node, "", set()))):
