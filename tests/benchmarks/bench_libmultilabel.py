@@ -41,16 +41,15 @@ JOBS = {
     )
     for title, system, documents in (("CAML", "caml", 1024), ("BiGRU", "bigru", 256))
 }  # fmt: skip
+_OURS = ("backbone.embedding.weight", "backbone.network.{}", "attention.embeddings", "head")
+_THEIRS = {
+    "caml": ("embedding.weight", "conv", "Q.weight", "output"),
+    "bigru": ("embedding.embedding.weight", "encoder.rnn", "attention.attention.weight", "output.output"),
+}
 _SAME = {
-    "caml": {
-        "backbone.embedding.weight": "embedding.weight", "backbone.network.convolution": "conv",
-        "attention.embeddings": "Q.weight", "head": "output",
-    },
-    "bigru": {
-        "backbone.embedding.weight": "embedding.embedding.weight", "backbone.network.recurrent": "encoder.rnn",
-        "attention.embeddings": "attention.attention.weight", "head": "output.output",
-    },
-}  # fmt: skip
+    system: dict(zip((name.format(part) for name in _OURS), _THEIRS[system], strict=True))
+    for system, part in (("caml", "convolution"), ("bigru", "recurrent"))
+}
 """Start of the name of a weight here -> there (docs/explanation/encoders.md)."""
 
 
@@ -178,24 +177,21 @@ def theirs(system: str, texts: Texts) -> Start:
                 parameter[1:] = start_of(own, (texts.vocabulary, EMBEDDING))
             elif own is not None:
                 parameter.copy_(start_of(own, tuple(parameter.shape)))
-    known = {PAD: 0} | {str(i): i + 1 for i in range(texts.vocabulary)}
+    known = {PAD: 0, UNK: 0} | {str(i): i + 1 for i in range(texts.vocabulary)}
 
-    def items(words: list[np.ndarray], true: list[np.ndarray]) -> list[dict[str, Any]]:
-        pairs = zip(words, true, strict=True)
-        return [{"text": list(map(str, each)), "label": [classes[label] for label in labels]} for each, labels in pairs]
+    def loader(some: Texts, *, shuffle: bool = False, size: int = BATCH) -> Any:
+        items = [
+            {"text": list(map(str, words)), "label": [classes[label] for label in labels]}
+            for words, labels in zip(some.words, some.true, strict=True)
+        ]
+        return get_dataset_loader(items, classes, torch.device("cpu"), LONGEST, size, shuffle, 0, word_dict=known)
 
-    def loader(words: list[np.ndarray], true: list[np.ndarray], *, shuffle: bool = False, size: int = BATCH) -> Any:
-        return get_dataset_loader(
-            items(words, true), classes, torch.device("cpu"), LONGEST, size, shuffle, 0,
-            word_dict=known | {UNK: 0},
-        )  # fmt: skip
-
-    every = loader(texts.words, texts.true, shuffle=True)
+    every = loader(texts, shuffle=True)
 
     @torch.no_grad()
     def loss(some: Texts) -> float:
         model.eval()
-        return float(model.shared_step(next(iter(loader(some.words, some.true, size=len(some.words)))))[0])
+        return float(model.shared_step(next(iter(loader(some, size=len(some.words)))))[0])
 
     def train() -> None:
         model.train()  # its trainer leaves the mode as it is, and `loss` has switched dropout off

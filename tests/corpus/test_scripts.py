@@ -1,12 +1,13 @@
 """Scripts without spaces between words: what is seen, and what is not mistaken for one."""
 
 import logging
+import unicodedata
 
 import polars as pl
 import pytest
 
 from plant.corpus.build import build_corpus
-from plant.corpus.scripts import unspaced
+from plant.corpus.scripts import unspaced, word_warnings
 from plant.ground.settings import parse_dataset
 
 UNSPACED = {
@@ -36,6 +37,25 @@ def test_a_script_without_spaces_is_named(script, text):
 @pytest.mark.parametrize("what", SPACED)
 def test_words_with_spaces_between_them_are_no_such_script(what):
     assert unspaced(pl.Series(SPACED[what])) is None
+
+
+ACCENTS = "Café société à la crème brûlée"
+CUT = {
+    "Hindi": "हिन्दी भाषा में समाचार",
+    "accents": unicodedata.normalize("NFD", ACCENTS),
+    "Thai": SPACED["Thai that was cut"][0],
+}
+
+
+@pytest.mark.parametrize("what", CUT)
+def test_words_that_are_cut_at_their_marks_are_said_without_a_text(what):
+    [said] = word_warnings(pl.Series([CUT[what]] * 3 + ["good day"]))
+    assert said.startswith("3 of 4 documents have letters with combining marks")
+    assert not any(word in said for word in CUT[what].split() if len(word) > 2)
+
+
+def test_accents_that_are_part_of_their_letter_cut_nothing():
+    assert word_warnings(pl.Series([unicodedata.normalize("NFC", ACCENTS), *SPACED["Korean"]])) == ()
 
 
 def test_a_corpus_warns_once_of_a_training_split_without_spaces(tmp_path, caplog):

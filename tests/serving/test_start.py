@@ -177,6 +177,14 @@ def test_a_guess_at_the_separator_is_said_with_what_to_do_if_it_is_wrong(tmp_pat
     assert "Each document has one label. If some have several" in said_of(tmp_path, capsys, ["New York", "travel"] * 20)
 
 
+def test_a_column_of_ids_has_each_once_and_the_columns_are_said(tmp_path, capsys):
+    """A column `name` that repeats would be refused when the corpus is built."""
+    said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, name=["x", "y"] * 10)
+    assert "Columns: text (text), labels (labels), id (id)." in said
+    table = write(tmp_path / "b.csv", {"name": ["x", "x"], "key 2": [1, 2], "text": TEXTS[:2], "labels": ["a", "b"]})
+    assert look(table).columns["id"] == "key 2"
+
+
 def test_a_split_that_the_column_does_not_name_is_said_to_be_drawn_from_train(tmp_path, capsys):
     split = ["train"] * 30 + ["val"] * 10
     said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, split=split)

@@ -1,4 +1,4 @@
-"""Scripts without spaces between words, whose clauses would count as words."""
+"""Texts whose words are not what a reader calls words: scripts without spaces, and words that are cut at marks."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ ADVICE = (
     "backbone: it has a tokenizer of its own. Baselines and Stage 3 need the spaces in any case"
 )
 """What to do about a script without spaces."""
+
+
+MARKS = 0.1
+"""Share of combining marks among letters and marks. From here on, a warning says that they cut words."""
 
 
 class Unspaced(NamedTuple):
@@ -56,7 +60,7 @@ def unspaced(texts: pl.Series) -> Unspaced | None:
     >>> unspaced(pl.Series(["今天天气很好我们去公园散步"])).script, unspaced(pl.Series(["今天 天气 很 好", "good day"]))
     ('Chinese or Japanese', None)
     """
-    sample = texts.gather_every(max(1, len(texts) // SAMPLE)).fill_null("")
+    sample = _sample(texts)
     letters = int(sample.str.count_matches(r"[\p{L}\p{M}]").sum())
     for script, (characters, longest) in SCRIPTS.items():
         of_script, runs = (sample.str.count_matches(f"[{characters}]{more}") for more in ("", "+"))
@@ -64,3 +68,32 @@ def unspaced(texts: pl.Series) -> Unspaced | None:
         if of_script.sum() > SHARE * letters and mean > longest:
             return Unspaced(script, int((of_script > 0).sum()), len(sample), mean)
     return None
+
+
+def word_warnings(texts: pl.Series) -> tuple[str, ...]:
+    """Sentences about texts whose words are not found; none of them quotes a text.
+
+    Words are runs of letters and digits (`plant.corpus.encoders.WORD`), so a mark that combines with a letter ends a
+    word: a vowel sign of Hindi or Thai, or an accent that is a character of its own.
+
+    >>> len(word_warnings(pl.Series(["good day"]))), len(word_warnings(pl.Series(["हिन्दी भाषा में समाचार"])))
+    (0, 1)
+    """
+    found = unspaced(texts)
+    if found is not None:
+        return (f"{found}.",)
+    sample = _sample(texts)
+    marks, letters = (sample.str.count_matches(pattern) for pattern in (r"\p{M}", r"[\p{L}\p{M}]"))
+    if not marks.sum() > MARKS * letters.sum():
+        return ()
+    said = (
+        f"{int((marks > 0).sum())} of {len(sample)} documents have letters with combining marks "
+        f"({100 * marks.sum() / letters.sum():.0f}% of their letters). A mark ends a word here, so words are cut into "
+        "pieces. If these are accents, normalise the texts (Unicode NFC). If they are vowel signs, as in Hindi or "
+        "Thai, name a pretrained backbone, which has a tokenizer of its own; baselines and Stage 3 see the pieces."
+    )
+    return (said,)
+
+
+def _sample(texts: pl.Series) -> pl.Series:
+    return texts.gather_every(max(1, len(texts) // SAMPLE)).fill_null("")

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from plant.baselines.words import split_words
-from plant.corpus.scripts import unspaced
+from plant.corpus.scripts import word_warnings
 from plant.corpus.sources.table import MOVED, SEPARATORS, separates
 from plant.corpus.sources.table import read as read_table
 from plant.corpus.splits import canonical_name
-from plant.corpus.tables import load_table
+from plant.corpus.tables import is_plain, load_table
 from plant.ground.errors import InputError
 from plant.ground.settings import OwnTable
 
@@ -83,7 +83,8 @@ def look(path: Path) -> Look:
     lists = [name for name in table.columns if table[name].dtype in (pl.List, pl.Array)]
     labels = _named("labels", table.columns) or next(iter(lists), None)
     others = [name for name in table.columns if name not in (text, labels)]
-    id_column = _named("id", others) or next((name for name in others if table[name].is_unique().all()), None)
+    unique = [name for name in others if is_plain(table[name].dtype) and table[name].is_unique().all()]
+    id_column = _named("id", unique) or next(iter(unique), None)
     columns = {"text": text, "labels": labels, "id": id_column}
     for role, column in columns.items():
         if column is None:
@@ -103,17 +104,15 @@ def look(path: Path) -> Look:
     if separator is not None:
         given["label_separator"] = separator
     frame = read_table(OwnTable(source="table", path=str(path), **given)).frame  # its errors and warnings come now
-    labels_of = (
-        frame["labels"].list.eval(pl.element().str.strip_chars()).list.eval(pl.element().filter(pl.element() != ""))
-    )
+    label = pl.element().str.strip_chars()
+    labels_of = frame["labels"].list.eval(label.filter(label != ""))
     names, texts = labels_of.explode().drop_nulls(), frame["text"]
-    script = unspaced(texts)
     return Look(
         path, found, separator, len(table), names.n_unique(),
         float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]
         int((labels_of.list.n_unique() > 1).sum()),
         dict(frame["split"].value_counts().iter_rows()) if "split" in found else {},
-        () if script is None else (f"{script}.",),
+        word_warnings(texts),
     )  # fmt: skip
 
 

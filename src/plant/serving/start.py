@@ -85,7 +85,13 @@ def described(seen: Look) -> list[str]:
     spoken = f"look like {seen.language}" if seen.language else "are in a language that was not recognised"
     each = f"{seen.labels_of_document:.1f} for each document"
     lines = [f"Written by `plant init` from {seen.path.name}: {sizes}, {each}.", f"The texts {spoken}."]
-    lines += [_separation(seen), *_held_out(seen), *(f"Warning: {text}" for text in seen.warnings)]
+    columns = ", ".join(f"{column} ({role})" for role, column in seen.columns.items())
+    lines += [
+        f"Columns: {columns}.",
+        _separation(seen),
+        *_held_out(seen),
+        *(f"Warning: {text}" for text in seen.warnings),
+    ]
     if seen.documents < 200:
         lines.append("A few hundred documents are needed before results mean something.")
     if seen.labels > 50_000:
