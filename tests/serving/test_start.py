@@ -174,7 +174,16 @@ def test_a_guess_at_the_separator_is_said_with_what_to_do_if_it_is_wrong(tmp_pat
         tmp_path, capsys, ["New York,travel", "travel"] * 20
     )
     (tmp_path / "mine.yaml").unlink()
-    assert "Each document has one label. If some have several" in said_of(tmp_path, capsys, ["New York", "travel"] * 20)
+    assert "No document has several labels. If some have, write" in said_of(
+        tmp_path, capsys, ["New York", "travel"] * 20
+    )
+
+
+def test_documents_without_labels_are_counted_and_one_label_may_be_a_category(tmp_path, capsys):
+    table = {"id": range(12), "text": TEXTS, "category": ["a", "", "b"] * 4}
+    main(["init", str(write(tmp_path / "mine.csv", table)), "--out", str(tmp_path / "mine.yaml")])
+    said = capsys.readouterr().out
+    assert "4 documents have no label and are left out." in said and "category (labels)" in said
 
 
 def test_a_column_of_ids_has_each_once_and_the_columns_are_said(tmp_path, capsys):
@@ -204,7 +213,11 @@ def test_texts_without_spaces_between_words_are_said_by_counts_and_the_name_of_t
 
 BAD = {
     "no labels": ({"id": [1, 2], "text": ["a b", "c d"]}, "a column of labels"),
-    "no ids": ({"n": [1, 1], "text": ["a b", "c d"], "labels": ["x", "y"]}, "a column of ids"),
+    "no ids": ({"n": [1, 1], "text": ["a b", "c d"], "labels": ["x", "y"]}, "a column of ids.*Add a column 'id'"),
+    "a column for each label": (
+        {"id": [1, 2], "text": ["a b", "c d"], "x": [0, 1]},
+        "It holds all labels of a document",
+    ),
     "lists as text": ({"id": [1], "text": ["a b"], "labels": ["['x']"]}, "lists printed as text"),
     "an empty text": ({"id": [1, 2], "text": ["a b", ""], "labels": ["x", "y"]}, "a text for every document"),
     "no documents": ({"id": [], "text": [], "labels": []}, "expected documents, got an empty table"),

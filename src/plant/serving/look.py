@@ -19,12 +19,32 @@ from plant.ground.settings import OwnTable
 
 NAMES = {
     "text": ("text", "note", "document", "body", "abstract", "content", "description"),
-    "labels": ("labels", "label", "codes", "tags", "categories", "topics", "classes"),
+    "labels": (
+        "labels",
+        "codes",
+        "tags",
+        "categories",
+        "topics",
+        "classes",
+        "label",
+        "code",
+        "tag",
+        "category",
+        "topic",
+        "class",
+    ),
     "id": ("id", "document_id", "doc_id", "name", "key", "uid"),
     "split": ("split", "partition", "fold"),
     "group": ("group", "patient", "patient_id", "subject_id", "author"),
 }
 """What people call the columns; the first name that fits is taken."""
+MISSING = {
+    "text": "Rename the column of texts to 'text', or name it in a copy of config/own.yaml.",
+    "labels": "Rename the column of labels to 'labels', or name it in a copy of config/own.yaml. It holds all labels of "
+    "a document, with ';' between them.",
+    "id": "Add a column 'id' that numbers the documents, or name one without repeats in a copy of config/own.yaml.",
+}
+"""What to do about a column that is not there."""
 FUNCTION_WORDS = {
     "English": "the and of with was for that is", "Spanish": "el los las una con por que del",
     "French": "le les des une dans pour est avec", "German": "der die und das mit ein nicht ist",
@@ -50,7 +70,7 @@ class Look:
         documents, labels: how many.
         words, labels_of_document: means over the documents.
         language: of most texts, or None where it cannot be told.
-        several: documents with more than one label.
+        several, unlabelled: documents with more than one label, and with none.
         splits: split -> documents; empty without a column of splits.
         warnings: what is wrong with the texts, in sentences that quote none of them.
     """
@@ -64,6 +84,7 @@ class Look:
     labels_of_document: float
     language: str | None
     several: int
+    unlabelled: int
     splits: Mapping[str, int]
     warnings: tuple[str, ...] = ()
 
@@ -90,9 +111,7 @@ def look(path: Path) -> Look:
         if column is None:
             raise InputError(
                 str(path), expected=f"a column of {role}{'' if role == 'labels' else 's'}",
-                got=f"{len(table.columns)} columns, none of which looks like it"
-                + (" (each name once)" if role == "id" else ""),
-                fix=f"Rename one to {NAMES[role][0]!r}, or name it in a copy of config/own.yaml.",
+                got=f"{len(table.columns)} columns, none of which looks like it", fix=MISSING[role],
             )  # fmt: skip
     more = {role: name for role in ("split", "group") if (name := _named(role, others)) and name != id_column}
     if "split" in more and not _is_split(table[more["split"]]):
@@ -110,7 +129,7 @@ def look(path: Path) -> Look:
     return Look(
         path, found, separator, len(table), names.n_unique(),
         float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]
-        int((labels_of.list.n_unique() > 1).sum()),
+        int((labels_of.list.n_unique() > 1).sum()), int((labels_of.list.len() == 0).sum()),
         dict(frame["split"].value_counts().iter_rows()) if "split" in found else {},
         word_warnings(texts),
     )  # fmt: skip

@@ -92,6 +92,8 @@ def described(seen: Look) -> list[str]:
         *_held_out(seen),
         *(f"Warning: {text}" for text in seen.warnings),
     ]
+    if seen.unlabelled:
+        lines.append(f"{seen.unlabelled:,} documents have no label and are left out.")
     if seen.documents < 200:
         lines.append("A few hundred documents are needed before results mean something.")
     if seen.labels > 50_000:
@@ -112,7 +114,7 @@ def _separation(seen: Look) -> str:
             'If a label is a phrase of several words, write `label_separator: ";"` in the config.'
         )
     if not seen.several:
-        return "Each document has one label. If some have several, write what is between them as `label_separator`."
+        return "No document has several labels. If some have, write what is between them as `label_separator`."
     return f"Labels are cut at {SIGNS[seen.separator]} (`label_separator`); {counts}."
 
 
