@@ -40,8 +40,8 @@ NAMES = {
 """What people call the columns; the first name that fits is taken."""
 MISSING = {
     "text": "Rename the column of texts to 'text', or name it in a copy of config/own.yaml.",
-    "labels": "Rename the column of labels to 'labels', or name it in a copy of config/own.yaml. It holds all labels of "
-    "a document, with ';' between them.",
+    "labels": "Rename the column of labels to 'labels', or name it in a copy of config/own.yaml. It holds all labels "
+    "of a document, with ';' between them.",
     "id": "Add a column 'id' that numbers the documents, or name one without repeats in a copy of config/own.yaml.",
 }
 """What to do about a column that is not there."""
