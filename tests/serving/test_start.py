@@ -277,6 +277,15 @@ def test_a_dry_run_counts_the_jobs_and_claims_no_results(tmp_path, documents):
     assert "results/" not in run.stdout + run.stderr
 
 
+def test_the_command_that_comes_next_names_the_columns_of_the_table(tmp_path, capsys, monkeypatch):
+    table = {"my key": range(12), "summary": TEXTS, "tags": joined(";")}
+    main(["init", str(write(tmp_path / "b.csv", table)), "--out", str(tmp_path / "b.yaml")])
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0))
+    main(["train", str(tmp_path / "b.yaml")])
+    said = capsys.readouterr().out
+    assert said.endswith("plant predict results/serving/b/best FILE --text-column summary --id-column 'my key'\n")
+
+
 @pytest.mark.parametrize(("content", "expected"), [
     (None, "expected a table or a config, got nothing there"),
     ("a: [", "expected YAML"),

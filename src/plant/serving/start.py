@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import plant
 from plant.corpus.documents import SPLITS
 from plant.ground.errors import InputError
 from plant.ground.files import write_text
-from plant.ground.settings import Settings, load
+from plant.ground.settings import OwnTable, Settings, load
 from plant.serving.look import Look, look
 
 SIGNS = {";": "semicolons", ",": "commas", "|": "vertical bars", "\t": "tabs", " ": "spaces"}
@@ -175,7 +176,19 @@ def train(config: Path, *, cores: int, report: bool, dry_run: bool) -> list[str]
         return [f"Next: plant train {config}"]
     lines = [f"Model:   {settings.results}/serving/{name}/best" for name in names]
     lines += [f"Report:  {settings.results}/paper/{name}/report.html" for name in names if report]
-    return [*lines, f"Next:    plant predict {settings.results}/serving/{names[0]}/best FILE"]
+    return [
+        *lines,
+        f"Next:    plant predict {settings.results}/serving/{names[0]}/best FILE{_columns(settings, names[0])}",
+    ]
+
+
+def _columns(settings: Settings, experiment: str) -> str:
+    """The options of `plant predict` for files with the columns of the table that an experiment trains on."""
+    dataset = settings.datasets[settings.whole(settings.experiments[experiment].dataset)]
+    if not isinstance(dataset, OwnTable):
+        return ""
+    named = {"text": dataset.text_column, "id": dataset.id_column}
+    return "".join(f" --{role}-column {shlex.quote(name)}" for role, name in named.items() if name != role)
 
 
 def _settings(config: Path) -> Settings:
