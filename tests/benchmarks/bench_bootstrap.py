@@ -39,14 +39,13 @@ def bootstrap(way: str, documents: int, labels: int, number: int) -> Callable[[]
     )
     metric_values(make_run(30, 20), metrics, np.ones((30, 20), dtype=np.float32))  # loads the compiled code
 
-    def all_at_once() -> list[float]:
-        return [float(value[0]) for value in metric_values(run, metrics, weights).values()]
+    parts = [weights] if way == "fast" else [weights[:, [b]] for b in range(weights.shape[1])]
 
-    def one_at_a_time() -> list[float]:
-        values = [metric_values(run, metrics, weights[:, [b]]) for b in range(weights.shape[1])]
+    def work() -> list[float]:
+        values = [metric_values(run, metrics, part) for part in parts]
         return [float(value[0]) for value in values[0].values()]
 
-    return one_at_a_time if way == "plain" else all_at_once
+    return work
 
 
 def make_run(documents: int, labels: int) -> Run:

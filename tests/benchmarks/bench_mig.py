@@ -64,15 +64,14 @@ def draw(scale: Scale, folder: Path) -> Path:
     """Write the corpus."""
     random = np.random.default_rng(0)
     shares = 1 / (np.arange(scale.words) + 2.7) ** scale.power
-    shares /= shares.sum()
     ids = random.permutation(scale.words).astype(np.int32)
     cells = 2**22
-    word = ids[np.searchsorted(np.cumsum(shares), (np.arange(cells) + 0.5) / cells).clip(max=scale.words - 1)]
+    word = ids[
+        np.searchsorted(np.cumsum(shares) / shares.sum(), (np.arange(cells) + 0.5) / cells).clip(max=scale.words - 1)
+    ]
     sizes = np.maximum(1, random.gamma(4, scale.length / 4, scale.documents).astype(np.int64))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
-    input_ids = np.concatenate(
-        [word[random.integers(0, cells, min(cells, offsets[-1] - at))] for at in range(0, offsets[-1], cells)]
-    )
+    input_ids = word[random.integers(0, cells, offsets[-1], np.int32)]
     indptr, labels = _labels(scale, random)
     own = ids[random.integers(scale.words // 250, scale.words, (scale.labels, 20))]
     most = np.minimum(np.diff(indptr) * 2, sizes // 2)  # two words of its own for each label of a document
@@ -101,16 +100,13 @@ def _write(
     (folder / "tokens").mkdir(parents=True)
     counts = np.zeros((3, scale.labels), np.int64)
     counts[0] = np.bincount(labels, minlength=scale.labels)
-    split_sizes = np.array([scale.documents, 0, 0])
-    arrays = {"indptr": indptr, "indices": labels, "split_sizes": split_sizes, "counts": counts}
+    arrays = {"indptr": indptr, "indices": labels, "counts": counts, "split_sizes": np.array([scale.documents, 0, 0])}
     save_file(arrays, folder / "labels.safetensors")
     names = [f"{label // 100:05d}.{label % 100:02d}" for label in range(scale.labels)]
     pl.DataFrame({"label": names}).write_parquet(folder / "labels.parquet")
     pl.DataFrame({"text": ["not read"]}).write_parquet(folder / "train.parquet")
-    unused = np.zeros(0, np.int32)
-    texts = {"input_ids": input_ids, "offsets": offsets, "starts": unused, "ends": unused}
+    texts = {"input_ids": input_ids, "offsets": offsets} | dict.fromkeys(("starts", "ends"), np.zeros(0, np.int32))
     save_file(texts, folder / "tokens" / "tokens.safetensors")
-    vocabulary = {"token": [f"token {token:x}" for token in range(scale.words)]}
-    pl.DataFrame(vocabulary).with_columns(special=pl.lit(value=False)).write_parquet(
-        folder / "tokens" / "vocabulary.parquet"
-    )
+    tokens = [f"token {token:x}" for token in range(scale.words)]
+    vocabulary = pl.DataFrame({"token": tokens, "special": [False] * scale.words})
+    vocabulary.write_parquet(folder / "tokens" / "vocabulary.parquet")
