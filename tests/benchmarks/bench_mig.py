@@ -63,12 +63,10 @@ def table(way: str, **sizes: float) -> Callable[[], str]:
 def draw(scale: Scale, folder: Path) -> Path:
     """Write the corpus."""
     random = np.random.default_rng(0)
-    shares = 1 / (np.arange(scale.words) + 2.7) ** scale.power
+    shares = np.cumsum(1 / (np.arange(scale.words) + 2.7) ** scale.power)
     ids = random.permutation(scale.words).astype(np.int32)
     cells = 2**22
-    word = ids[
-        np.searchsorted(np.cumsum(shares) / shares.sum(), (np.arange(cells) + 0.5) / cells).clip(max=scale.words - 1)
-    ]
+    word = ids[np.searchsorted(shares / shares[-1], (np.arange(cells) + 0.5) / cells).clip(max=scale.words - 1)]
     sizes = np.maximum(1, random.gamma(4, scale.length / 4, scale.documents).astype(np.int64))
     offsets = np.concatenate(([0], np.cumsum(sizes)))
     input_ids = word[random.integers(0, cells, offsets[-1], np.int32)]
