@@ -120,7 +120,7 @@ def test_control_is_the_random_initialisation_with_the_same_loss_and_budget(toy)
 UNEQUAL = "Not an equal-compute comparison: "
 
 
-def test_unequal_budget_is_said_with_both_numbers(toy):
+def test_unequal_budget_is_said(toy):
     shorter = toy.with_config(finetunings={"focal_long": {"epochs": 8, "patience": None}})
     assert shorter.data.roles.equal_compute is False
     said = f"{UNEQUAL}PLANT has 12 epochs in all, random init, focal + HNM 8 (4 fewer)."
