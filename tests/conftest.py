@@ -152,7 +152,7 @@ def table_corpus() -> Callable[..., Path]:
     """Build the corpus of some rows (id, text, labels), its words, and the relevance of `relevance` words per label."""
     from plant.corpus.build import build_corpus
     from plant.corpus.tokens import tokenize_corpus
-    from plant.ground.settings import Relevance, Table, Words
+    from plant.ground.settings import OwnTable, Relevance, Words
     from plant.relevance.table import write_relevance
 
     def build(made: dict[str, list[dict]], folder: Path, *, relevance: int = 0, **table: str | None) -> Path:
@@ -161,7 +161,7 @@ def table_corpus() -> Callable[..., Path]:
         for split, rows in made.items():
             files[split] = str(folder / f"raw_{split}.parquet")
             pl.DataFrame(rows).write_parquet(files[split])
-        build_corpus(Table(source="table", files=files, **table), folder)
+        build_corpus(OwnTable(source="table", files=files, **table), folder)
         tokenize_corpus(folder, Words(kind="words"), tokenizer=None, out=folder / "words")
         if relevance:
             out = {"parquet": folder / "mig.parquet", "arrays": folder / "mig.safetensors"}

@@ -17,7 +17,7 @@ from plant.ground.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from plant.serving.inputs import Document, Source
-    from plant.serving.system import System
+    from plant.serving.system import SavedSystem
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
@@ -105,7 +105,7 @@ def predict(
         sys.stdout.write(piece)
 
 
-def _load(folder: str) -> System:
+def _load(folder: str) -> SavedSystem:
     """The model of a folder, on the GPU if there is one."""
     with _without_collection():
         from plant.serving.system import load_system

@@ -17,7 +17,7 @@ from plant.baselines.target import Sources, run
 from plant.corpus.marks import write_mentions
 from plant.corpus.reader import load_labels
 from plant.evidence.stage3 import evidence
-from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Table
+from plant.ground.settings import BaselineSettings, Evaluation, Evidence, OwnTable
 from plant.metrics.scores import read_scores
 
 SIZES = {"train": 40, "val": 16, "test": 12}
@@ -62,7 +62,7 @@ def corpus(table_corpus, tmp_path_factory) -> Path:
     paths = {"mentions": str(folder / "marked.csv"), "descriptions": str(folder / "titles.csv")}
     corpus = table_corpus(MADE, folder / "corpus", **paths)
     files = {split: str(corpus / f"raw_{split}.parquet") for split in MADE}
-    write_mentions(Table(source="table", files=files, **paths), corpus, corpus / "mentions.parquet")
+    write_mentions(OwnTable(source="table", files=files, **paths), corpus, corpus / "mentions.parquet")
     return corpus
 
 

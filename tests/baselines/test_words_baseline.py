@@ -8,7 +8,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from plant.baselines.linear import values_of_grams
-from plant.baselines.target import Document
+from plant.baselines.target import ExplainedDocument
 from plant.baselines.words import largest
 
 
@@ -26,7 +26,7 @@ def test_the_values_of_a_text_are_scikit_learns(tmp_path, analysis, record):
     values = values_of_grams(tmp_path, None)
     for text, row in zip(texts, vectorizer.transform(texts).toarray(), strict=True):
         expected = {names[i]: row[i] for i in np.flatnonzero(row)}
-        assert values(Document(text, frozenset()), "any label") == pytest.approx(expected)
+        assert values(ExplainedDocument(text, frozenset()), "any label") == pytest.approx(expected)
 
 
 def test_the_largest_weights_are_those_of_a_full_sort():

@@ -39,14 +39,13 @@ def bootstrap(way: str, documents: int, labels: int, number: int) -> Callable[[]
     )
     metric_values(make_run(30, 20), metrics, np.ones((30, 20), dtype=np.float32))  # loads the compiled code
 
-    def all_at_once() -> list[float]:
-        return [float(value[0]) for value in metric_values(run, metrics, weights).values()]
+    parts = [weights] if way == "fast" else [weights[:, [b]] for b in range(weights.shape[1])]
 
-    def one_at_a_time() -> list[float]:
-        values = [metric_values(run, metrics, weights[:, [b]]) for b in range(weights.shape[1])]
+    def work() -> list[float]:
+        values = [metric_values(run, metrics, part) for part in parts]
         return [float(value[0]) for value in values[0].values()]
 
-    return one_at_a_time if way == "plain" else all_at_once
+    return work
 
 
 def make_run(documents: int, labels: int) -> Run:
@@ -56,13 +55,9 @@ def make_run(documents: int, labels: int) -> Run:
     prior = np.minimum(0.5, prior * LABELS_PER_DOCUMENT / prior.sum())
     n_train = rng.binomial(TRAINING_DOCUMENTS, prior)
     logit, strength = np.log(prior / (1 - prior)).astype(np.float32), rng.gamma(4, 0.5, size=labels).astype(np.float32)
-    truth, scores = np.empty((documents, labels), dtype=bool), np.empty((documents, labels), dtype=np.float32)
-    for start in range(0, documents, 500):
-        part = slice(start, min(start + 500, documents))
-        shape = (part.stop - start, labels)
-        truth[part] = rng.random(shape, dtype=np.float32) < prior
-        made = logit + strength * truth[part] + rng.standard_normal(shape, dtype=np.float32)
-        scores[part] = made.astype(np.float16)
+    truth = rng.random((documents, labels), dtype=np.float32) < prior
+    made = logit + strength * truth + rng.standard_normal(truth.shape, dtype=np.float32)
+    scores = made.astype(np.float16).astype(np.float32)
     names, ids = tuple(map(str, range(labels))), tuple(map(str, range(documents)))
     space, true = LabelSpace(names, n_train, TRAINING_DOCUMENTS, Evaluation()), sp.csr_array(truth)
     thresholds = Thresholds(None, space, {"tuned": TunedThreshold(-1.0, "macro_f1_present", 0.5)})

@@ -18,10 +18,9 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -42,29 +41,20 @@ JOBS = {
     )
     for title, system, documents in (("CAML", "caml", 1024), ("BiGRU", "bigru", 256))
 }  # fmt: skip
+_OURS = ("backbone.embedding.weight", "backbone.network.{}", "attention.embeddings", "head")
+_THEIRS = {
+    "caml": ("embedding.weight", "conv", "Q.weight", "output"),
+    "bigru": ("embedding.embedding.weight", "encoder.rnn", "attention.attention.weight", "output.output"),
+}
 _SAME = {
-    "caml": {
-        "backbone.embedding.weight": "embedding.weight", "backbone.network.convolution": "conv",
-        "attention.embeddings": "Q.weight", "head": "output",
-    },
-    "bigru": {
-        "backbone.embedding.weight": "embedding.embedding.weight", "backbone.network.recurrent": "encoder.rnn",
-        "attention.embeddings": "attention.attention.weight", "head": "output.output",
-    },
-}  # fmt: skip
+    system: dict(zip((name.format(part) for name in _OURS), _THEIRS[system], strict=True))
+    for system, part in (("caml", "convolution"), ("bigru", "recurrent"))
+}
 """Start of the name of a weight here -> there (docs/explanation/encoders.md)."""
 
 
-@dataclass(frozen=True)
-class Texts:
-    """Documents with their labels.
-
-    Attributes:
-        words: ids from 0 of each document.
-        true: label ids of each document.
-        vocabulary: number of words.
-        labels: number of labels.
-    """
+class Texts(NamedTuple):
+    """Documents: the ids of their words and of their labels, both from 0, and how many words and labels there are."""
 
     words: list[np.ndarray]
     true: list[np.ndarray]
@@ -72,19 +62,8 @@ class Texts:
     labels: int
 
 
-@dataclass(frozen=True)
-class System:
-    """A network before training.
-
-    Attributes:
-        loss: mean loss of documents of one length.
-        train: train it on all texts.
-        logits: of documents, (B, |L|).
-    """
-
-    loss: Callable[[Texts], float]
-    train: Callable[[], None]
-    logits: Callable[[list[np.ndarray]], np.ndarray]
+Start = tuple[Callable[[Texts], float], Callable[[], None]]
+"""A network before training: the mean loss of documents of one length, and what trains it on all texts."""
 
 
 def epoch(way: str, system: str, documents: int, labels: int) -> Callable[[], float]:
@@ -94,11 +73,11 @@ def epoch(way: str, system: str, documents: int, labels: int) -> Callable[[], fl
     longest = sorted(range(len(texts.words)), key=lambda place: -len(texts.words[place]))[:BATCH]
     width = len(texts.words[longest[-1]])
     same = Texts([texts.words[i][:width] for i in longest], [texts.true[i] for i in longest], 0, 0)
-    made = (theirs if way == "plain" else ours)(system, texts)
-    first = made.loss(same)
+    loss, train = (theirs if way == "plain" else ours)(system, texts)
+    first = loss(same)
 
     def work() -> float:
-        made.train()
+        train()
         return first
 
     return work
@@ -126,11 +105,11 @@ def read_texts(path: Path, documents: int) -> Texts:
     return Texts(words, true, len(ids), len(names))
 
 
-def ours(system: str, texts: Texts, *, epochs: int = 1, seed: int = 0) -> System:
+def ours(system: str, texts: Texts) -> Start:
     """The network of this project in its training loop."""
     from plant.finetuning.finetune import batch_loss, parameter_groups
     from plant.ground.settings import Finetuning, WordNetwork
-    from plant.model.batches import Corpus, pad_documents, shuffled_batches
+    from plant.model.batches import Corpus, shuffled_batches
     from plant.model.classifier import LabelClassifier
     from plant.model.fitting import Task, fit
     from plant.model.registry import build_backbone
@@ -145,9 +124,9 @@ def ours(system: str, texts: Texts, *, epochs: int = 1, seed: int = 0) -> System
     model = LabelClassifier(backbone, n_labels=texts.labels, hidden_size=sizes["hidden"], attention="per_label")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(start_of(name, tuple(parameter.shape), seed))
+            parameter.copy_(start_of(name, tuple(parameter.shape)))
     recipe = Finetuning(
-        epochs=epochs, batch_size=BATCH, accumulation=1, learning_rate=RATE, head_learning_rate=RATE,
+        epochs=1, batch_size=BATCH, accumulation=1, learning_rate=RATE, head_learning_rate=RATE,
         weight_decay=DECAY, patience=None, gamma=0, epsilon=0, hard_negatives=None,
     )  # fmt: skip
 
@@ -168,32 +147,25 @@ def ours(system: str, texts: Texts, *, epochs: int = 1, seed: int = 0) -> System
         task = Task(
             name="Stage 2", groups=parameter_groups(model, recipe), validate=lambda: {"number": next(done)},
             monitor="number", loss=lambda batch, _: batch_loss(model, corpus, batch, recipe),
-            batches=lambda n: shuffled_batches(corpus, corpus.documents("train"), BATCH, seed=seed, epoch=n),
+            batches=lambda n: shuffled_batches(corpus, corpus.documents("train"), BATCH, seed=0, epoch=n),
         )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
-            fit(model, task, recipe, seed=seed, checkpoint=Path(folder), digest="")
+            fit(model, task, recipe, seed=0, checkpoint=Path(folder), digest="")
 
-    def logits(words: list[np.ndarray]) -> np.ndarray:
-        model.eval()
-        corpus = corpus_of(words, [np.zeros(0, np.int64)] * len(words))
-        return model.predict(pad_documents(corpus, np.arange(len(words)), torch.device("cpu"))).numpy()
-
-    return System(loss, train, logits)
+    return loss, train
 
 
-def theirs(system: str, texts: Texts, *, epochs: int = 1, seed: int = 0) -> System:
+def theirs(system: str, texts: Texts) -> Start:
     """The network of LibMultiLabel with its data loader and trainer. Its word id 0 is padding."""
-    from libmultilabel.nn.data_utils import PAD, UNK, generate_batch, get_dataset_loader
+    from libmultilabel.nn.data_utils import PAD, UNK, get_dataset_loader
     from libmultilabel.nn.nn_utils import init_model, init_trainer, set_seed
 
     warnings.simplefilter("ignore")  # of its libraries; they fill the screen
-    set_seed(seed)
+    set_seed(0)
     sizes, classes = SIZES[system], [f"{label:06d}" for label in range(texts.labels)]  # it orders them as texts
-    networks: dict[str, tuple[str, dict[str, Any]]] = {
-        "caml": ("CAML", {"filter_sizes": [sizes.get("kernel")], "num_filter_per_size": sizes["hidden"]}),
-        "bigru": ("BiGRULWAN", {"rnn_dim": sizes["hidden"]}),
-    }
-    name, config = networks[system]
+    name, config = "BiGRULWAN", {"rnn_dim": sizes["hidden"]}
+    if system == "caml":
+        name, config = "CAML", {"filter_sizes": [sizes["kernel"]], "num_filter_per_size": sizes["hidden"]}
     model = init_model(
         name, config | {"embed_dropout": DROPOUT}, classes, torch.zeros(texts.vocabulary + 1, EMBEDDING),
         learning_rate=RATE, optimizer="adamw", weight_decay=DECAY, silent=True,
@@ -202,44 +174,34 @@ def theirs(system: str, texts: Texts, *, epochs: int = 1, seed: int = 0) -> Syst
         for name, parameter in model.network.named_parameters():
             own = next((name.replace(b, a, 1) for a, b in _SAME[system].items() if name.startswith(b)), None)
             if own == "backbone.embedding.weight":
-                parameter[1:] = start_of(own, (texts.vocabulary, EMBEDDING), seed)
+                parameter[1:] = start_of(own, (texts.vocabulary, EMBEDDING))
             elif own is not None:
-                parameter.copy_(start_of(own, tuple(parameter.shape), seed))
-    known = {PAD: 0} | {str(i): i + 1 for i in range(texts.vocabulary)}
+                parameter.copy_(start_of(own, tuple(parameter.shape)))
+    known = {PAD: 0, UNK: 0} | {str(i): i + 1 for i in range(texts.vocabulary)}
 
-    def items(words: list[np.ndarray], true: list[np.ndarray]) -> list[dict[str, Any]]:
-        pairs = zip(words, true, strict=True)
-        return [{"text": list(map(str, each)), "label": [classes[label] for label in labels]} for each, labels in pairs]
+    def loader(some: Texts, *, shuffle: bool = False, size: int = BATCH) -> Any:
+        items = [
+            {"text": list(map(str, words)), "label": [classes[label] for label in labels]}
+            for words, labels in zip(some.words, some.true, strict=True)
+        ]
+        return get_dataset_loader(items, classes, torch.device("cpu"), LONGEST, size, shuffle, 0, word_dict=known)
 
-    def loader(words: list[np.ndarray], true: list[np.ndarray], *, shuffle: bool = False, size: int = BATCH) -> Any:
-        return get_dataset_loader(
-            items(words, true), classes, torch.device("cpu"), LONGEST, size, shuffle, 0,
-            word_dict=known | {UNK: 0},
-        )  # fmt: skip
-
-    every = loader(texts.words, texts.true, shuffle=True)
+    every = loader(texts, shuffle=True)
 
     @torch.no_grad()
     def loss(some: Texts) -> float:
         model.eval()
-        return float(model.shared_step(next(iter(loader(some.words, some.true, size=len(some.words)))))[0])
+        return float(model.shared_step(next(iter(loader(some, size=len(some.words)))))[0])
 
     def train() -> None:
         model.train()  # its trainer leaves the mode as it is, and `loss` has switched dropout off
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # a checkpoint is written there
-            init_trainer("", epochs=epochs, silent=True, use_cpu=True, save_checkpoints=False).fit(model, every)
+            init_trainer("", epochs=1, silent=True, use_cpu=True, save_checkpoints=False).fit(model, every)
 
-    @torch.no_grad()
-    def logits(words: list[np.ndarray]) -> np.ndarray:
-        model.eval()
-        none = torch.zeros(texts.labels)
-        batch = generate_batch([{"text": torch.from_numpy(each + 1), "label": none} for each in words])
-        return model(batch).numpy()
-
-    return System(loss, train, logits)
+    return loss, train
 
 
-def start_of(name: str, shape: tuple[int, ...], seed: int = 0) -> torch.Tensor:
+def start_of(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     """The weight of this name before training: the same in both environments."""
-    random = np.random.default_rng([zlib.crc32(name.encode()), seed])
+    random = np.random.default_rng([zlib.crc32(name.encode()), 0])
     return torch.from_numpy(random.standard_normal(shape, dtype=np.float32) * 0.05)

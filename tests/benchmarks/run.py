@@ -15,7 +15,6 @@ import importlib
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -168,20 +167,15 @@ def run(names: list[str], *, quick: bool) -> int:
 
 def machine() -> str:
     """The processor's name."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def _memory(key: str, *, reset: bool = False) -> float:
-    """VmRSS or VmHWM of this process in MB; `reset` makes the peak start anew (Linux). Elsewhere the process's peak."""
-    try:
-        if reset:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        scale = 1 if platform.system() == "Darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 1e6
+    """VmRSS or VmHWM of this process in MB; `reset` makes the peak start anew. Linux alone has both."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:")) * 1024 / 1e6
 
 

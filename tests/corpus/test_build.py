@@ -17,8 +17,8 @@ from plant.ground import settings
 from plant.ground.errors import InputError
 
 
-def table_of(path: Path, **more: object) -> settings.Table:
-    return settings.Table.model_validate({"source": "table", "path": str(path), "split_column": "split"} | more)
+def table_of(path: Path, **more: object) -> settings.OwnTable:
+    return settings.OwnTable.model_validate({"source": "table", "path": str(path), "split_column": "split"} | more)
 
 
 def corpus_of(folder: Path) -> dict[str, pl.DataFrame]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from plant.corpus.build import build_corpus
 from plant.corpus.descriptions import read_descriptions
 from plant.ground.errors import InputError
-from plant.ground.settings import Subset, Table
+from plant.ground.settings import OwnTable, Subset
 
 LIST = """<?xml version="1.0"?>
 <ICD10CM.tabular><chapter><desc>no code</desc><section><diag><name>M80</name><desc>Osteoporosis</desc>
@@ -27,7 +27,7 @@ def labelled(folder: Path, labels: str) -> dict[str, str]:
 
 def described(folder: Path, labels: str, path: Path) -> list[str | None]:
     out = folder / "corpus"
-    build_corpus(Table(source="table", **labelled(folder, labels), descriptions=str(path)), out)
+    build_corpus(OwnTable(source="table", **labelled(folder, labels), descriptions=str(path)), out)
     return pl.read_parquet(out / "labels.parquet")["description"].to_list()
 
 

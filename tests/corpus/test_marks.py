@@ -24,12 +24,12 @@ def spanish(codiesp: Path, lines: list[str], split: str = "test", **cleaning) ->
     return settings.CodiEsp(source="codiesp", path=str(codiesp), language="es", cleaning=settings.Cleaning(**cleaning))
 
 
-def table(folder: Path, rows: list[tuple[str, str, str]] = ROWS, **more) -> settings.Table:
+def table(folder: Path, rows: list[tuple[str, str, str]] = ROWS, **more) -> settings.OwnTable:
     raw = {"id": ["a", "b", "c"], "text": ["one", "two", "Pain, no pain; painful (chest pain)"], "labels": ["x;y"] * 3}
     pl.DataFrame({**raw, "split": ["train", "val", "test"]}).write_csv(folder / "raw.csv")
     pl.DataFrame(rows, schema=["document", "label", "mention"], orient="row").write_csv(folder / "marked.csv")
     paths = {"path": str(folder / "raw.csv"), "split_column": "split", "mentions": str(folder / "marked.csv")}
-    return settings.Table(source="table", **paths, **more)
+    return settings.OwnTable(source="table", **paths, **more)
 
 
 def mentions(dataset: settings.Dataset, folder: Path) -> list[tuple[str, str, str]]:

@@ -20,8 +20,8 @@ from plant.ground.errors import InputError
 SECRET = "xylophonist"
 
 
-def own(path: Path, **config: Any) -> settings.Table:
-    return settings.Table(source="table", path=str(path), **config)
+def own(path: Path, **config: Any) -> settings.OwnTable:
+    return settings.OwnTable(source="table", path=str(path), **config)
 
 
 def json_lines(folder: Path, *rows: dict[str, Any]) -> Path:

@@ -254,7 +254,7 @@ def test_us_bills_have_their_known_counts(open_data: Path, tmp_path: Path) -> No
     folder = open_data / "usbills_112_113"
     files = {"train": "train", "val": "dev", "test": "test"}
     paths = {name: str(folder / f"{file}.parquet") for name, file in files.items()}
-    build.build_corpus(settings.Table(source="table", files=paths), tmp_path)
+    build.build_corpus(settings.OwnTable(source="table", files=paths), tmp_path)
     assert documents(statistics(tmp_path)) == (18_151, 2_266, 2_310)
     assert statistics(tmp_path)["labels"] == 1041
 

@@ -109,6 +109,17 @@ def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only
     assert (frame["split"] == "val").sum() == 20  # .3 / (.6 + .3) of 60
 
 
+def test_test_documents_that_are_drawn_from_train_are_said_where_validation_is_given(caplog) -> None:
+    documents = [(i, ["a" if i % 2 else "b"]) for i in range(90)]
+    frame = assign(frame_of(documents, ["train"] * 60 + ["val"] * 30), Split(train=0.6, val=0.3, test=0.1))
+    drawn = (frame["split"] == "test").sum()
+    assert f"{drawn} of its 60 training documents become the test split" in caplog.text
+    assert drawn in (8, 9) and frame["split"][60:].to_list() == ["val"] * 30  # .1 / (.6 + .1) of 60
+    caplog.clear()
+    assign(frame_of(documents, ["train"] * 60 + ["test"] * 30), Split())
+    assert not caplog.text  # benchmarks publish no validation split (choice C18)
+
+
 def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path: Path) -> None:
     for name, ids in {"train": "d0\nd1\n", "val": "d2\n", "test": "d3\nd9\n"}.items():
         (tmp_path / name).write_text(ids)

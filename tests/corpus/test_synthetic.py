@@ -76,7 +76,7 @@ def test_the_corpora_are_what_they_were_when_their_numbers_were_published(form: 
 
 
 def test_what_has_no_synthetic_form_is_refused(tmp_path: Path) -> None:
-    own, subset = settings.Table(source="table", path="own.csv"), settings.Subset(source="subset", of="whole")
+    own, subset = settings.OwnTable(source="table", path="own.csv"), settings.Subset(source="subset", of="whole")
     for dataset in (own, subset):
         with pytest.raises(InputError, match="a dataset with `generate`"):
             write_raw(dataset, tmp_path)

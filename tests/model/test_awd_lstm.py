@@ -187,3 +187,19 @@ def test_published_weights_come_by_word_and_unknown_words_get_the_mean(
     tokens.vocabulary = ["fiebre", "tos"]
     with pytest.raises(InputError, match="of this language"):
         start_encoder(how, tmp_path, device=CPU)
+
+
+@pytest.mark.parametrize(("words", "expected"), [
+    ("fièvre\ntoux".encode("latin-1"), "the tensor `words` in UTF-8, got another encoding"),
+    (b"fever", "`words` .UTF-8, n lines. and `embedding.weight` .n, e., got 1 words and 2 vectors"),
+])  # fmt: skip
+def test_published_words_of_another_form_are_one_error(
+    tmp_path: Path, monkeypatch, words: bytes, expected: str
+) -> None:
+    model = published(tmp_path / "start.safetensors", "fever cough")
+    named = torch.from_numpy(np.frombuffer(words, dtype=np.uint8).copy())
+    save_tensors(tmp_path / "start.safetensors", {**model.state_dict(), "words": named})
+    monkeypatch.setattr("plant.model.language_model.load_tokens", lambda _: SimpleNamespace(vocabulary=["fever"]))
+    how = settings(language_model={"start": str(tmp_path / "start.safetensors")})
+    with pytest.raises(InputError, match=expected):
+        start_encoder(how, tmp_path, device=CPU)

@@ -117,18 +117,36 @@ def test_control_is_the_random_initialisation_with_the_same_loss_and_budget(toy)
     assert "same budget of 12 epochs" in headline(toy).certainty
 
 
+UNEQUAL = "Not an equal-compute comparison: "
+
+
 def test_unequal_budget_is_said(toy):
     shorter = toy.with_config(finetunings={"focal_long": {"epochs": 8, "patience": None}})
     assert shorter.data.roles.equal_compute is False
-    assert "Not an equal-compute comparison: PLANT has 12 epochs in all" in headline(shorter).certainty
+    said = f"{UNEQUAL}PLANT has 12 epochs in all, random init, focal + HNM 8 (4 fewer)."
+    assert said in headline(shorter).certainty
 
 
-@pytest.mark.parametrize(("section", "name"), [("pretrainings", "mig"), ("finetunings", "focal_long")])
-def test_early_stopping_on_one_side_is_no_equal_compute(toy, section, name):
+@pytest.mark.parametrize(("section", "name", "title"), [
+    ("pretrainings", "mig", "PLANT"), ("finetunings", "focal_long", "random init, focal + HNM"),
+])  # fmt: skip
+def test_early_stopping_on_one_side_is_no_equal_compute(toy, section, name, title):
     recipe = {**getattr(toy.settings, section)[name].model_dump(mode="json"), "patience": 2}
     early = toy.with_config(**{section: {name: recipe}})
     assert early.data.roles.equal_compute is False
-    assert "early stopping may end one of them sooner" in headline(early).certainty
+    assert f"{UNEQUAL}early stopping (`patience`) may end {title} sooner." in headline(early).certainty
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"epsilon": 0.2}, "`epsilon` differs (0.1 in PLANT, 0.2 in random init, focal + HNM)"),
+    ({"loss": "asymmetric"}, "`loss` differs (focal in PLANT, asymmetric in random init, focal + HNM)"),
+])  # fmt: skip
+def test_another_loss_is_no_equal_compute_and_both_values_are_said(toy, change, said):
+    recipe = toy.settings.finetunings["focal_long"].model_dump(mode="json") | change
+    experiment = toy.experiment.model_dump(mode="json") | {"variants": ["plant", "focal"]}
+    other = toy.with_config(finetunings={"focal_long": recipe}, experiments={"toy": experiment})
+    assert other.data.roles.equal_compute is False
+    assert f"{UNEQUAL}{said}." in headline(other).certainty
 
 
 def test_an_answer_from_one_seed_says_so_and_what_its_intervals_are_over(toy):

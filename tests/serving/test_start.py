@@ -16,7 +16,8 @@ from plant.commandline import main
 from plant.ground.errors import InputError
 from plant.ground.settings import load
 from plant.serving import doctor
-from plant.serving.start import best_separator, config_for, look
+from plant.serving.look import are_tags, best_separator, look
+from plant.serving.start import config_for
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = [f"the patient {number} was seen with pain and a long history of it" for number in range(12)]
@@ -112,9 +113,111 @@ def test_commas_and_spaces_in_names_of_labels_cut_nothing():
     assert best_separator(pl.Series(lists)) == ";"
 
 
+WORDS = [f"w{chr(97 + one // 26)}{chr(97 + one % 26)}" for one in range(300)]
+
+
+def tags(documents: int, labels: int, most: int, *, order: Callable = sorted) -> list[str]:
+    """One to `most` of the labels for each document, rare ones rarely; no label has a digit."""
+    random, shares = np.random.default_rng(1), 1 / np.arange(1, labels + 1)
+    drawn_ones = [
+        random.choice(WORDS[:labels], random.integers(1, min(labels, most) + 1), replace=False, p=shares / shares.sum())
+        for _ in range(documents)
+    ]
+    return [" ".join(order(names.tolist())) for names in drawn_ones]
+
+
+@pytest.mark.parametrize("order", [sorted, list])
+@pytest.mark.parametrize(
+    ("documents", "labels", "most"), [(600, 3, 3), (600, 20, 2), (600, 20, 6), (600, 200, 4), (40, 5, 3)]
+)
+def test_tags_with_spaces_between_them_are_cut(documents, labels, most, order):
+    assert best_separator(pl.Series(tags(documents, labels, most, order=order))) == " "
+
+
+def test_tags_that_never_stand_alone_are_cut_where_they_change_places():
+    assert best_separator(pl.Series([" ".join(names) for names in drawn(600, WORDS[:100], 6)])) == " "
+
+
+HOW, WHAT = ["very low", "low", "medium", "high", "very high"], ["risk", "impact", "cost", "effort"]
+PHRASES = {
+    "names of two words": ["New York", "New Delhi", "San Francisco", "York", "travel"] * 120,
+    "words of a few kinds": [f"{how} {what}" for how in HOW for what in WHAT] * 30,
+    "all pairs of two kinds": [f"{one} {other}" for one in WORDS[:10] for other in WORDS[10:20]] * 6,
+    "phrases and commas": ["New York, travel", "travel", "York, New", "New", "York"] * 100,
+    "one word each": WORDS[:20] * 30,
+}
+
+
+@pytest.mark.parametrize("what", PHRASES)
+def test_labels_that_are_phrases_are_not_cut_at_spaces(what):
+    assert best_separator(pl.Series(PHRASES[what])) != " "
+    assert not are_tags(pl.Series(PHRASES[what]))
+
+
+def said_of(tmp_path: Path, capsys, labels: Sequence[str], **columns) -> str:
+    rows = len(labels)
+    texts = columns.pop("text", [f"{TEXTS[0]} {row}" for row in range(rows)])
+    table = write(tmp_path / "mine.csv", {"id": range(rows), "text": texts, "labels": labels, **columns})
+    main(["init", str(table), "--out", str(tmp_path / "mine.yaml")])
+    return capsys.readouterr().out
+
+
+def test_a_guess_at_the_separator_is_said_with_what_to_do_if_it_is_wrong(tmp_path, capsys):
+    said = said_of(tmp_path, capsys, ["sport", "sport politics", "politics sport", "politics"] * 10)
+    assert "Labels are cut at spaces; 20 documents have more than one label." in said
+    assert 'If a label is a phrase of several words, write `label_separator: ";"` in the config.' in said
+    text = (tmp_path / "mine.yaml").read_text()
+    assert load(yaml.safe_load(text)).datasets["mine"].label_separator == " "
+    assert "Labels are cut at spaces" in text
+    (tmp_path / "mine.yaml").unlink()
+    assert "Labels are cut at commas (`label_separator`); 20" in said_of(
+        tmp_path, capsys, ["New York,travel", "travel"] * 20
+    )
+    (tmp_path / "mine.yaml").unlink()
+    assert "No document has several labels. If some have, write" in said_of(
+        tmp_path, capsys, ["New York", "travel"] * 20
+    )
+
+
+def test_documents_without_labels_are_counted_and_one_label_may_be_a_category(tmp_path, capsys):
+    table = {"id": range(12), "text": TEXTS, "category": ["a", "", "b"] * 4}
+    main(["init", str(write(tmp_path / "mine.csv", table)), "--out", str(tmp_path / "mine.yaml")])
+    said = capsys.readouterr().out
+    assert "4 documents have no label and are left out." in said and "category (labels)" in said
+
+
+def test_a_column_of_ids_has_each_once_and_the_columns_are_said(tmp_path, capsys):
+    """A column `name` that repeats would be refused when the corpus is built."""
+    said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, name=["x", "y"] * 10)
+    assert "Columns: text (text), labels (labels), id (id)." in said
+    table = write(tmp_path / "b.csv", {"name": ["x", "x"], "key 2": [1, 2], "text": TEXTS[:2], "labels": ["a", "b"]})
+    assert look(table).columns["id"] == "key 2"
+
+
+def test_a_split_that_the_column_does_not_name_is_said_to_be_drawn_from_train(tmp_path, capsys):
+    split = ["train"] * 30 + ["val"] * 10
+    said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, split=split)
+    assert "The column of splits names no test documents: a part of its 30 train documents" in said
+    assert "becomes the test split" in said
+    (tmp_path / "mine.yaml").unlink()
+    whole = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, split=["test"] * 5 + split[5:])
+    assert "column of splits" not in whole
+
+
+def test_texts_without_spaces_between_words_are_said_by_counts_and_the_name_of_the_script(tmp_path, capsys):
+    said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, text=["今天天气很好，我们去公园散步吧"] * 40)
+    assert "Warning: 40 of 40 documents are in a script without spaces (Chinese or Japanese)" in said
+    assert "Put a space between words beforehand" in said
+    assert "今天" not in said
+
+
 BAD = {
     "no labels": ({"id": [1, 2], "text": ["a b", "c d"]}, "a column of labels"),
-    "no ids": ({"n": [1, 1], "text": ["a b", "c d"], "labels": ["x", "y"]}, "a column of ids"),
+    "no ids": ({"n": [1, 1], "text": ["a b", "c d"], "labels": ["x", "y"]}, "a column of ids.*Add a column 'id'"),
+    "a column for each label": (
+        {"id": [1, 2], "text": ["a b", "c d"], "x": [0, 1]},
+        "It holds all labels of a document",
+    ),
     "lists as text": ({"id": [1], "text": ["a b"], "labels": ["['x']"]}, "lists printed as text"),
     "an empty text": ({"id": [1, 2], "text": ["a b", ""], "labels": ["x", "y"]}, "a text for every document"),
     "no documents": ({"id": [], "text": [], "labels": []}, "expected documents, got an empty table"),
@@ -172,6 +275,15 @@ def test_a_dry_run_counts_the_jobs_and_claims_no_results(tmp_path, documents):
     assert jobs.items() >= expected.items()  # three seeds; two networks
     assert run.stdout.endswith("Next: plant train mine.yaml\n")
     assert "results/" not in run.stdout + run.stderr
+
+
+def test_the_command_that_comes_next_names_the_columns_of_the_table(tmp_path, capsys, monkeypatch):
+    table = {"my key": range(12), "summary": TEXTS, "tags": joined(";")}
+    main(["init", str(write(tmp_path / "b.csv", table)), "--out", str(tmp_path / "b.yaml")])
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0))
+    main(["train", str(tmp_path / "b.yaml")])
+    said = capsys.readouterr().out
+    assert said.endswith("plant predict results/serving/b/best FILE --text-column summary --id-column 'my key'\n")
 
 
 @pytest.mark.parametrize(("content", "expected"), [

@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 
 from plant.baselines.registry import Baseline, register
-from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, ndcg
+from plant.baselines.target import SPLITS, ExplainedDocument, Features, Outcome, Sources, ndcg
 from plant.baselines.words import split_words, table_of
 from plant.corpus.reader import Labels
 from plant.ground.errors import InputError
@@ -136,7 +136,7 @@ def best_phrases(_folder: Path, labels: Labels) -> Features:
     ids = {name: place for place, name in enumerate(labels.names)}
     best = lru_cache(1)(trained_phrases(labels).best)
 
-    def values(document: Document, label: str) -> dict[str, float]:
+    def values(document: ExplainedDocument, label: str) -> dict[str, float]:
         phrase = best(document.text).get(ids[label])
         return {} if phrase is None else dict([phrase])
 

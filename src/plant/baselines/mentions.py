@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 
 from plant.baselines.registry import Baseline, register
-from plant.baselines.target import SPLITS, Document, Features, Outcome, Sources, choose
+from plant.baselines.target import SPLITS, ExplainedDocument, Features, Outcome, Sources, choose
 from plant.baselines.words import read_weights, split_words, table_with_constants
 from plant.corpus.reader import Labels
 from plant.ground.files import read_json
@@ -196,7 +196,7 @@ def best_mention(folder: Path, labels: Labels) -> Features:
     dictionary = Dictionary.of(listed, labels.texts("train"))
     slack = read_json(folder / "choices.json")["slack"]
 
-    def values(document: Document, label: str) -> dict[str, float]:
+    def values(document: ExplainedDocument, label: str) -> dict[str, float]:
         near = (place for place, needed in dictionary.matches(document.text).items() if needed <= slack)
         own = {" ".join(dictionary.mentions[place]) for place in near} & adds.get(label, {}).keys()
         best = max(own, key=lambda one: (adds[label][one], one), default=None)

@@ -81,14 +81,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Document:
+class ExplainedDocument:
     """A test document whose score is explained: its text, and its tokens of the backbone `words`."""
 
     text: str
     tokens: frozenset[str]
 
 
-Features = Callable[[Document, str], Mapping[str, float]]
+Features = Callable[[ExplainedDocument, str], Mapping[str, float]]
 """Document and label -> feature -> its value in the document."""
 
 

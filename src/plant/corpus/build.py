@@ -13,6 +13,7 @@ from plant.corpus import draws, label_space, report, sources, splits
 from plant.corpus.cleaning import clean
 from plant.corpus.descriptions import describe
 from plant.corpus.documents import SPLITS, SourceDocuments, some
+from plant.corpus.scripts import word_warnings
 from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays, write_json
@@ -47,6 +48,9 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
     counts: Counter[str] = Counter()
     documents = _prepare(_read(dataset, raw), dataset, counts)  # no variable keeps the raw texts in memory
     documents = split_documents(documents, dataset, counts)
+    frame = documents.frame
+    for warning in word_warnings(frame.filter(frame["split"] == "train")["text"]):
+        log.warning("warning: training split: %s", warning)
     names = (dataset.split.name, dataset.labels.name)
     write(documents, dataset, counts, Path(out), names=names, private=dataset.credentialed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from plant.corpus.stratification import stratify
 from plant.corpus.tables import read_list, text_columns
 from plant.ground.errors import InputError, nearest
 from plant.ground.settings import Split
+
+log = logging.getLogger("plant")
 
 NAMES = {"dev": "val", "valid": "val", "validation": "val", "trn": "train", "training": "train", "tst": "test"}
 
@@ -116,6 +119,11 @@ def _hold_out(frame: pl.DataFrame, split: Split) -> pl.DataFrame:
         raise InputError("split", expected=f"fractions for {', '.join(targets)}", got="all of them 0", fix=fix)
     rows = frame.filter(pl.col("split") == "train")
     dealt = stratify(rows["group_id"], rows["labels"], shares=shares / shares.sum(), seed=split.seed)
+    if targets == ["train", "test"]:
+        log.warning(
+            "warning: the split names validation documents and no test documents; %d of its %d training documents "
+            "become the test split", (dealt == 1).sum(), len(rows),
+        )  # fmt: skip
     column = np.array(frame["split"].to_list(), dtype=object)
     column[column == "train"] = np.array(targets, dtype=object)[dealt]
     return frame.with_columns(split=pl.Series(column.tolist(), dtype=pl.String))

@@ -47,7 +47,7 @@ DIGITS = "0123456789"
 TEST_PLACES = (2, 5, 8)
 """Of every ten documents in PECOS format, those at these places are test documents."""
 
-Table = Iterable[Sequence[object]]
+OwnTable = Iterable[Sequence[object]]
 
 
 def write_raw(dataset: settings.Dataset, out: Path) -> None:
@@ -84,13 +84,13 @@ def _write_mimic3(simulation: Simulation, out: Path, *, seed: int) -> None:
         _write_csv(out / f"D_ICD_{name}.csv.gz", TITLES_III, titles, quoting)
 
 
-def _notes_iii(simulation: Simulation) -> Table:
+def _notes_iii(simulation: Simulation) -> OwnTable:
     for row, note in enumerate(simulation.notes, start=1):
         admission, date = note.admission or "", f"21{row % 90 + 10}-01-01"
         yield row, note.patient, admission, date, "", "", note.category, note.description, "", "", note.text
 
 
-def _codes_iii(simulation: Simulation, random: np.random.Generator, procedures: bool) -> Table:
+def _codes_iii(simulation: Simulation, random: np.random.Generator, procedures: bool) -> OwnTable:
     """Some admissions list a code twice. The last two rows lack a code or an admission, as some real rows do."""
     row = 0
     for admission, own in _codes_of(simulation, procedures):
@@ -131,7 +131,7 @@ def _write_mimic4(simulation: Simulation, out: Path, *, seed: int, icd_version: 
         _write_csv(out / "hosp" / f"d_icd_{name}.csv.gz", TITLES_IV, titles, quoting)
 
 
-def _notes_iv(simulation: Simulation) -> Table:
+def _notes_iv(simulation: Simulation) -> OwnTable:
     """An addendum is a note with the type AD. Some notes have no admission."""
     summaries = (note for note in simulation.notes if note.is_summary)
     for sequence, note in enumerate(summaries, start=1):
@@ -141,7 +141,7 @@ def _notes_iv(simulation: Simulation) -> Table:
         yield f"{patient}-{kind}-{sequence}", patient, admission, kind, sequence, time, time, note.text
 
 
-def _codes_iv(simulation: Simulation, names: dict[int, dict[str, str]], icd_version: int, procedures: bool) -> Table:
+def _codes_iv(simulation: Simulation, names: dict[int, dict[str, str]], icd_version: int, procedures: bool) -> OwnTable:
     row = 0
     for place, (admission, own) in enumerate(_codes_of(simulation, procedures), start=1):
         version = icd_version if place % OTHER_VERSION_EVERY else 19 - icd_version
@@ -193,7 +193,7 @@ def _write_pecos(simulation: Simulation, out: Path) -> None:
     _write_lines(out / "output-items.txt", [simulation.terms[code][0] for code in codes])
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: Table, quoting: Any) -> None:
+def _write_csv(path: Path, header: Sequence[str], rows: OwnTable, quoting: Any) -> None:
     """Write a table as gzip without a name or a time in its head, so that the same rows give the same bytes."""
     with (
         atomic_path(path) as partial,

@@ -25,7 +25,7 @@ import polars as pl
 import scipy.sparse as sp
 
 from plant.baselines.registry import channels as readable_channels
-from plant.baselines.target import Document
+from plant.baselines.target import ExplainedDocument
 from plant.baselines.words import read_weights
 from plant.corpus.reader import Labels, load_labels, load_tokens
 from plant.evidence.design import LabelSide
@@ -150,12 +150,15 @@ def reasons(
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def _read_test(data: Labels, tokens: Path | None, places: Mapping[str, int]) -> Iterator[tuple[str, Document]]:
+def _read_test(data: Labels, tokens: Path | None, places: Mapping[str, int]) -> Iterator[tuple[str, ExplainedDocument]]:
     """Test documents with their ids. Without a token folder their sets of tokens are empty."""
     texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
     for document, place in places.items():
         ids = () if words is None else words.row(data.rows("test").start + place)
-        yield document, Document(texts[place], frozenset(words.vocabulary[i] for i in ids) if words else frozenset())
+        yield (
+            document,
+            ExplainedDocument(texts[place], frozenset(words.vocabulary[i] for i in ids) if words else frozenset()),
+        )
 
 
 def _parts(

@@ -156,7 +156,12 @@ def start_encoder(
         return backbone, {"words": len(words)}
     source = Path(how.start)
     tensors = load_tensors(source)
-    names = bytes(tensors.pop("words", torch.zeros(0, dtype=torch.uint8)).numpy()).decode("utf-8").splitlines()
+    try:
+        names = bytes(tensors.pop("words", torch.zeros(0, dtype=torch.uint8)).numpy()).decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(
+            str(source), expected="the tensor `words` in UTF-8", got="another encoding", fix="Write it as UTF-8."
+        ) from None
     given = tensors.pop("embedding.weight", torch.zeros(0, 0))
     if len(names) != len(given):
         raise InputError(

@@ -24,6 +24,12 @@ KIND_COLOURS: dict[Kind, str] = {
 }
 """Hues of the palettes of Okabe and Ito and of Tol. Colour-blind readers can tell them apart."""
 
+LOSS_KEYS = (
+    "loss", "loss_options", "gamma", "epsilon", "hard_negatives", "gamma_positive", "gamma_negative", "margin",
+    "temperature",
+)  # fmt: skip
+"""Keys of a Stage 2 recipe that say what its loss is."""
+
 
 @dataclass(frozen=True)
 class System:
@@ -224,13 +230,50 @@ def find_system(settings: Settings, name: str) -> System:
     return System(name, title, kind, variant.pretraining if stage1 else None)
 
 
+def unequal_parts(settings: Settings, experiment: Experiment, first: str, second: str) -> list[str]:
+    """What makes a comparison of two variants one of unequal compute or of unequal methods, in clauses; empty: nothing.
+
+    Args:
+        first, second: names of variants.
+    """
+    titles = [find_system(settings, name).title for name in (first, second)]
+    epochs = [total_epochs(settings, experiment, name) for name in (first, second)]
+    methods = [_method(settings, name) for name in (first, second)]
+    parts = []
+    if epochs[0] != epochs[1]:
+        by = f"{abs(epochs[0] - epochs[1])} {'more' if epochs[1] > epochs[0] else 'fewer'}"
+        parts.append(f"{titles[0]} has {epochs[0]} epochs in all, {titles[1]} {epochs[1]} ({by})")
+    for key in methods[0]:
+        if methods[0][key] != methods[1][key]:
+            values = ", ".join(
+                f"{_shown(method[key])} in {title}" for title, method in zip(titles, methods, strict=True)
+            )
+            parts.append(f"`{key}` differs ({values})")
+    early = [
+        title for title, name in zip(titles, (first, second), strict=True) if may_stop_early(settings, experiment, name)
+    ]
+    if early:
+        parts.append(f"early stopping (`patience`) may end {' and '.join(early)} sooner")
+    return parts
+
+
+def _shown(value: object) -> object:
+    """A setting as a sentence shows it."""
+    return (
+        "none" if value in (None, {}) else ", ".join(map(str, value.channels)) if hasattr(value, "channels") else value
+    )
+
+
 def _unfairness(settings: Settings, experiment: Experiment, planted: str, control: str) -> tuple[bool, int]:
     """Whether Stage 3 or the loss of Stage 2 differs, and by how many epochs. (False, 0) is a fair control."""
-
-    def method(name: str) -> tuple[object, ...]:
-        stage2 = settings.finetunings[settings.variants[name].finetuning]
-        other = settings.variants[name].average_with
-        return stage2.gamma, stage2.epsilon, stage2.hard_negatives, settings.evidence_of(name), other
-
     epochs = [total_epochs(settings, experiment, name) for name in (planted, control)]
-    return method(planted) != method(control), abs(epochs[0] - epochs[1])
+    return _method(settings, planted) != _method(settings, control), abs(epochs[0] - epochs[1])
+
+
+def _method(settings: Settings, name: str) -> dict[str, object]:
+    """Loss of Stage 2, Stage 3 and averaging of a variant, by the keys of the config."""
+    variant = settings.variants[name]
+    stage2 = settings.finetunings[variant.finetuning]
+    return {key: getattr(stage2, key) for key in LOSS_KEYS} | {
+        "evidence": settings.evidence_of(name), "average_with": variant.average_with,
+    }  # fmt: skip

@@ -39,7 +39,7 @@ from plant.model.encoders.transformer import Backbone
 from plant.serving import folder as places
 from plant.serving.folder import as_json, check_folder, write_folder
 from plant.serving.network import reads_more
-from plant.serving.system import STATIC, WORD_ARRAYS, WORDS, Parts, System, read_network, read_parts
+from plant.serving.system import STATIC, WORD_ARRAYS, WORDS, Parts, SavedSystem, read_network, read_parts
 
 
 class PlantConfig(PretrainedConfig):
@@ -74,7 +74,7 @@ class PlantConfig(PretrainedConfig):
         return [self.id2label[place] for place in range(len(self.id2label))]
 
 
-class PlantForDocuments(System, PreTrainedModel):
+class PlantForDocuments(SavedSystem, PreTrainedModel):
     """A system that labels documents: a network with planted label attention, word scores, or both.
 
     Args:

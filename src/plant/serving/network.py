@@ -27,7 +27,7 @@ from plant.model.registry import build_backbone
 from plant.serving import folder as places
 
 if TYPE_CHECKING:
-    from plant.serving.system import SavedConfig, System
+    from plant.serving.system import SavedConfig, SavedSystem
 
 VOCABULARY = "vocabulary.json"
 """The words of a word network, in the order of their ids."""
@@ -106,7 +106,7 @@ def reads_more(config: SavedConfig) -> bool:
 
 
 @torch.no_grad()
-def network_logits(model: System, texts: Sequence[str], look: Look | None = None) -> np.ndarray:
+def network_logits(model: SavedSystem, texts: Sequence[str], look: Look | None = None) -> np.ndarray:
     """(N, L) float32 of cleaned texts; -inf for a text without a token.
 
     Args:
@@ -145,14 +145,14 @@ def _shares(
     return attention[0].cpu().numpy()
 
 
-def require_network(model: System) -> LabelClassifier:
+def require_network(model: SavedSystem) -> LabelClassifier:
     """The network of a system that has one."""
     if model.classifier is None:
         raise InputError("model", expected="a system with a network", got=model.config.system["kind"], fix="Use words.")
     return model.classifier
 
 
-class Words(NamedTuple):
+class SavedVocabulary(NamedTuple):
     """The tokens of a word network: the lower-cased words of its training documents."""
 
     ids: dict[str, int]
@@ -167,16 +167,16 @@ class Words(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _encoder(model: System) -> SubwordEncoder | Words:
+def _encoder(model: SavedSystem) -> SubwordEncoder | SavedVocabulary:
     from tokenizers import Tokenizer
 
     files = model.parts.files
     if VOCABULARY in files:
-        return Words({word: place for place, word in enumerate(json.loads(files[VOCABULARY]))})
+        return SavedVocabulary({word: place for place, word in enumerate(json.loads(files[VOCABULARY]))})
     return SubwordEncoder(Tokenizer.from_str(files["tokenizer.json"].decode("utf-8")))
 
 
-def tokens_of(model: System, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+def tokens_of(model: SavedSystem, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Input ids (n) and character spans (n, 2) of each cleaned text, cut as in the corpus, no special tokens."""
     network = model.config.network
     most = parse_network(network["backbone"]).max_tokens
@@ -191,7 +191,7 @@ def tokens_of(model: System, texts: Sequence[str]) -> list[tuple[np.ndarray, np.
     return found
 
 
-def corpus_of(model: System, ids: Sequence[np.ndarray]) -> Corpus:
+def corpus_of(model: SavedSystem, ids: Sequence[np.ndarray]) -> Corpus:
     """The input ids of some texts, with the evidence that the recipe keeps, as the pipeline reads documents."""
     network = model.config.network
     offsets = np.concatenate([[0], np.cumsum([len(tokens) for tokens in ids])]).astype(np.int64)
@@ -206,7 +206,7 @@ def corpus_of(model: System, ids: Sequence[np.ndarray]) -> Corpus:
     return keep_evidence(data, require_network(model), recipe, static=static, residual=None, whole=True).corpus
 
 
-def _features(model: System, corpus: Corpus) -> np.ndarray:
+def _features(model: SavedSystem, corpus: Corpus) -> np.ndarray:
     """Hidden states in fp16, as the pipeline caches those of a frozen backbone."""
     classifier, rows = require_network(model), [np.zeros((0, 1), np.float16)]
     for document in corpus.documents("test"):

@@ -16,7 +16,7 @@ from plant.ground.files import atomic_path
 from plant.model.classifier import Documents, LabelClassifier
 from plant.model.encoders.transformer import Backbone
 from plant.serving.network import reads_more
-from plant.serving.system import System
+from plant.serving.system import SavedSystem
 
 LARGEST = 2**31
 """Bytes of weights that one ONNX file can hold."""
@@ -39,7 +39,7 @@ class OnePiece(nn.Module):
         return self.classifier.logits(hidden, mask)
 
 
-def export_onnx(model: System, out: Path) -> str:
+def export_onnx(model: SavedSystem, out: Path) -> str:
     """Write the network of a model as ONNX.
 
     Args:

@@ -16,7 +16,7 @@ from plant.metrics.scores import Scores
 from plant.metrics.top import top_labels
 from plant.serving.inputs import Document
 from plant.serving.scoring import as_scores, clean_texts, part_size, score_cleaned
-from plant.serving.system import System
+from plant.serving.system import SavedSystem
 from plant.serving.words import spans_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Prediction:
 
 
 def predictions(
-    model: System,
+    model: SavedSystem,
     documents: Iterable[Document],
     *,
     top: int | None = None,
@@ -114,12 +114,14 @@ def predictions(
             yield Prediction(document.id, tuple(found), texts[row])
 
 
-def threshold_of(model: System) -> float:
+def threshold_of(model: SavedSystem) -> float:
     """The threshold of all labels, tuned on validation."""
     return float(model.parts.thresholds["value"])
 
 
-def _chosen(model: System, scores: Scores, row: int, top: int | None, asked: Sequence[int]) -> list[tuple[int, float]]:
+def _chosen(
+    model: SavedSystem, scores: Scores, row: int, top: int | None, asked: Sequence[int]
+) -> list[tuple[int, float]]:
     """Labels of a document and their scores, by falling score."""
     if scores.dense is not None:
         values = scores.dense[row]
@@ -137,13 +139,13 @@ def _chosen(model: System, scores: Scores, row: int, top: int | None, asked: Seq
     return [(int(label), float(values[label])) for label in best]
 
 
-def _label(model: System, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
+def _label(model: SavedSystem, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
     record, threshold = model.parts.labels[label], threshold_of(model)
     above = bool(np.float32(value) > np.float32(threshold))
     return LabelScore(record["label"], value, threshold, above, record["description"], tuple(reasons))
 
 
-def explain(model: System, text: str, labels: Sequence[int], *, most: int | None = None) -> list[list[Reason]]:
+def explain(model: SavedSystem, text: str, labels: Sequence[int], *, most: int | None = None) -> list[list[Reason]]:
     """Why labels got their scores: of each, the strongest reason first.
 
     A system that reads words adds up what each word contributes in its channels, with the weights of the channels; a
@@ -178,7 +180,7 @@ def _ordered(words: Mapping[str, float], most: int | None) -> list[tuple[str, fl
     return [(word, value) for word, value in found[:most] if abs(value) >= SMALL * abs(found[0][1])]
 
 
-def _share(model: System, channel: str, label: int) -> float:
+def _share(model: SavedSystem, channel: str, label: int) -> float:
     """What one unit of a channel's score adds to the system's score of a label."""
     system = model.config.system
     if system["kind"] == "combined":
@@ -193,7 +195,7 @@ def _share(model: System, channel: str, label: int) -> float:
 
 
 def _look(
-    model: System,
+    model: SavedSystem,
     texts: Sequence[str],
     choose: Callable[[Scores, int], list[tuple[int, float]]],
     most: int | None,

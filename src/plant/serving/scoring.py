@@ -19,10 +19,10 @@ from plant.serving.inputs import check_text
 
 if TYPE_CHECKING:
     from plant.serving.network import Look
-    from plant.serving.system import System
+    from plant.serving.system import SavedSystem
 
 
-def clean_texts(model: System, texts: Sequence[str]) -> list[str]:
+def clean_texts(model: SavedSystem, texts: Sequence[str]) -> list[str]:
     """The texts as the model reads them; character spans of reasons count in them.
 
     Raises:
@@ -33,12 +33,12 @@ def clean_texts(model: System, texts: Sequence[str]) -> list[str]:
     return clean(pl.Series(list(texts), dtype=pl.String), Cleaning.model_validate(model.config.cleaning)).to_list()
 
 
-def part_size(model: System) -> int:
+def part_size(model: SavedSystem) -> int:
     """Texts that are scored together: as many as the pipeline scores at once."""
     return max(1, min(PART, SCORES // model.config.num_labels))
 
 
-def score(model: System, texts: Sequence[str]) -> Scores:
+def score(model: SavedSystem, texts: Sequence[str]) -> Scores:
     """Scores of some texts; give `part_size` of them at once to get the pipeline's bits.
 
     A text without a token that the network knows gets no score (-inf), as in the pipeline.
@@ -49,7 +49,7 @@ def score(model: System, texts: Sequence[str]) -> Scores:
     return score_cleaned(model, clean_texts(model, texts))
 
 
-def score_cleaned(model: System, cleaned: Sequence[str], look: Look | None = None) -> Scores:
+def score_cleaned(model: SavedSystem, cleaned: Sequence[str], look: Look | None = None) -> Scores:
     """`score` of texts that `clean_texts` gave; `look` is called for each text that the network reads."""
     system = model.config.system
     names = [name for name in system["channels"] if name != "prior"]
@@ -67,7 +67,7 @@ def score_cleaned(model: System, cleaned: Sequence[str], look: Look | None = Non
     return as_scores(model, pairs.filled(logits.astype(np.float32)))
 
 
-def _channel(model: System, name: str, cleaned: Sequence[str], look: Look | None) -> np.ndarray:
+def _channel(model: SavedSystem, name: str, cleaned: Sequence[str], look: Look | None) -> np.ndarray:
     """(N, L) float32: what one channel says."""
     if name != "network":
         return model.parts.scorers[name].score(cleaned)
@@ -76,7 +76,7 @@ def _channel(model: System, name: str, cleaned: Sequence[str], look: Look | None
     return network_logits(model, cleaned, look)
 
 
-def as_scores(model: System, values: np.ndarray | sp.csr_array) -> Scores:
+def as_scores(model: SavedSystem, values: np.ndarray | sp.csr_array) -> Scores:
     """Scores as `plant.metrics.scores` keeps them: rounded to fp16, or for large label sets the best of each text."""
     system, names = model.config.system, tuple(model.config.label_names)
     dense = None

@@ -29,7 +29,7 @@ from plant.ground.errors import InputError
 from plant.serving.inputs import LONGEST, Document, check_text
 from plant.serving.predict import REASONS, predictions
 from plant.serving.show import PAGE
-from plant.serving.system import System
+from plant.serving.system import SavedSystem
 
 log = logging.getLogger("plant")
 POLICY = (
@@ -69,7 +69,7 @@ class Refused(Exception):
         self.status, self.error = status, error
 
 
-def build_app(model: System, limits: Limits | None = None) -> Starlette:
+def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
     """The application.
 
     Args:
@@ -129,7 +129,7 @@ class Asked(BaseModel):
     with_text: bool = False
 
 
-def _answers(model: System, asked: Asked, documents: Sequence[Document]) -> list[dict[str, Any]]:
+def _answers(model: SavedSystem, asked: Asked, documents: Sequence[Document]) -> list[dict[str, Any]]:
     found = predictions(model, documents, top=asked.top, reasons=asked.reasons, labels=asked.labels)
     return [one.as_dict(text=asked.with_text) for one in found]
 
@@ -154,7 +154,7 @@ async def _body(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-def _parsed(body: bytes, limits: Limits, model: System) -> tuple[Asked, list[Document]]:
+def _parsed(body: bytes, limits: Limits, model: SavedSystem) -> tuple[Asked, list[Document]]:
     """The request behind a body, and its documents."""
     try:
         asked = Asked.model_validate_json(body)
@@ -177,7 +177,7 @@ def _parsed(body: bytes, limits: Limits, model: System) -> tuple[Asked, list[Doc
         raise Refused(422, error) from None
 
 
-def serve(model: System, *, host: str, port: int, limits: Limits) -> Iterator[str]:
+def serve(model: SavedSystem, *, host: str, port: int, limits: Limits) -> Iterator[str]:
     """Answer until the process is asked to end; requests that are being answered are finished first.
 
     Args:

@@ -4,66 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import yaml
 
 import plant
-from plant.baselines.words import split_words
-from plant.corpus.sources.table import SEPARATORS, separates
-from plant.corpus.sources.table import read as read_table
-from plant.corpus.splits import canonical_name
-from plant.corpus.tables import load_table
+from plant.corpus.documents import SPLITS
 from plant.ground.errors import InputError
 from plant.ground.files import write_text
-from plant.ground.settings import Settings, Table, load
+from plant.ground.settings import OwnTable, Settings, load
+from plant.serving.look import Look, look
 
-NAMES = {
-    "text": ("text", "note", "document", "body", "abstract", "content", "description"),
-    "labels": ("labels", "label", "codes", "tags", "categories", "topics", "classes"),
-    "id": ("id", "document_id", "doc_id", "name", "key", "uid"),
-    "split": ("split", "partition", "fold"),
-    "group": ("group", "patient", "patient_id", "subject_id", "author"),
-}
-"""What people call the columns; the first name that fits is taken."""
-FUNCTION_WORDS = {
-    "English": "the and of with was for that is", "Spanish": "el los las una con por que del",
-    "French": "le les des une dans pour est avec", "German": "der die und das mit ein nicht ist",
-    "Italian": "il gli della che con una per sono", "Portuguese": "os uma com para não em dos mais",
-    "Dutch": "het een van en met dat niet zijn",
-}  # fmt: skip
-"""Frequent words of a language: the language of a sample is the one that has the most of them."""
-SAMPLE = 500
-"""Documents that are looked at for the language."""
+SIGNS = {";": "semicolons", ",": "commas", "|": "vertical bars", "\t": "tabs", " ": "spaces"}
 TEMPLATE, SNAKEFILE = "config/own.yaml", "Snakefile"
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a table holds.
-
-    Attributes:
-        path: the file.
-        columns: role (`id`, `text`, `labels`, and `split`, `group` where there is one) -> column.
-        separator: between labels; None where the column holds lists.
-        documents, labels: how many.
-        words, labels_of_document: means over the documents.
-        language: of most texts, or None where it cannot be told.
-    """
-
-    path: Path
-    columns: Mapping[str, str]
-    separator: str | None
-    documents: int
-    labels: int
-    words: float
-    labels_of_document: float
-    language: str | None
 
 
 def checkout() -> Path:
@@ -79,92 +36,6 @@ def checkout() -> Path:
         "plant train", expected="a checkout of the repository", got="the library alone",
         fix="Clone the repository, run `make setup` there, and start this command in it.",
     )  # fmt: skip
-
-
-def look(path: Path) -> Look:
-    """Look at a table: which column is what, how labels are separated, how large it is, which language it is in.
-
-    Raises:
-        InputError: it is empty, has no column of texts, labels or ids that could be found, or training would refuse it.
-    """
-    table = load_table(path)
-    if not len(table):
-        raise InputError(str(path), expected="documents", got="an empty table", fix="Check the file.")
-    strings = [name for name in table.columns if table[name].dtype == pl.String]
-    lengths = {name: float(table[name].str.len_chars().mean() or 0) for name in strings}  # type: ignore[arg-type]
-    text = _named("text", strings) or max(lengths, key=lambda name: lengths[name], default=None)
-    lists = [name for name in table.columns if table[name].dtype in (pl.List, pl.Array)]
-    labels = _named("labels", table.columns) or next(iter(lists), None)
-    others = [name for name in table.columns if name not in (text, labels)]
-    id_column = _named("id", others) or next((name for name in others if table[name].is_unique().all()), None)
-    columns = {"text": text, "labels": labels, "id": id_column}
-    for role, column in columns.items():
-        if column is None:
-            raise InputError(
-                str(path), expected=f"a column of {role}{'' if role == 'labels' else 's'}",
-                got=f"{len(table.columns)} columns, none of which looks like it"
-                + (" (each name once)" if role == "id" else ""),
-                fix=f"Rename one to {NAMES[role][0]!r}, or name it in a copy of {TEMPLATE}.",
-            )  # fmt: skip
-    more = {role: name for role in ("split", "group") if (name := _named(role, others)) and name != id_column}
-    if "split" in more and not _is_split(table[more["split"]]):
-        del more["split"]
-    found = {role: str(name) for role, name in (columns | more).items()}
-    cells = table[found["labels"]]
-    separator = best_separator(cells.fill_null("")) if cells.dtype == pl.String else None
-    given = {f"{role}_column": name for role, name in found.items()}
-    if separator is not None:
-        given["label_separator"] = separator
-    frame = read_table(Table(source="table", path=str(path), **given)).frame  # its errors and warnings come now
-    names = frame["labels"].explode().str.strip_chars()
-    names = names.filter(names.fill_null("") != "")
-    texts = frame["text"]
-    return Look(
-        path, found, separator, len(table), names.n_unique(),
-        float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def _named(role: str, columns: Sequence[str]) -> str | None:
-    by_name = {name.strip().lower(): name for name in reversed(columns)}
-    return next((by_name[name] for name in NAMES[role] if name in by_name), None)
-
-
-def _is_split(values: pl.Series) -> bool:
-    try:
-        return {"train"} < {canonical_name(str(value), where="") for value in values.unique()}
-    except InputError:
-        return False
-
-
-def best_separator(cells: pl.Series) -> str:
-    """What stands between labels: of the signs that may, the one that gives labels the most documents; else `;`.
-
-    White space counts between codes alone (each has a digit): names of labels hold spaces.
-
-    >>> best_separator(pl.Series(["a|b", "b", "a|c"])), best_separator(pl.Series(["heart failure", "heart attack"] * 2))
-    ('|', ';')
-    """
-    cells = cells.str.strip_chars()
-    cells = cells.filter(cells != "")
-    documents = {}
-    for sign in (";", *SEPARATORS):
-        parts = cells.str.split(sign).explode().str.strip_chars()
-        if not sign.isspace() or parts.str.contains(r"\d").all():
-            documents[sign] = separates(cells, sign)
-    return max(documents, key=lambda sign: documents[sign])
-
-
-def language(texts: Sequence[str] | pl.Series) -> str | None:
-    """The language with the most function words; None where there are none.
-
-    >>> language(["el paciente con fiebre", "las causas del dolor"])
-    'Spanish'
-    """
-    words = [word for text in texts for word in split_words(text)]
-    found = {name: sum(map(set(known.split()).__contains__, words)) for name, known in FUNCTION_WORDS.items()}
-    best = max(found, key=lambda name: found[name])
-    return best if found[best] else None
 
 
 def config_for(seen: Look, name: str = "mine") -> str:
@@ -215,6 +86,15 @@ def described(seen: Look) -> list[str]:
     spoken = f"look like {seen.language}" if seen.language else "are in a language that was not recognised"
     each = f"{seen.labels_of_document:.1f} for each document"
     lines = [f"Written by `plant init` from {seen.path.name}: {sizes}, {each}.", f"The texts {spoken}."]
+    columns = ", ".join(f"{column} ({role})" for role, column in seen.columns.items())
+    lines += [
+        f"Columns: {columns}.",
+        _separation(seen),
+        *_held_out(seen),
+        *(f"Warning: {text}" for text in seen.warnings),
+    ]
+    if seen.unlabelled:
+        lines.append(f"{seen.unlabelled:,} documents have no label and are left out.")
     if seen.documents < 200:
         lines.append("A few hundred documents are needed before results mean something.")
     if seen.labels > 50_000:
@@ -222,6 +102,32 @@ def described(seen: Look) -> list[str]:
     backbone = "a pretrained backbone" if seen.language == "English" else "a pretrained multilingual backbone"
     lines.append(f"The small backbone learns from these documents alone; for results, name {backbone}.")
     return lines
+
+
+def _separation(seen: Look) -> str:
+    """How labels are separated, and what to do if that is wrong."""
+    counts = f"{seen.several:,} documents have more than one label"
+    if seen.separator is None:
+        return f"Labels are lists; {counts}."
+    if seen.separator == " ":
+        return (
+            f"Labels are cut at spaces; {counts}. They look like tags: words stand alone or change places. "
+            'If a label is a phrase of several words, write `label_separator: ";"` in the config.'
+        )
+    if not seen.several:
+        return "No document has several labels. If some have, write what is between them as `label_separator`."
+    return f"Labels are cut at {SIGNS[seen.separator]} (`label_separator`); {counts}."
+
+
+def _held_out(seen: Look) -> Iterator[str]:
+    """What becomes of splits that the column does not name."""
+    for name in SPLITS:
+        if seen.splits and name not in seen.splits:
+            yield (
+                f"The column of splits names no {name} documents: a part of its {seen.splits['train']:,} train "
+                f"documents, drawn by the shares of `split`, becomes the {name} split. Write {name} in the column to "
+                "choose them."
+            )
 
 
 def write_config(path: Path, out: Path, *, overwrite: bool) -> list[str]:
@@ -270,7 +176,19 @@ def train(config: Path, *, cores: int, report: bool, dry_run: bool) -> list[str]
         return [f"Next: plant train {config}"]
     lines = [f"Model:   {settings.results}/serving/{name}/best" for name in names]
     lines += [f"Report:  {settings.results}/paper/{name}/report.html" for name in names if report]
-    return [*lines, f"Next:    plant predict {settings.results}/serving/{names[0]}/best FILE"]
+    return [
+        *lines,
+        f"Next:    plant predict {settings.results}/serving/{names[0]}/best FILE{_columns(settings, names[0])}",
+    ]
+
+
+def _columns(settings: Settings, experiment: str) -> str:
+    """The options of `plant predict` for files with the columns of the table that an experiment trains on."""
+    dataset = settings.datasets[settings.whole(settings.experiments[experiment].dataset)]
+    if not isinstance(dataset, OwnTable):
+        return ""
+    named = {"text": dataset.text_column, "id": dataset.id_column}
+    return "".join(f" --{role}-column {shlex.quote(name)}" for role, name in named.items() if name != role)
 
 
 def _settings(config: Path) -> Settings:

@@ -71,7 +71,7 @@ class SavedConfig:
         return len(self.label_names)
 
 
-class System:
+class SavedSystem:
     """A system that labels documents: a network, word scores, or both.
 
     Args:
@@ -109,7 +109,7 @@ class System:
         return [places[name] for name in names]
 
 
-def load_system(folder: str | Path) -> System:
+def load_system(folder: str | Path) -> SavedSystem:
     """Load a folder after checking that it is whole (`plant.serving.folder.check_folder`).
 
     Raises:
@@ -119,7 +119,7 @@ def load_system(folder: str | Path) -> System:
     parts, record = read_parts(path), files.read_json(path / places.CONFIG)
     network, system, cleaning = (record.get(name, {}) for name in ("network", "system", "cleaning"))
     config = SavedConfig(network, system, cleaning, [label["label"] for label in parts.labels])
-    return System(config, parts, read_network(config, path))
+    return SavedSystem(config, parts, read_network(config, path))
 
 
 def read_network(config: SavedConfig, path: Path) -> LabelClassifier | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from plant.metrics.names import BRIER_SKILL
 from plant.statistics.crossed import crossed, require_paired
 from plant.statistics.resampling import Interval, Resampling, percentile_interval
-from plant.statistics.systems import Comparison, Values, resampled_values, to_table
+from plant.statistics.systems import ComparedSystems, MetricValues, resampled_values, to_table
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("metric", pa.string()),
@@ -22,7 +22,7 @@ SCHEMA = pa.schema([
 ])  # fmt: skip
 
 
-def intervals(comparison: Comparison) -> pa.Table:
+def intervals(comparison: ComparedSystems) -> pa.Table:
     """One row per system and metric: values, differences to the reference (row - reference), and their intervals.
 
     - `value`: mean over the system's seeds; `seed_sd`: their standard deviation.
@@ -52,14 +52,14 @@ def intervals(comparison: Comparison) -> pa.Table:
     return to_table(rows, SCHEMA)
 
 
-def _own(values: Values, confidence: float, least: float) -> dict[str, float]:
+def _own(values: MetricValues, confidence: float, least: float) -> dict[str, float]:
     by_seed = values.by_seed
     low, high = _interval(values, confidence, limits=(least, 1))
     spread = float(by_seed.std(ddof=1)) if by_seed.size > 1 else float("nan")
     return {"value": float(by_seed.mean()), "seed_sd": spread, "n_seeds": by_seed.size, "low": low, "high": high}
 
 
-def _difference(values: Values, reference: Values, confidence: float, largest: float) -> dict[str, float]:
+def _difference(values: MetricValues, reference: MetricValues, confidence: float, largest: float) -> dict[str, float]:
     difference = values - reference
     gains = difference.resampled["bootstrap"]
     paper = percentile_interval(gains, confidence)
@@ -72,7 +72,7 @@ def _difference(values: Values, reference: Values, confidence: float, largest: f
     }  # fmt: skip
 
 
-def _interval(values: Values, confidence: float, *, limits: tuple[float, float]) -> Interval:
+def _interval(values: MetricValues, confidence: float, *, limits: tuple[float, float]) -> Interval:
     """Over seeds and documents, cut at the smallest and largest possible value of the metric."""
     both = crossed(values.by_seed, values.error, confidence, trained=False)
     return Interval(*(float(bound) for bound in np.clip((both.low, both.high), *limits)))

@@ -14,13 +14,13 @@ from plant.ground import files
 from plant.statistics.bootstrap import intervals
 from plant.statistics.crossed import crossed_table
 from plant.statistics.randomization import randomization_tests
-from plant.statistics.systems import Comparison, open_comparison
+from plant.statistics.systems import ComparedSystems, open_comparison
 from plant.statistics.wilcoxon import wilcoxon_tests
 
 Systems = Mapping[str, Sequence[Path]]
 
 
-def write_table(make: Callable[[Comparison], pa.Table], target: Path, systems: Systems, **options: Any) -> None:
+def write_table(make: Callable[[ComparedSystems], pa.Table], target: Path, systems: Systems, **options: Any) -> None:
     """Write a table of a comparison as parquet.
 
     Args:

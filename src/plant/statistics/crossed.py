@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from plant.baselines.registry import baselines
 from plant.ground.errors import InputError
-from plant.statistics.systems import Comparison, resampled_values, to_table
+from plant.statistics.systems import ComparedSystems, resampled_values, to_table
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("against", pa.string()), ("metric", pa.string()),
@@ -93,7 +93,7 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float, 
     return Crossed(mean, error_documents, error_seeds, degrees, mean - reach, mean + reach, p)
 
 
-def crossed_table(comparison: Comparison, pairs: Sequence[tuple[str, str]]) -> pa.Table:
+def crossed_table(comparison: ComparedSystems, pairs: Sequence[tuple[str, str]]) -> pa.Table:
     """One row per pair of systems and metric; differences are the first minus the second.
 
     Seeds are paired by their order. A system with one run (a baseline) is compared with every seed of the other. Two

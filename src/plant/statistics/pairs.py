@@ -11,7 +11,7 @@ import numpy as np
 
 from plant.metrics.arrays import ratio
 from plant.statistics.crossed import crossed
-from plant.statistics.systems import Values
+from plant.statistics.systems import MetricValues
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Estimate:
     n_seeds: int
 
 
-def pair_values(sums: np.ndarray, counts: np.ndarray, resamples: np.ndarray) -> Values:
+def pair_values(sums: np.ndarray, counts: np.ndarray, resamples: np.ndarray) -> MetricValues:
     """The mean over the pairs of all documents, in the sample and in each resample.
 
     Args:
@@ -38,10 +38,10 @@ def pair_values(sums: np.ndarray, counts: np.ndarray, resamples: np.ndarray) -> 
     """
     by_seed = ratio(sums.sum(axis=1), counts.sum(axis=1), np.nan)
     resampled = ratio(sums @ resamples, counts @ resamples, np.nan).mean(axis=0)
-    return Values(by_seed, {"bootstrap": resampled}, sums.shape[1])
+    return MetricValues(by_seed, {"bootstrap": resampled}, sums.shape[1])
 
 
-def estimate(values: Values, confidence: float) -> Estimate:
+def estimate(values: MetricValues, confidence: float) -> Estimate:
     """Mean over seeds with its interval (`plant.statistics.crossed`); with one seed it is over documents alone."""
     both = crossed(values.by_seed, values.error, confidence, trained=False)
     return Estimate(both.difference, both.low, both.high, len(values.by_seed))

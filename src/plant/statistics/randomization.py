@@ -37,7 +37,7 @@ from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores, require_comparable
 from plant.statistics.resampling import count_clusters
-from plant.statistics.systems import Comparison, to_table
+from plant.statistics.systems import ComparedSystems, to_table
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("metric", pa.string()), ("difference", pa.float64()), ("p", pa.float64()),
@@ -70,7 +70,7 @@ def draw_swaps(units: int, resamples: int, rng: np.random.Generator) -> np.ndarr
     return rng.integers(2, size=(units, resamples)).astype(np.float32)
 
 
-def randomization_tests(comparison: Comparison) -> pa.Table:
+def randomization_tests(comparison: ComparedSystems) -> pa.Table:
     """The test of each system against the reference, one row per system and metric. What is not defined is null."""
     rows = []
     for name in comparison.others:
@@ -89,7 +89,7 @@ def swapped_differences(first: Run, second: Run, swaps: np.ndarray, metrics: Seq
     return {metric: values[metric][:rounds] - values[metric][rounds:] for metric in metrics}
 
 
-def _differences(comparison: Comparison, name: str) -> dict[str, np.ndarray]:
+def _differences(comparison: ComparedSystems, name: str) -> dict[str, np.ndarray]:
     """Metric -> (1 + R,), means over pairs of seeds: the observed difference, then that of each round."""
     ours, theirs = comparison.systems[name], comparison.systems[comparison.reference]
     metrics, resamples = comparison.settings.metrics, comparison.settings.resamples

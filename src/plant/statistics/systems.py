@@ -23,7 +23,7 @@ from plant.statistics.resampling import Resampling, bootstrap_error, count_clust
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedSystems:
     """Systems, checked. Runs are read one at a time: the dense scores of all systems may not fit into memory."""
 
     systems: Mapping[str, Sequence[Path]]
@@ -72,7 +72,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Values:
+class MetricValues:
     """A metric of one system, or its difference between two systems.
 
     Attributes:
@@ -85,10 +85,10 @@ class Values:
     resampled: Mapping[Resampling, np.ndarray]
     units: int
 
-    def __sub__(self, other: Values) -> Values:
+    def __sub__(self, other: MetricValues) -> MetricValues:
         """Differences, paired by seed and by resample. One run is compared with every seed of the other system."""
         resampled = {kind: values - other.resampled[kind] for kind, values in self.resampled.items()}
-        return Values(self.by_seed - other.by_seed, resampled, self.units)
+        return MetricValues(self.by_seed - other.by_seed, resampled, self.units)
 
     @property
     def error(self) -> float:
@@ -105,7 +105,7 @@ def open_comparison(
     labels_parquet: Path,
     evaluation: Evaluation,
     settings: Statistics,
-) -> Comparison:
+) -> ComparedSystems:
     """Check names and read the label space.
 
     Args:
@@ -128,7 +128,9 @@ def open_comparison(
     for metric in settings.metrics:
         find(metric, evaluation)
     labels = read_label_space(labels_parquet, evaluation)
-    return Comparison(systems, reference, labels, settings, _groups(Path(labels_parquet).with_name("test.parquet")))
+    return ComparedSystems(
+        systems, reference, labels, settings, _groups(Path(labels_parquet).with_name("test.parquet"))
+    )
 
 
 def _groups(test: Path) -> list[str] | None:
@@ -148,7 +150,7 @@ def _groups(test: Path) -> list[str] | None:
         ) from error  # fmt: skip
 
 
-def each_run(comparison: Comparison) -> Iterator[tuple[str, Run]]:
+def each_run(comparison: ComparedSystems) -> Iterator[tuple[str, Run]]:
     """(system, run), one run in memory at a time.
 
     Raises:
@@ -164,8 +166,8 @@ def each_run(comparison: Comparison) -> Iterator[tuple[str, Run]]:
 
 
 def resampled_values(
-    comparison: Comparison, kinds: Sequence[Resampling], metrics: Sequence[str]
-) -> dict[tuple[str, str], Values]:
+    comparison: ComparedSystems, kinds: Sequence[Resampling], metrics: Sequence[str]
+) -> dict[tuple[str, str], MetricValues]:
     """(system, metric) -> its values in the test split and in the resamples of each kind."""
     clusters = comparison.clusters
     ones = np.ones((len(clusters), 1), dtype=np.float32)
@@ -179,7 +181,7 @@ def resampled_values(
     for key, runs in by_run.items():
         parts = np.split(np.mean(runs, axis=0)[1:], len(kinds))
         by_seed = np.array([run[0] for run in runs])
-        values[key] = Values(by_seed, dict(zip(kinds, parts, strict=True)), count_clusters(clusters))
+        values[key] = MetricValues(by_seed, dict(zip(kinds, parts, strict=True)), count_clusters(clusters))
     return values
 
 

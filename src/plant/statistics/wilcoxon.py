@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from plant.evaluation.values import document_values
 from plant.metrics.names import Metric, find
-from plant.statistics.systems import Comparison, each_run, resampled_values, to_table
+from plant.statistics.systems import ComparedSystems, each_run, resampled_values, to_table
 
 SCHEMA = pa.schema([
     ("system", pa.string()), ("metric", pa.string()), ("statistic", pa.float64()), ("n", pa.uint32()),
@@ -57,7 +57,7 @@ def signed_rank(first: np.ndarray, second: np.ndarray) -> SignedRank:
     return SignedRank(float(result.statistic), n, float(result.pvalue))
 
 
-def wilcoxon_tests(comparison: Comparison) -> pa.Table:
+def wilcoxon_tests(comparison: ComparedSystems) -> pa.Table:
     """The test of each system against the reference, one row per system and metric.
 
     - `level` document: metrics that single documents have (P@k, nDCG@k, ...), averaged over the seeds.
@@ -83,7 +83,7 @@ def wilcoxon_tests(comparison: Comparison) -> pa.Table:
     return to_table(rows, SCHEMA)
 
 
-def _document_values(comparison: Comparison, metrics: list[Metric]) -> dict[tuple[str, str], np.ndarray]:
+def _document_values(comparison: ComparedSystems, metrics: list[Metric]) -> dict[tuple[str, str], np.ndarray]:
     """(system, metric) -> (N,), the mean over seeds of each document's value; NaN if it has none."""
     values: dict[tuple[str, str], list[np.ndarray]] = {}
     for name, run in each_run(comparison):

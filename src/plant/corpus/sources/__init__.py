@@ -21,7 +21,7 @@ def read(dataset: settings.Dataset, *, raw: Path | None = None) -> SourceDocumen
         InputError: a file is missing, damaged or has another form.
     """
     match dataset:
-        case settings.Table():
+        case settings.OwnTable():
             return table.read(dataset)
         case settings.Subset():
             raise InputError("build_corpus", expected="a source of its own", got="a subset", fix="Use build_subset.")
@@ -50,7 +50,7 @@ def files_read(dataset: settings.Dataset) -> list[Path]:
     """
     named = [Path(path) for path in dataset.lists]
     match dataset:
-        case settings.Table():
+        case settings.OwnTable():
             named += map(Path, [dataset.path] if dataset.path is not None else (dataset.files or {}).values())
         case settings.Mimic3(path=str(path)) | settings.Mimic4(path=str(path)):
             named += mimic.files_read(dataset, Path(path))

@@ -14,7 +14,7 @@ from plant.corpus.documents import SourceDocuments, canonical, some
 from plant.corpus.splits import canonical_name
 from plant.corpus.tables import check_type, is_plain, load_table
 from plant.ground.errors import InputError
-from plant.ground.settings import Table
+from plant.ground.settings import OwnTable
 
 log = logging.getLogger("plant")
 
@@ -24,7 +24,7 @@ MOVED = 0.1
 """Share of first parts that come later in another cell, or the reverse: above it, the sign stands between labels."""
 
 
-def read(dataset: Table) -> SourceDocuments:
+def read(dataset: OwnTable) -> SourceDocuments:
     """Read one file (with or without a split column), or one file for each split.
 
     Labels are a list, or one string that is cut at `label_separator`. White space around ids is removed. A document
@@ -41,7 +41,7 @@ def read(dataset: Table) -> SourceDocuments:
     return SourceDocuments(pl.concat([_read_one(Path(path), dataset, split=name) for name, path in files.items()]))
 
 
-def _read_one(path: Path, dataset: Table, *, split: str | None) -> pl.DataFrame:
+def _read_one(path: Path, dataset: OwnTable, *, split: str | None) -> pl.DataFrame:
     table = load_table(path)
     wanted = {
         "document_id": dataset.id_column,
@@ -81,7 +81,7 @@ def _alike(column: str, columns: list[str]) -> str:
     return f"Did you mean {close[0]!r}? " if close else ""
 
 
-def _warn_of_a_split_column(columns: Sequence[str], dataset: Table, *, path: Path) -> None:
+def _warn_of_a_split_column(columns: Sequence[str], dataset: OwnTable, *, path: Path) -> None:
     listed = dataset.split.ids is not None or dataset.split.table is not None
     if not listed and any(column.strip().lower() == "split" for column in columns):
         log.warning(
@@ -106,7 +106,7 @@ def _is_text(dtype: pl.DataType) -> bool:
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null)
 
 
-def _labels(labels: pl.Series, dataset: Table, *, path: Path) -> pl.Series:
+def _labels(labels: pl.Series, dataset: OwnTable, *, path: Path) -> pl.Series:
     """The labels as lists of strings."""
     if getattr(labels.dtype, "inner", labels.dtype).is_integer():
         raise InputError(

@@ -16,9 +16,9 @@ from plant.ground.settings.corpus import (
     LabelFilter,
     Mimic3,
     Mimic4,
+    OwnTable,
     Split,
     Subset,
-    Table,
     Xmc,
 )
 from plant.ground.settings.load import Settings, forget_foreign_nulls, load, parse_backbone, parse_dataset

@@ -196,7 +196,7 @@ class _Raw(_Dataset):
         return self
 
 
-class Table(_Dataset):
+class OwnTable(_Dataset):
     """Your own data: parquet, CSV or JSON lines."""
 
     source: Literal["table"]
@@ -226,7 +226,7 @@ class Table(_Dataset):
         return self.mentions is not None
 
     @model_validator(mode="after")
-    def _one_way(self) -> Table:
+    def _one_way(self) -> OwnTable:
         if (self.path is None) == (self.files is None):
             raise ValueError("give either `path` or `files`")
         if self.labels_column == self.text_column:
@@ -321,4 +321,4 @@ class Subset(_Dataset):
         return self
 
 
-Dataset = Annotated[Table | Mimic3 | Mimic4 | CodiEsp | Eurlex57k | Xmc | Subset, Field(discriminator="source")]
+Dataset = Annotated[OwnTable | Mimic3 | Mimic4 | CodiEsp | Eurlex57k | Xmc | Subset, Field(discriminator="source")]

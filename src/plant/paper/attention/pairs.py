@@ -18,7 +18,7 @@ from plant.paper.systems import System, list_systems
 from plant.paper.wording import OVER, fixed, interval, percent
 from plant.statistics.pairs import Estimate, estimate, pair_values
 from plant.statistics.resampling import draw
-from plant.statistics.systems import Values
+from plant.statistics.systems import MetricValues
 
 POINT_TITLES = {
     "before_stage_1": "random weights",
@@ -35,7 +35,7 @@ class Pairs:
     experiment: str
     systems: tuple[System, ...]
     """Its networks in table order, the reference first."""
-    values: Mapping[tuple[str, str, str], Values]
+    values: Mapping[tuple[str, str, str], MetricValues]
     """(system, scorer or point, metric) -> its values, on the same documents and resamples for all."""
     documents: int
     pairs: int
@@ -68,7 +68,7 @@ class Pairs:
         both = [self.values.get((*side, metric)) for side in (ours, theirs)]
         return None if both[0] is None or both[1] is None else self._estimate(both[0] - both[1])
 
-    def _estimate(self, values: Values | None) -> Estimate | None:
+    def _estimate(self, values: MetricValues | None) -> Estimate | None:
         if values is None or not np.isfinite(values.by_seed).all():
             return None
         return estimate(values, self.settings.statistics.confidence)

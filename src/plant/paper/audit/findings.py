@@ -22,7 +22,7 @@ from plant.ground.files import write_text
 from plant.ground.settings.base import Frozen
 from plant.paper.audit.relations import RELATIONS, Check, check_all
 from plant.paper.render import template, to_csv
-from plant.paper.values.transcription import Values, load_values, read_yaml
+from plant.paper.values.transcription import PaperValues, load_values, read_yaml
 
 EXPLANATIONS = Path(__file__).with_name("audit.yaml")
 
@@ -91,7 +91,7 @@ class Audit:
 
     checks: tuple[Check, ...]
     findings: tuple[Finding, ...]
-    values: Values
+    values: PaperValues
 
 
 def load_explanations(source: Path = EXPLANATIONS) -> tuple[Explanation, ...]:
@@ -112,7 +112,7 @@ def load_explanations(source: Path = EXPLANATIONS) -> tuple[Explanation, ...]:
     return entries
 
 
-def audit(values: Values, explanations: tuple[Explanation, ...]) -> Audit:
+def audit(values: PaperValues, explanations: tuple[Explanation, ...]) -> Audit:
     """Check all relations, and give each failed check to its explanation.
 
     An entry with checks is left out if all of them hold. Failed checks without an entry become the first finding.

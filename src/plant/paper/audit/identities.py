@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
 
-from plant.paper.values.transcription import AVERAGE, PaperCell, Values
+from plant.paper.values.transcription import AVERAGE, PaperCell, PaperValues
 
 Result = tuple[str, tuple[str, ...], str, str, bool]
 """Place, keys of the cells, what the other cells give, what is printed, whether the two agree."""
@@ -21,7 +21,7 @@ def keys(*cells: PaperCell) -> tuple[str, ...]:
     return tuple(cell.key for cell in cells)
 
 
-def micro_f1_from_parts(values: Values) -> Iterator[Result]:
+def micro_f1_from_parts(values: PaperValues) -> Iterator[Result]:
     """Micro-F1 = 2PR / (P + R) of micro-P and micro-R (appendix E)."""
     for f1, precision, recall in _rows(values, "micro_f1", "micro_precision", "micro_recall"):
         low, high = _harmonic_range(precision, recall)
@@ -29,7 +29,7 @@ def micro_f1_from_parts(values: Values) -> Iterator[Result]:
         yield f1.key, keys(f1, precision, recall), f"{low:.2f} to {high:.2f}", str(f1.value), holds
 
 
-def macro_f1_from_parts(values: Values) -> Iterator[Result]:
+def macro_f1_from_parts(values: PaperValues) -> Iterator[Result]:
     """Macro-F1 is 2PR / (P + R) of macro-P and macro-R (convention `caml`) or no more than that (all others).
 
     The harmonic mean is concave. So the mean F1 of single labels is at most the F1 of the means (Jensen).
@@ -42,7 +42,7 @@ def macro_f1_from_parts(values: Values) -> Iterator[Result]:
         yield f1.key, keys(f1, precision, recall), expected, str(f1.value), holds
 
 
-def hits_by_depth(values: Values) -> Iterator[Result]:
+def hits_by_depth(values: PaperValues) -> Iterator[Result]:
     """k x P@k counts hits: from k to k' it does not fall and grows by at most k' - k."""
     for first, second, k, deeper in _depths(values):
         low = k * (first.value - first.half)
@@ -53,7 +53,7 @@ def hits_by_depth(values: Values) -> Iterator[Result]:
         yield second.key, keys(first, second), expected, f"{hits / HUNDRED:.3f}", holds
 
 
-def precision_by_depth(values: Values) -> Iterator[Result]:
+def precision_by_depth(values: PaperValues) -> Iterator[Result]:
     """Deeper ranks are no more precise than the ranks before them: what a useful ranking does, not an identity."""
     for first, second, k, deeper in _depths(values):
         between = (deeper * second.value - k * first.value) / (deeper - k)
@@ -61,7 +61,7 @@ def precision_by_depth(values: Values) -> Iterator[Result]:
         yield second.key, keys(first, second), f"at most {first.value}", printed, between <= first.value
 
 
-def enough_labels(values: Values) -> Iterator[Result]:
+def enough_labels(values: PaperValues) -> Iterator[Result]:
     """k x P@k hits need as many labels: at most min(k, mean of labels per document), by Jensen on min(., k)."""
     means = {cell.dataset: cell for cell in values.cells.values() if cell.column == "labels_per_document_mean"}
     for cell in values.cells.values():
@@ -71,7 +71,7 @@ def enough_labels(values: Values) -> Iterator[Result]:
             yield cell.key, keys(cell, mean), f"at most {ceiling} hits", f"{hits:.3f}", hits <= ceiling
 
 
-def splits(values: Values) -> Iterator[Result]:
+def splits(values: PaperValues) -> Iterator[Result]:
     """Shares of a split follow from published counts and sum to 100; documents are their sum."""
     for dataset in ("mimic3_full", "mimic4_full"):
         row = values.within(f"T7/{dataset}/corpus")
@@ -88,7 +88,7 @@ def splits(values: Values) -> Iterator[Result]:
                 yield cell.key, (cell.key, name), str(sum(counts)), str(cell.value), cell.value == sum(counts)
 
 
-def words_per_document(values: Values) -> Iterator[Result]:
+def words_per_document(values: PaperValues) -> Iterator[Result]:
     """A mean of non-negative counts is at least (Q1 + median + Q3) / 4 (a quarter of documents lies above each)."""
     row = values.within("T7/mimic3_full/corpus")
     quartiles = [row[f"words_{name}"] for name in ("q1", "median", "q3")]
@@ -97,7 +97,7 @@ def words_per_document(values: Values) -> Iterator[Result]:
     yield mean.key, keys(mean, *quartiles), f"at least {least}", str(mean.value), mean.value + mean.half >= least
 
 
-def documents_per_label(values: Values) -> Iterator[Result]:
+def documents_per_label(values: PaperValues) -> Iterator[Result]:
     """Mean documents of a label = training documents x mean labels of a document / labels."""
     for dataset in ("eurlex4k", "wiki10_31k"):
         row = values.within(f"T8/{dataset}/corpus")
@@ -110,7 +110,7 @@ def documents_per_label(values: Values) -> Iterator[Result]:
         yield cell.key, keys(cell, documents, labels, mean), f"{low:.2f} to {high:.2f}", str(cell.value), holds
 
 
-def _rows(values: Values, *columns: str) -> Iterator[tuple[PaperCell, ...]]:
+def _rows(values: PaperValues, *columns: str) -> Iterator[tuple[PaperCell, ...]]:
     """The cells of these columns, for each row that has all of them."""
     for cell in values.cells.values():
         row = values.within(cell.place)
@@ -131,7 +131,7 @@ def _depth(cell: PaperCell) -> int:
     return int(depth[1]) if depth and cell.value > 1 else 0
 
 
-def _depths(values: Values) -> Iterator[tuple[PaperCell, PaperCell, int, int]]:
+def _depths(values: PaperValues) -> Iterator[tuple[PaperCell, PaperCell, int, int]]:
     """Neighbouring P@k and P@k' of a row, with k and k'."""
     for place in dict.fromkeys(cell.place for cell in values.cells.values() if cell.system != AVERAGE):
         row = sorted((cell for cell in values.within(place).values() if _depth(cell)), key=_depth)

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from plant.paper.audit import identities
 from plant.paper.audit.identities import Result, keys
-from plant.paper.values.transcription import AVERAGE, BEST, PaperCell, Rule, SamePlaces, Values, half_unit
+from plant.paper.values.transcription import AVERAGE, BEST, PaperCell, PaperValues, Rule, SamePlaces, half_unit
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Check:
         return f"{self.relation}:{self.place}"
 
 
-def check_all(values: Values) -> tuple[Check, ...]:
+def check_all(values: PaperValues) -> tuple[Check, ...]:
     """Every relation of `RELATIONS` at every place, in that order."""
     return tuple(Check(name, *result) for name, relation in RELATIONS.items() for result in relation(values))
 
 
-def gains(values: Values) -> Iterator[Result]:
+def gains(values: PaperValues) -> Iterator[Result]:
     """Gain = with - without, or minus the best other row of the block; each of the three is rounded."""
     for cell in values.cells.values():
         if cell.gain is None or cell.against is None:
@@ -54,7 +54,7 @@ def gains(values: Values) -> Iterator[Result]:
         yield cell.key, keys(cell, reference), f"{expected:+}", f"{cell.gain:+}", holds
 
 
-def intervals(values: Values) -> Iterator[Result]:
+def intervals(values: PaperValues) -> Iterator[Result]:
     """An interval holds its own gain."""
     for cell in values.cells.values():
         if cell.gain is not None and cell.low is not None and cell.high is not None:
@@ -63,7 +63,7 @@ def intervals(values: Values) -> Iterator[Result]:
             yield cell.key, (cell.key,), f"in [{cell.low}, {cell.high}]", f"{cell.gain:+}", holds
 
 
-def arrows(values: Values) -> Iterator[Result]:
+def arrows(values: PaperValues) -> Iterator[Result]:
     """An arrow stands only where the interval excludes 0 (section 3, appendix F), and points as the gain does."""
     for cell in values.cells.values():
         if not cell.arrow or cell.gain is None:
@@ -77,7 +77,7 @@ def arrows(values: Values) -> Iterator[Result]:
         yield cell.key, (cell.key,), "an arrow" if excludes else "no arrow", printed, points and excludes
 
 
-def average_gains(values: Values) -> Iterator[Result]:
+def average_gains(values: PaperValues) -> Iterator[Result]:
     """The row of average gains is the mean of its column's gains."""
     for cell in values.cells.values():
         if cell.system == AVERAGE:
@@ -86,7 +86,7 @@ def average_gains(values: Values) -> Iterator[Result]:
             yield cell.key, keys(cell, *parts), f"{mean:+}", f"{cell.value:+}", abs(mean - cell.value) <= cell.half
 
 
-def repeated(values: Values) -> Iterator[Result]:
+def repeated(values: PaperValues) -> Iterator[Result]:
     """Places that describe one thing print one number."""
     for pair in values.same:
         for both in _common(values, pair):
@@ -98,7 +98,7 @@ def repeated(values: Values) -> Iterator[Result]:
             yield "=".join(keys(*both)), keys(*both), _printed(first), _printed(second), holds
 
 
-def quoted_in_both_versions(values: Values) -> Iterator[Result]:
+def quoted_in_both_versions(values: PaperValues) -> Iterator[Result]:
     """A quoted number does not change from one version of the paper to the next."""
     quoted = [cell for cell in values.cells.values() if cell.origin == "quoted"]
     for earlier in quoted:
@@ -109,7 +109,7 @@ def quoted_in_both_versions(values: Values) -> Iterator[Result]:
                 yield "=".join(both), both, str(earlier.value), str(cell.value), earlier.value == cell.value
 
 
-def independent_systems(values: Values) -> Iterator[Result]:
+def independent_systems(values: PaperValues) -> Iterator[Result]:
     """Two different systems do not agree in every number."""
     for pair in values.independent:
         both = list(_common(values, pair))
@@ -118,7 +118,7 @@ def independent_systems(values: Values) -> Iterator[Result]:
         yield f"{pair.a}={pair.b}", cells, f"fewer than {n} of {n} equal", f"{equal} equal", equal < n
 
 
-def dropped_competitors(values: Values) -> Iterator[Result]:
+def dropped_competitors(values: PaperValues) -> Iterator[Result]:
     """A quoted system of the earlier version that the later one leaves out does not beat the best that is left."""
     earlier = [cell for cell in values.cells.values() if cell.version == "awd" and cell.origin == "quoted"]
     for item, block in values.blocks():
@@ -134,7 +134,7 @@ def dropped_competitors(values: Values) -> Iterator[Result]:
                 yield ">".join(both), both, f"at most {best.value}", str(cell.value), cell.value <= best.value
 
 
-def bold_is_best(values: Values) -> Iterator[Result]:
+def bold_is_best(values: PaperValues) -> Iterator[Result]:
     """A number in bold is the highest of its column."""
     for cell in values.cells.values():
         if cell.version == "llm" and cell.bold and cell.system != AVERAGE:
@@ -154,7 +154,7 @@ CLAIM_RULES: Mapping[Rule, Callable[[list[Decimal]], Decimal]] = {
 """What the numbers of a claim's cells give together."""
 
 
-def claims(values: Values) -> Iterator[Result]:
+def claims(values: PaperValues) -> Iterator[Result]:
     """What the text says follows from the cells that it speaks of."""
     for claim in values.claims:
         expected = CLAIM_RULES[claim.rule]([values.number(address) for address in claim.of])
@@ -182,7 +182,7 @@ DIGITS: Mapping[str, Callable[[PaperCell], bool]] = {
 """Groups of measured values with one decimal, and which cells belong to them."""
 
 
-def last_digits(values: Values) -> Iterator[Result]:
+def last_digits(values: PaperValues) -> Iterator[Result]:
     """The last digit is 0 or 5 in a fifth of a group's values (one-sided exact binomial test, p of .001 or more)."""
     for name, belongs in DIGITS.items():
         cells = [cell for cell in values.cells.values() if belongs(cell)]
@@ -192,7 +192,7 @@ def last_digits(values: Values) -> Iterator[Result]:
         yield name, keys(*cells), f"{n / 5:.1f} of {n}", printed, chance >= LEAST_CHANCE
 
 
-RELATIONS: Mapping[str, Callable[[Values], Iterator[Result]]] = {
+RELATIONS: Mapping[str, Callable[[PaperValues], Iterator[Result]]] = {
     "gain": gains,
     "interval": intervals,
     "arrow": arrows,
@@ -216,7 +216,7 @@ RELATIONS: Mapping[str, Callable[[Values], Iterator[Result]]] = {
 """Name of a relation -> the function that checks it at every place where it applies."""
 
 
-def _column(values: Values, cell: PaperCell) -> list[PaperCell]:
+def _column(values: PaperValues, cell: PaperCell) -> list[PaperCell]:
     """All cells of the same block and column, the cell itself among them."""
     block = values.within(f"{cell.item}/{cell.dataset}").values()
     return [other for other in block if other.column == cell.column]
@@ -230,7 +230,7 @@ def _mean(numbers: list[Decimal]) -> Decimal:
     return sum(numbers, Decimal(0)) / len(numbers)
 
 
-def _common(values: Values, pair: SamePlaces) -> Iterator[tuple[PaperCell, PaperCell]]:
+def _common(values: PaperValues, pair: SamePlaces) -> Iterator[tuple[PaperCell, PaperCell]]:
     first, second = values.within(pair.a), values.within(pair.b)
     return ((cell, second[name]) for name, cell in first.items() if name in second)
 

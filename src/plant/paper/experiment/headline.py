@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plant.paper.experiment.data import ExperimentData, ResultRow
-from plant.paper.systems import System, total_epochs
+from plant.paper.systems import System, total_epochs, unequal_parts
 from plant.paper.wording import OVER, interval, metric_title, p_equals, percent
 
 Outcome = Literal["higher", "lower", "undecided"]
@@ -30,7 +30,7 @@ SYNTHETIC_WARNING = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedDifference:
     """`first` minus `second` on one metric, with our interval. All values are fractions."""
 
     metric: str
@@ -71,7 +71,9 @@ class Headline:
     """Empty unless the corpus is synthetic."""
 
 
-def compare(rows: Mapping[tuple[str, str], ResultRow], first: System, second: System, metric: str) -> Comparison | None:
+def compare(
+    rows: Mapping[tuple[str, str], ResultRow], first: System, second: System, metric: str
+) -> PairedDifference | None:
     """`first` minus `second`. None if neither is the reference: then there is no paired interval.
 
     Args:
@@ -90,7 +92,7 @@ def compare(rows: Mapping[tuple[str, str], ResultRow], first: System, second: Sy
         return None
     low, high = sorted((sign * row["diff_low"], sign * row["diff_high"]))
     outcome: Outcome = "undecided" if not row["our_arrow"] else "higher" if low > 0 else "lower"
-    return Comparison(
+    return PairedDifference(
         metric, first, second, ours["value"], theirs["value"], sign * row["difference"], low, high,
         row["randomization_p"], outcome,
     )  # fmt: skip
@@ -136,7 +138,7 @@ def write_headline(data: ExperimentData) -> Headline:
     )
 
 
-def _comparisons(data: ExperimentData, planted: System, metric: str) -> list[Comparison | None]:
+def _comparisons(data: ExperimentData, planted: System, metric: str) -> list[PairedDifference | None]:
     """`planted` against its control, the best baseline, and the best of all; None where there is no interval."""
     best = [next(iter(best_of(data, group, metric)), None) for group in (data.roles.baselines, data.systems)]
     return [compare(data.rows, planted, rival, metric) if rival else None for rival in (data.roles.control, *best)]
@@ -152,7 +154,7 @@ def _best(data: ExperimentData) -> str:
     return f"Best of {len(data.systems)} systems: {', '.join(parts)}." if parts else ""
 
 
-def _answer(data: ExperimentData, control: Comparison | None, baseline: Comparison | None) -> str:
+def _answer(data: ExperimentData, control: PairedDifference | None, baseline: PairedDifference | None) -> str:
     answer = _NETWORK[control.outcome if control else None]
     if baseline is not None:
         same = control is not None and (control.outcome == "higher") == (baseline.outcome == "higher")
@@ -173,13 +175,11 @@ def _certainty(data: ExperimentData) -> str:
         "The best system and the best baseline are chosen on the same test documents, which favours them.",
     ]
     if roles.planted and roles.control:
-        both = (roles.planted, roles.control)
-        ours, theirs = (total_epochs(settings, data.experiment, system.name) for system in both)
+        names = (roles.planted.name, roles.control.name)
         parts.append(
-            f"{roles.control.title} has the same loss and the same budget of {ours} epochs as both stages together; "
-            "no early stopping."
+            f"{roles.control.title} has the same loss and the same budget of "
+            f"{total_epochs(settings, data.experiment, names[0])} epochs as both stages together; no early stopping."
             if roles.equal_compute
-            else f"Not an equal-compute comparison: {roles.planted.title} has {ours} epochs in all, "
-            f"{roles.control.title} {theirs}, or their losses differ, or early stopping may end one of them sooner."
+            else f"Not an equal-compute comparison: {'; '.join(unequal_parts(settings, data.experiment, *names))}."
         )
     return " ".join(parts)

@@ -14,7 +14,7 @@ from plant.paper.figures.style import PAGE, new_figure, sentence
 from plant.paper.figures.training import draw_curves
 from plant.paper.grid.points import Points, epoch_points, label_points, size_points, training_points
 from plant.paper.grid.results import Grid, target
-from plant.paper.values.transcription import Values
+from plant.paper.values.transcription import PaperValues
 
 BANNER = "Synthetic stand-in text: our marks show that the machinery works, nothing about the paper."
 MISTRAL, LLAMA, AWD = "mistral_7b", "llama3_8b", "awd_lstm"
@@ -50,7 +50,7 @@ _TRAINING = (
 )
 
 
-def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
+def grid_figure(name: str, grid: Grid, values: PaperValues) -> Figure:
     """A figure of the paper; call it inside `style.look()`. One that has nothing to show says what is missing.
 
     Raises:
@@ -58,7 +58,7 @@ def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
     """
     sizes = {name: _PAPERS[name] for name in ("mimic3_full", "mimic4_full")}
     earlier_sizes = {name: _PAPERS[name] for name in ("awd_mimic3_full", "awd_mimic4_full")}
-    draw: dict[str, Callable[[Grid, Values], Figure]] = {
+    draw: dict[str, Callable[[Grid, PaperValues], Figure]] = {
         "figure_2": partial(
             _labels, ("mimic3_full", "mimic3_few"), MISTRAL, ("single_stage", "plant"), "F2/mimic3_few"
         ),
@@ -77,7 +77,7 @@ def grid_figure(name: str, grid: Grid, values: Values) -> Figure:
 
 
 def _labels(
-    datasets: tuple[str, str], backbone: str, systems: tuple[str, str], papers: str, grid: Grid, values: Values
+    datasets: tuple[str, str], backbone: str, systems: tuple[str, str], papers: str, grid: Grid, values: PaperValues
 ) -> Figure:
     """Two panels, figure 2 of both versions: F1 by frequency of all labels, and F1 of rare labels."""
     whole, few = (label_points(grid, name, backbone, systems) for name in datasets)
@@ -90,7 +90,7 @@ def _labels(
     return _finish(figure, [whole, few], _RARE.format(*systems))
 
 
-def _figure_3(grid: Grid, values: Values) -> Figure:
+def _figure_3(grid: Grid, values: PaperValues) -> Figure:
     epochs = epoch_points(grid, "mimic4_full", LLAMA, "macro_f1_all")
     sizes = {metric: size_points(grid, "mimic4_full", MISTRAL, metric) for metric in ("p@5", "p@15")}
     if epochs.data.is_empty() and all(each.data.is_empty() for each in sizes.values()):
@@ -102,7 +102,7 @@ def _figure_3(grid: Grid, values: Values) -> Figure:
     return _finish(figure, [epochs, *sizes.values()], f"Left: {_EPOCHS} Right: {_LLM}")
 
 
-def _figure_4(grid: Grid, values: Values) -> Figure:
+def _figure_4(grid: Grid, values: PaperValues) -> Figure:
     metrics = ("macro_f1_all", "p@15")
     points = {(pair, metric): epoch_points(grid, *pair, metric) for pair in PAIRS for metric in metrics}
     if all(each.data.is_empty() for each in points.values()):
@@ -114,7 +114,9 @@ def _figure_4(grid: Grid, values: Values) -> Figure:
     return _finish(figure, list(points.values()), _EPOCHS)
 
 
-def _sizes(papers: Mapping[str, tuple[str, str]], backbone: str, caption: str, grid: Grid, values: Values) -> Figure:
+def _sizes(
+    papers: Mapping[str, tuple[str, str]], backbone: str, caption: str, grid: Grid, values: PaperValues
+) -> Figure:
     """Precision by training size, a panel for each dataset: figure 5, and figure 3 of the earlier version.
 
     Args:
@@ -132,7 +134,7 @@ def _sizes(papers: Mapping[str, tuple[str, str]], backbone: str, caption: str, g
     return _finish(figure, every, caption)
 
 
-def _training(dataset: str, systems: tuple[str, str], papers: str, grid: Grid, values: Values) -> Figure:
+def _training(dataset: str, systems: tuple[str, str], papers: str, grid: Grid, values: PaperValues) -> Figure:
     """Two panels, figure 5 of the earlier version: training loss and validation macro-F1 by epoch."""
     points = training_points(grid, dataset, AWD, systems)
     if points.data.is_empty():

@@ -19,7 +19,7 @@ from plant.paper.figures.labels import HIGH_F1, draw_groups, draw_violin, finish
 from plant.paper.figures.style import EndLabel, Mark, empty, label_ends, marks
 from plant.paper.grid.points import Points
 from plant.paper.systems import KIND_COLOURS, Kind
-from plant.paper.values.transcription import Values
+from plant.paper.values.transcription import PaperValues
 from plant.paper.wording import metric_title
 
 PAPER = "black"
@@ -51,7 +51,7 @@ def draw_frequency(axes: Axes, points: Points, starts: Sequence[int], *, title: 
     axes.set_xlabel("training documents of a label")
 
 
-def draw_violins(axes: Axes, points: Points, values: Values, place: str, *, title: str) -> None:
+def draw_violins(axes: Axes, points: Points, values: PaperValues, place: str, *, title: str) -> None:
     """Violins of the F1 of labels, with quartiles and our mean. The paper's mean is a hollow mark and in brackets.
 
     Args:
@@ -88,7 +88,7 @@ def _papers(axes: Axes, row: int, own: np.ndarray, mean: Decimal, share: Decimal
         axes.text(place, row, f"{number}{papers}", ha="center", va="center", fontsize=6.5)
 
 
-def draw_epochs(axes: Axes, points: Points, values: Values, place: tuple[str, str], metric: str) -> None:
+def draw_epochs(axes: Axes, points: Points, values: PaperValues, place: tuple[str, str], metric: str) -> None:
     """nDCG@k after Stage 1 against a metric after Stage 2. Points are seeds; a line joins the means of one recipe.
 
     Args:
@@ -114,7 +114,7 @@ def draw_epochs(axes: Axes, points: Points, values: Values, place: tuple[str, st
 
 
 def draw_sizes(
-    axes: Axes, panels: Mapping[str, Points], values: Values, place: tuple[str, str], papers: Sequence[str]
+    axes: Axes, panels: Mapping[str, Points], values: PaperValues, place: tuple[str, str], papers: Sequence[str]
 ) -> None:
     """P@5 and P@15 by number of training documents: PLANT solid, without Stage 1 dashed, small points for seeds.
 
@@ -151,7 +151,7 @@ def draw_sizes(
     label_ends(axes, ends, height=2.0)
 
 
-def _paper_epochs(axes: Axes, values: Values, place: tuple[str, str], metric: str) -> None:
+def _paper_epochs(axes: Axes, values: PaperValues, place: tuple[str, str], metric: str) -> None:
     """Dotted lines at the paper's nDCG@k and at its full setup, and a mark where both are known."""
     dots: dict[str, Any] = {"color": PAPER, "linewidth": 0.7, "linestyle": (0, (1, 2))}
     reported = [
@@ -168,7 +168,7 @@ def _paper_epochs(axes: Axes, values: Values, place: tuple[str, str], metric: st
             axes.plot(max(reported), float(full.value), "D", color="none", markeredgecolor=PAPER, markersize=5)
 
 
-def _paper_sizes(axes: Axes, values: Values, papers: Sequence[str]) -> None:
+def _paper_sizes(axes: Axes, values: PaperValues, papers: Sequence[str]) -> None:
     """The sizes at which both systems reach the precision that the text names, joined by a line."""
     rows = [row for row in papers if f"{row}/p@5" in values.cells]
     for metric in _METRIC_MARKERS:

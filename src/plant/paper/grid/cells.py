@@ -23,7 +23,7 @@ from plant.paper.values.transcription import (
     PaperCell,
     PaperItem,
     PaperRow,
-    Values,
+    PaperValues,
     is_table,
     metric_of,
 )
@@ -94,7 +94,7 @@ def printed_part(cell: PaperCell) -> GridCell:
     )  # fmt: skip
 
 
-def block_cells(grid: Grid, values: Values, item: PaperItem, block: Block, *, dataset: str) -> list[GridCell]:
+def block_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block, *, dataset: str) -> list[GridCell]:
     """All cells of the part of a table that is about one dataset, row by row.
 
     Args:
@@ -120,7 +120,9 @@ def _quoted(cell: PaperCell) -> GridCell:
     return part if part.is_comparable else replace(part, why=f"macro-F1 ({cell.convention}): not comparable")
 
 
-def _own(grid: Grid, values: Values, block: Block, row: PaperRow, cell: PaperCell, dataset: str) -> Iterator[GridCell]:
+def _own(
+    grid: Grid, values: PaperValues, block: Block, row: PaperRow, cell: PaperCell, dataset: str
+) -> Iterator[GridCell]:
     """A value of the paper, and its gain: as the paper prints it, or the difference of two printed values."""
     part = printed_part(cell)
     match = grid.find(dataset, cell.backbone, [cell.system])
@@ -168,7 +170,7 @@ def average(gains: Sequence[Number], *, names: Sequence[str]) -> Number:
 
 
 def _measured(
-    grid: Grid, values: Values, item: PaperItem, block: Block, cells: Sequence[GridCell], dataset: str
+    grid: Grid, values: PaperValues, item: PaperItem, block: Block, cells: Sequence[GridCell], dataset: str
 ) -> Iterator[GridCell]:
     """Systems that no table of the paper has, from the experiments behind the rows of the block."""
     settings = grid.settings
@@ -196,7 +198,7 @@ def _measured(
                     yield replace(cell, kind="difference").with_number(gap)
 
 
-def _systems_of_the_paper(grid: Grid, values: Values, dataset: str) -> set[tuple[str | None, str]]:
+def _systems_of_the_paper(grid: Grid, values: PaperValues, dataset: str) -> set[tuple[str | None, str]]:
     """(backbone, system) of the rows that the tables have on a dataset, in either reading."""
     readings = {dataset, *(first for first, second in SECOND_READING.items() if second == dataset)}
     return {

@@ -16,7 +16,7 @@ from typing import Any
 from plant.ground.files import read_json
 from plant.paper.grid.cells import GridCell, printed_part
 from plant.paper.grid.results import Grid, Number, target
-from plant.paper.values.transcription import Block, PaperItem, Values, half_unit, is_table
+from plant.paper.values.transcription import Block, PaperItem, PaperValues, half_unit, is_table
 
 Record = Mapping[str, Any]
 """statistics.json: `splits` has an entry for each split, and `all`, if it is there, the same over all documents."""
@@ -71,7 +71,7 @@ STATISTICS: dict[str, tuple[str, Statistic]] = {
 """Column of the paper's Tables 7 and 8 -> how it is printed, and the number; None where it is not known."""
 
 
-def corpus_cells(grid: Grid, values: Values, item: PaperItem, block: Block) -> list[GridCell]:
+def corpus_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block) -> list[GridCell]:
     """A corpus of the paper beside ours: its statistics, the ceilings of P@k, and the expected sizes."""
     record, experiment, why = _statistics(grid, block.place)
     cells = []
@@ -101,7 +101,9 @@ def _statistics(grid: Grid, dataset: str) -> tuple[Record | None, str, str]:
     return None, "", f"not run yet: target `{target(names[0])}`"
 
 
-def _ceilings(values: Values, item: PaperItem, block: Block, record: Record, experiment: str) -> Iterator[GridCell]:
+def _ceilings(
+    values: PaperValues, item: PaperItem, block: Block, record: Record, experiment: str
+) -> Iterator[GridCell]:
     """The highest P@k of the paper's own systems, beside mean(min(|Y|, k) / k) over our test documents."""
     for name, ceiling in record.get("ceilings", {}).items():
         claims = [

@@ -16,7 +16,15 @@ from plant.paper.grid.layout import OTHER_CONVENTION, QUOTED, Footnotes, result_
 from plant.paper.grid.results import Grid
 from plant.paper.render import Table, latex_escape, to_longtable, to_markdown
 from plant.paper.systems import budget_notes, list_systems
-from plant.paper.values.transcription import AT_MICRO, TRANSCRIPTION, Block, PaperItem, Values, is_table, load_values
+from plant.paper.values.transcription import (
+    AT_MICRO,
+    TRANSCRIPTION,
+    Block,
+    PaperItem,
+    PaperValues,
+    is_table,
+    load_values,
+)
 from plant.paper.values.verdicts import tally
 from plant.paper.wording import ONE_SEED, interval_over
 
@@ -48,7 +56,7 @@ INTERVALS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """What a table shows of one dataset."""
 
     title: str
@@ -71,7 +79,7 @@ class Sheet:
 
     name: str
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[TablePart, ...]
     tables: tuple[Table, ...]
     """One for each part."""
     banner: str
@@ -79,7 +87,7 @@ class Sheet:
     notes: tuple[str, ...]
 
 
-def build_sheet(name: str, grid: Grid, values: Values) -> Sheet:
+def build_sheet(name: str, grid: Grid, values: PaperValues) -> Sheet:
     """A table of the paper from whatever has run.
 
     Args:
@@ -151,7 +159,7 @@ def to_tex(sheet: Sheet) -> str:
     return "\n".join([*head, *body, rf"\par\noindent {notes}\par\endgroup"]) + "\n"
 
 
-def _parts(grid: Grid, values: Values, item: PaperItem) -> Iterator[Part]:
+def _parts(grid: Grid, values: PaperValues, item: PaperItem) -> Iterator[TablePart]:
     """The parts of a table, by dataset."""
     if item.blocks[0].is_corpus:
         more, where, datasets = SIZES_OF_THE_TEXT.get(item.item, ("", "", ()))
@@ -159,7 +167,7 @@ def _parts(grid: Grid, values: Values, item: PaperItem) -> Iterator[Part]:
         for source, block in [*((item, block) for block in item.blocks), *text]:
             place, cells = block.place, tuple(corpus_cells(grid, values, source, block))
             title = place + ("" if source is item else f", sizes in the text of {where}")
-            yield Part(title, source, block, place, cells, grid.is_stand_in(place))
+            yield TablePart(title, source, block, place, cells, grid.is_stand_in(place))
         return
     for block in item.blocks:
         titles = {block.place: block.place}
@@ -168,20 +176,20 @@ def _parts(grid: Grid, values: Values, item: PaperItem) -> Iterator[Part]:
             titles[other] = f"{other}: {reading}"
         for place, title in titles.items():
             cells = tuple(block_cells(grid, values, item, block, dataset=place))
-            yield Part(title, item, block, place, cells, grid.is_stand_in(place))
+            yield TablePart(title, item, block, place, cells, grid.is_stand_in(place))
 
 
-def _table(name: str, part: Part, footnotes: Footnotes) -> Table:
+def _table(name: str, part: TablePart, footnotes: Footnotes) -> Table:
     label = f"{name}-{part.item.item}-{part.dataset}".replace("_", "-")
     if part.block.is_corpus:
         return statistics_table(label, part.title, part.cells, footnotes)
     return result_table(label, part.title, part.block.columns, part.cells, footnotes)
 
 
-def _summary(parts: Sequence[Part]) -> Iterator[str]:
+def _summary(parts: Sequence[TablePart]) -> Iterator[str]:
     """Verdicts of the whole table, then of each dataset if there are several."""
 
-    def count(*some: Part) -> str:
+    def count(*some: TablePart) -> str:
         cells = [cell for part in some for cell in part.cells if cell.kind in JUDGED]
         single = sum(cell.over == ONE_SEED for cell in cells)
         return tally(cell.verdict for cell in cells) + (f"; {single} of the verdicts on one seed" if single else "")
@@ -193,7 +201,7 @@ def _summary(parts: Sequence[Part]) -> Iterator[str]:
     yield from (f"{part.dataset}, not counted above: {count(part)}." for part in parts if part.is_second_reading)
 
 
-def _reading(item: PaperItem, parts: Sequence[Part]) -> list[str]:
+def _reading(item: PaperItem, parts: Sequence[TablePart]) -> list[str]:
     """How to read the table: the notes that its cells call for."""
     if item.blocks[0].is_corpus:
         return [
@@ -238,7 +246,7 @@ def _reading(item: PaperItem, parts: Sequence[Part]) -> list[str]:
     return [text for text, needed in applies.items() if needed]
 
 
-def _sources(grid: Grid, parts: Sequence[Part]) -> Iterator[str]:
+def _sources(grid: Grid, parts: Sequence[TablePart]) -> Iterator[str]:
     """The experiment behind each system's numbers, unequal budgets, and other experiments that would do."""
     rows_of: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}

@@ -16,7 +16,7 @@ from plant.paper.grid.results import Grid, target
 from plant.paper.inputs import Inputs, read_attention, read_table
 from plant.paper.render import Table, row_of
 from plant.paper.systems import find_system
-from plant.paper.values.transcription import Values
+from plant.paper.values.transcription import PaperValues
 
 BACKBONE, NGRAMS = "awd_lstm", "tfidf_linear"
 TOP = 5
@@ -38,7 +38,7 @@ _NOTES = (
 )
 
 
-def word_table(grid: Grid, values: Values) -> Table:
+def word_table(grid: Grid, values: PaperValues) -> Table:
     """The table from whatever has run, on the corpora whose text may be shown.
 
     Returns:

@@ -183,7 +183,7 @@ class PaperCell:
         return None if self.convention == "unknown" else metric_of(self.column, self.convention or "all")
 
 
-class Values(Frozen):
+class PaperValues(Frozen):
     """The content of values.yaml."""
 
     items: tuple[PaperItem, ...]
@@ -266,7 +266,7 @@ def half_unit(decimals: int) -> Decimal:
     return Decimal(5).scaleb(-decimals - 1)
 
 
-def load_values(source: Path = TRANSCRIPTION) -> Values:
+def load_values(source: Path = TRANSCRIPTION) -> PaperValues:
     """Read and check the transcription.
 
     Raises:
@@ -274,7 +274,7 @@ def load_values(source: Path = TRANSCRIPTION) -> Values:
             item prints, two cells have the same key, or a pair or a claim names cells that do not exist.
     """
     try:
-        values = Values.model_validate(read_yaml(source))
+        values = PaperValues.model_validate(read_yaml(source))
     except (yaml.YAMLError, ValidationError) as error:
         raise _wrong("the form that its head explains", str(error), "Correct it.", where=source.name) from None
     for place in (place for pair in (*values.same, *values.independent) for place in (pair.a, pair.b)):

@@ -1,0 +1,68 @@
+"""Scripts without spaces between words: what is seen, and what is not mistaken for one."""
+
+import logging
+import unicodedata
+
+import polars as pl
+import pytest
+
+from plant.corpus.build import build_corpus
+from plant.corpus.scripts import unspaced, word_warnings
+from plant.ground.settings import parse_dataset
+
+UNSPACED = {
+    "Chinese or Japanese": ["今天天气很好，我们去公园散步", "東京は今日とても良い天気ですから、公園まで歩きました"],
+    "Thai": ["วันนี้อากาศดีมากเราจึงไปเดินเล่นที่สวนสาธารณะ"],
+}
+SPACED = {
+    "English": ["the patient was seen with pain"],
+    "long words of German": ["Donaudampfschifffahrtsgesellschaftskapitän Rindfleischetikettierungsüberwachungsaufgabe"],
+    "Chinese that was cut": ["今天 天气 很 好 我们 去 公园 散步"],
+    "Thai that was cut": ["วันนี้ อากาศ ดี มาก เรา จึง ไป เดินเล่น ที่ สวนสาธารณะ"],
+    "Korean": ["오늘은 날씨가 아주 좋아서 공원에서 산책을 했습니다"],
+    "English with some Chinese": [
+        "the sign above the door says 今天天气很好我们去公园散步 in large letters of red and gold, and is old"
+    ],
+    "nothing": ["", "12 34"],
+}
+
+
+@pytest.mark.parametrize(("script", "text"), [(script, text) for script, texts in UNSPACED.items() for text in texts])
+def test_a_script_without_spaces_is_named(script, text):
+    seen = unspaced(pl.Series([text] * 7 + ["short text"]))
+    assert (seen.script, seen.documents, seen.sample) == (script, 7, 8)
+    assert not set(text) & set(str(seen)) - set(script) - set(" ,")
+
+
+@pytest.mark.parametrize("what", SPACED)
+def test_words_with_spaces_between_them_are_no_such_script(what):
+    assert unspaced(pl.Series(SPACED[what])) is None
+
+
+ACCENTS = "Café société à la crème brûlée"
+CUT = {
+    "Hindi": "हिन्दी भाषा में समाचार",
+    "accents": unicodedata.normalize("NFD", ACCENTS),
+    "Thai": SPACED["Thai that was cut"][0],
+}
+
+
+@pytest.mark.parametrize("what", CUT)
+def test_words_that_are_cut_at_their_marks_are_said_without_a_text(what):
+    [said] = word_warnings(pl.Series([CUT[what]] * 3 + ["good day"]))
+    assert said.startswith("3 of 4 documents have letters with combining marks")
+    assert not any(word in said for word in CUT[what].split() if len(word) > 2)
+
+
+def test_accents_that_are_part_of_their_letter_cut_nothing():
+    assert word_warnings(pl.Series([unicodedata.normalize("NFC", ACCENTS), *SPACED["Korean"]])) == ()
+
+
+def test_a_corpus_warns_once_of_a_training_split_without_spaces(tmp_path, caplog):
+    texts = [f"今天天气很好，我们去公园散步{number}" for number in range(20)]
+    table = pl.DataFrame({"id": range(20), "text": texts, "labels": ["a", "b"] * 10})
+    table.write_csv(tmp_path / "mine.csv")
+    with caplog.at_level(logging.WARNING, logger="plant"):
+        build_corpus(parse_dataset({"source": "table", "path": str(tmp_path / "mine.csv")}), tmp_path / "corpus")
+    warned = [record.getMessage() for record in caplog.records if "script without spaces" in record.getMessage()]
+    assert len(warned) == 1 and "14 of 14 documents" in warned[0] and "今" not in warned[0]
