@@ -1,4 +1,4 @@
-"""The picture of README.md, from the committed tables of the studies: where planting helps, and where it does not.
+"""The picture of README.md, from the committed tables of the fair trial: what planting is worth to a trained network.
 
 Run as `python -m plant.paper.studies.picture`; it reads docs/studies/ and writes docs/picture.png.
 """
@@ -19,25 +19,31 @@ from plant.paper.figures.style import look, save
 from plant.paper.wording import metric_title
 
 METRICS = ("macro_f1_present", "rare_ap", "p@5")
-WHEN, BEATS = "when_planting_helps", "what_beats_the_bar"
-NETWORK = "PLANT minus random init, equal epochs"
-BAR = "PLANT minus TF-IDF + MIG combined"
-EVIDENCE = "PLANT + static attention + evidence, minus the same"
+TRIAL, ENCODERS, ABLATIONS = "fair_trial", "fair_encoders", "fair_ablations"
+STAGE1 = "Stage 1 (the paper) minus random init"
+STATIC = "Static planting minus random init"
+BAR = "Static planting minus two word baselines"
 ROWS = (
-    (NETWORK, "synthetic, 180 documents, 4 passes", WHEN, "vague_180_frozen", "plant_short", "random_init_short"),
-    (NETWORK, "synthetic, 720 documents, 12 passes", WHEN, "clear_720_trained", "plant_long", "random_init_long"),
-    (NETWORK, "CodiEsp, English", WHEN, "codiesp_en", "plant", "random_init"),
-    (NETWORK, "CodiEsp, Spanish", WHEN, "codiesp_es", "plant", "random_init"),
-    (NETWORK, "EURLEX57K, 2,000 documents", WHEN, "eurlex57k_2000", "plant", "random_init"),
-    (BAR, "synthetic, 720 documents, 12 passes", BEATS, "recipes", "plant_long", "combined"),
-    (BAR, "CodiEsp, English", BEATS, "codiesp_en", "plant", "combined"),
-    (BAR, "CodiEsp, Spanish", BEATS, "codiesp_es", "plant", "combined"),
-    (EVIDENCE, "synthetic, 720 documents, 12 passes", BEATS, "recipes", "plant_static_evidence", "combined"),
-    (EVIDENCE, "CodiEsp, English", BEATS, "codiesp_en", "static_attention_evidence", "combined"),
-    (EVIDENCE, "CodiEsp, Spanish", BEATS, "codiesp_es", "static_attention_evidence", "combined"),
-    (EVIDENCE, "EURLEX57K", BEATS, "eurlex57k_network", "laws_static_evidence", "combined"),
+    (STAGE1, "CodiEsp, 500 documents, CAML", TRIAL, "fair_codiesp_en", "caml_plant", "caml_random_init"),
+    (STAGE1, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_stage1", "net_random_init"),
+    (STAGE1, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_stage1", "net_random_init"),
+    (STAGE1, "CodiEsp, 500, 8 passes", ENCODERS, "fair_codiesp_en_8", "caml_plant_8", "caml_random_init"),
+    (STAGE1, "US bills, 500, 8 passes, focal loss", ABLATIONS, "fair_ablations_500", "abl_plant", "abl_single_focal"),
+    (STATIC, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "caml_random_init"),
+    (STATIC, "EURLEX57K, 500, CAML", ENCODERS, "fair_caml_laws", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, BiLSTM with LAAT", ENCODERS, "fair_laat_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "caml_random_init"),
+    (STATIC, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "caml_random_init"),
+    (BAR, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "combined"),
+    (BAR, "EURLEX57K, 500, CAML", ENCODERS, "fair_caml_laws", "net_static", "combined"),
+    (BAR, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "combined"),
+    (BAR, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "combined"),
+    (BAR, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "combined"),
 )  # fmt: skip
-"""Group, printed name, study; then experiment, system and opponent of the row in the study's table of effects."""
+"""Group, printed name, study; then experiment, system and opponent of the row in the study's table of effects. A table
+may have the two systems in the other order."""
 
 
 def read_rows(studies: Path) -> pl.DataFrame:
@@ -49,9 +55,12 @@ def read_rows(studies: Path) -> pl.DataFrame:
     parts = []
     for place, (group, name, study, experiment, system, against) in enumerate(ROWS):
         path = require_file(studies / study / "tables" / "effects.csv")
-        rows = pl.read_csv(path, infer_schema_length=None).filter(
-            pl.col("metric").is_in(METRICS), experiment=experiment, system=system, against=against
+        told = pl.read_csv(path, infer_schema_length=None).filter(
+            pl.col("metric").is_in(METRICS), experiment=experiment
         )
+        rows = told.filter(system=system, against=against)
+        if rows.is_empty():
+            rows = _turned(told.filter(system=against, against=system))
         if rows.height != len(METRICS):
             raise InputError(
                 str(path), expected=f"{system} against {against} of {experiment} for {', '.join(METRICS)}",
@@ -61,9 +70,16 @@ def read_rows(studies: Path) -> pl.DataFrame:
     return pl.concat(parts)
 
 
+def _turned(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the opponent minus the system."""
+    pairs = (("system", "against"), ("value", "value_against"))
+    swapped = [pl.col(old).alias(new) for pair in pairs for old, new in (pair, pair[::-1])]
+    return rows.with_columns(*swapped, difference=-pl.col("difference"), low=-pl.col("high"), high=-pl.col("low"))
+
+
 def verdict(rows: pl.DataFrame, *, alpha: float) -> str:
     """The title of the picture: in how many settings of a group the first metric is higher, lower, or open."""
-    lines = [f"Does planting help? By {metric_title(METRICS[0])}, with Holm's correction:"]
+    lines = [f"Does planting help a trained network? {metric_title(METRICS[0])}, Holm's correction:"]
     for (group,), own in rows.filter(metric=METRICS[0]).group_by("group", maintain_order=True):
         significant = own.filter(pl.col("p_holm") < alpha)["difference"]
         up, down = int((significant > 0).sum()), int((significant < 0).sum())
