@@ -19,7 +19,7 @@ from plant.paper.figures.style import look, save
 from plant.paper.wording import metric_title
 
 METRICS = ("macro_f1_present", "rare_ap", "p@5")
-TRIAL, ENCODERS, ABLATIONS = "fair_trial", "fair_encoders", "fair_ablations"
+TRIAL, ENCODERS, ABLATIONS, MINILM = "fair_trial", "fair_encoders", "fair_ablations", "fair_minilm"
 STAGE1 = "Stage 1 (the paper) minus random init"
 STATIC = "Static planting minus random init"
 BAR = "Static planting minus two word baselines"
@@ -34,11 +34,13 @@ ROWS = (
     (STATIC, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, BiLSTM with LAAT", ENCODERS, "fair_laat_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "caml_random_init"),
     (STATIC, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "caml_random_init"),
     (BAR, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "combined"),
     (BAR, "EURLEX57K, 500, CAML", ENCODERS, "fair_caml_laws", "net_static", "combined"),
     (BAR, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "combined"),
+    (BAR, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "combined"),
     (BAR, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "combined"),
     (BAR, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "combined"),
 )  # fmt: skip
