@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from plant.corpus.reader import load_labels
 from plant.finetuning.kept_evidence import keep_evidence
 from plant.finetuning.scoring import predict_logits
 from plant.ground.errors import InputError
@@ -19,7 +21,7 @@ from plant.metrics.scores import read_scores
 from plant.model.assemble import load_training_data, prepare, save_weights
 from plant.model.encoders.transformer import make_random_backbone
 from plant.model.features import write_features
-from plant.serving.export import Candidate, Materials, best_candidate, export
+from plant.serving.export import Candidate, Materials, best_candidate, export, refusal
 from plant.serving.inputs import Document
 from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
 from plant.serving.predict import explain, predictions
@@ -284,14 +286,42 @@ def test_a_backbone_that_no_folder_can_give_back_is_refused(saved, section, kind
         backbone_record(model.classifier, {**TINY, **section})
 
 
-def test_the_run_that_is_best_on_validation_is_taken(tmp_path):
+def test_the_best_run_on_validation_that_can_be_saved_is_taken_and_the_better_ones_are_told(tmp_path):
     runs = []
     for seed, value in enumerate([0.2, 0.5, 0.5, 0.1]):
         folder = tmp_path / str(seed)
         folder.mkdir()
         (folder / "metrics.json").write_text(json.dumps({"threshold": {"value_on_val": value}}))
-        runs.append(Candidate("plant", folder, seed))
-    assert best_candidate(runs).seed == 1
+        runs.append(Candidate(f"plant_{seed}", folder, seed))
+    refused = InputError("here", expected="the channel network", got="the channel mentions", fix="Take another.")
+    assert best_candidate(runs, lambda run: None) == (runs[1], ())
+    chosen, passed_over = best_candidate(runs, lambda run: refused if run.seed in (1, 2) else None)
+    assert chosen.seed == 0
+    told = "is better on validation (0.500), and cannot be saved: the channel mentions."
+    assert passed_over == (f"`plant_1` {told}", f"`plant_2` {told}")
+    with pytest.raises(InputError, match="got the channel mentions"):
+        best_candidate(runs, lambda run: refused)
+
+
+def test_an_experiment_whose_best_system_reads_the_training_corpus_ends_with_a_folder(small_run, tmp_path):
+    """Stage 3 with descriptions (docs/tutorial/own-labels.md, step 4) cannot be saved; the next best run is."""
+    run = small_run("all")
+    better = tmp_path / "scores"
+    shutil.copytree(run.scores("evidence"), better)
+    metrics = json.loads((better / "metrics.json").read_text())
+    metrics["threshold"]["value_on_val"] = 0.999
+    (better / "metrics.json").write_text(json.dumps(metrics))
+    best = run.candidate("evidence", scores=better, evidence={"channels": ["network", "descriptions"]})
+    candidates = [replace(best, system="with_titles"), run.candidate("network")]
+    materials = run.materials()
+    chosen, passed_over = best_candidate(
+        candidates, lambda one: refusal(one, materials, hide_words=False, n_labels=load_labels(run.corpus).n_labels)
+    )
+    export(chosen, materials, tmp_path / "m", private=False, words_of_private=False, passed_over=passed_over)
+    assert (
+        "`with_titles` is better on validation (0.999), and cannot be saved" in (tmp_path / "m/README.md").read_text()
+    )
+    assert PlantForDocuments.from_pretrained(tmp_path / "m").config.system["name"] == "network"
 
 
 def test_the_card_tells_the_metrics_of_the_run(small_run, saved):

@@ -5,7 +5,7 @@ REQUIRED INPUTS
     results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val.scores.parquet,metrics.json}
 
 OUTPUTS
-    results/serving/<experiment>/<system>/   the model folder; <system> `best` is the system that is best on validation
+    results/serving/<experiment>/<system>/   the model folder; <system> `best`: the best system on validation that can be saved
     results/serving/<experiment>/<system>.provenance.json
 """
 
@@ -42,6 +42,7 @@ rule save_model:
         settings=serving_settings,
         backbone=lambda wildcards: backbone_source(SETTINGS.experiments[wildcards.experiment]),
         code=served_code,
+        screen="warnings",
     script:
         "../scripts/save_model.py"
 

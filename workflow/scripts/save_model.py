@@ -1,5 +1,6 @@
-"""A run of an experiment as one model folder: of several runs the one that is best on validation."""
+"""A run of an experiment as one model folder: of several runs the best one on validation that can be saved."""
 
+import logging
 from argparse import Namespace
 from pathlib import Path
 
@@ -7,17 +8,27 @@ from plant.ground.job import job
 
 
 def main(args: Namespace) -> dict[str, object]:
-    from plant.serving.export import Candidate, Materials, best_candidate, export
+    from plant.corpus.reader import load_labels
+    from plant.serving.export import Candidate, Materials, best_candidate, export, refusal
 
-    chosen = best_candidate([Candidate.of(plain) for plain in args.settings["candidates"]])
     private = bool(args.settings.get("private"))
     materials = Materials(
         args.corpus[0].parent, {**args.settings, "private": private}, args.network and Path(args.network[0]),
         args.backbone, args.threads,
     )  # fmt: skip
     shown = args.settings["evaluation"]["show_credentialed"]
-    export(chosen, materials, args.folder, private=private, words_of_private=shown)
-    return {"saved_system": chosen.system, "saved_seed": chosen.seed, "on_validation": chosen.on_validation}
+    hide, n_labels = private and not shown, load_labels(materials.corpus).n_labels
+    chosen, passed_over = best_candidate(
+        [Candidate.of(plain) for plain in args.settings["candidates"]],
+        lambda run: refusal(run, materials, hide_words=hide, n_labels=n_labels),
+    )
+    for sentence in passed_over:
+        logging.getLogger("plant").warning("%s %r is saved.", sentence, chosen.system)
+    export(chosen, materials, args.folder, private=private, words_of_private=shown, passed_over=passed_over)
+    return {
+        "saved_system": chosen.system, "saved_seed": chosen.seed, "on_validation": chosen.on_validation,
+        "passed_over": list(passed_over),
+    }  # fmt: skip
 
 
 def reads(args: Namespace) -> list[Path]:

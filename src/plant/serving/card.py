@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plant.corpus.reader import Labels
@@ -21,7 +21,7 @@ tags: [multi-label-classification, plant]
 # {title}
 
 A saved system of the experiment `{experiment}`: `{system}`, seed {seed}. It gives a document the labels whose score is
-above {threshold}. It was saved by `plant-xmtc`, an independent reproduction of PLANT (arXiv 2410.23066).
+above {threshold}. It was saved by `plant-xmtc`, an independent reproduction of PLANT (arXiv 2410.23066).{passed_over}
 
 **What it reads.** {reads}
 
@@ -60,8 +60,9 @@ One training run, without an interval; the report of the experiment has interval
 
 
 def card(
-    candidate: Candidate, config: PlantConfig, labels: Labels, metrics: Mapping[str, Any], settings: Mapping[str, Any]
-) -> str:
+    candidate: Candidate, config: PlantConfig, labels: Labels, metrics: Mapping[str, Any], settings: Mapping[str, Any],
+    passed_over: Sequence[str] = (),
+) -> str:  # fmt: skip
     """The card.
 
     Args:
@@ -70,6 +71,7 @@ def card(
         labels: of the corpus.
         metrics: metrics.json of the run.
         settings: `title`, `experiment`, `corpus_name`, `source`, `licences`, `private`, `made_up`.
+        passed_over: one sentence for each better system that cannot be saved.
     """
     counts = labels.counts[0]
     rows = [f"| {name} | {metrics[name]:.3f} |" for name in SHOWN if isinstance(metrics.get(name), float)]
@@ -80,7 +82,8 @@ def card(
     )
     return CARD.format(
         title=settings["titles"].get(candidate.system, candidate.system), experiment=settings["experiment"],
-        system=candidate.system, seed=candidate.seed, threshold=f"{threshold['value']:.4g}", reads=_reads(config),
+        system=candidate.system, seed=candidate.seed, threshold=f"{threshold['value']:.4g}",
+        passed_over="".join(f"\n{one}" for one in passed_over), reads=_reads(config),
         data=_data(labels, settings), metrics="\n".join(rows), maximises=threshold["maximises"],
         on_val=threshold["value_on_val"], labels=config.num_labels, unseen=int((counts == 0).sum()),
         rare=int(((counts > 0) & (counts < 10)).sum()), private=private if settings["private"] else "",

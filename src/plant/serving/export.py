@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,12 +88,39 @@ class Materials:
     threads: int = 1
 
 
-def best_candidate(candidates: Sequence[Candidate]) -> Candidate:
-    """The run with the best F1 on validation; the first of equal ones."""
-    return max(candidates, key=lambda each: each.on_validation)
+Refusal = Callable[[Candidate], InputError | None]
+"""Run -> why it cannot be saved; None if it can."""
 
 
-def export(candidate: Candidate, materials: Materials, out: Path, *, private: bool, words_of_private: bool) -> None:
+def best_candidate(candidates: Sequence[Candidate], refusal: Refusal) -> tuple[Candidate, tuple[str, ...]]:
+    """The run with the best F1 on validation of those that can be saved; the first of equal ones.
+
+    Args:
+        candidates: at least one run.
+        refusal: run -> why it cannot be saved, or None.
+
+    Returns:
+        The run, and one sentence for each better system that cannot be saved.
+
+    Raises:
+        InputError: no run can be saved; the error is that of the best one.
+    """
+    passed_over: dict[str, str] = {}
+    errors: list[InputError] = []
+    for run in sorted(candidates, key=lambda each: -each.on_validation):
+        error = refusal(run)
+        if error is None:
+            return run, tuple(passed_over.values())
+        errors.append(error)
+        said = f"`{run.system}` is better on validation ({run.on_validation:.3f}), and cannot be saved: {error.got}."
+        passed_over.setdefault(run.system, said)
+    raise errors[0]
+
+
+def export(
+    candidate: Candidate, materials: Materials, out: Path, *, private: bool, words_of_private: bool,
+    passed_over: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Write the model folder of a run.
 
     Args:
@@ -102,6 +129,7 @@ def export(candidate: Candidate, materials: Materials, out: Path, *, private: bo
         out: the folder.
         private: the corpus is credentialed.
         words_of_private: write tables of words of a credentialed corpus.
+        passed_over: sentences for the model card, see `best_candidate`.
 
     Raises:
         InputError: the system cannot be saved; its words are those of a credentialed corpus; or the saved word scores
@@ -109,7 +137,9 @@ def export(candidate: Candidate, materials: Materials, out: Path, *, private: bo
     """
     labels = load_labels(materials.corpus)
     trained = np.flatnonzero(labels.counts[0])
-    _refuse(candidate, materials, private=private and not words_of_private, n_labels=labels.n_labels)
+    hidden = private and not words_of_private
+    if error := refusal(candidate, materials, hide_words=hidden, n_labels=labels.n_labels):
+        raise error
     parts = _parts(candidate, labels, trained)
     kind, channels = _kind(candidate), list(_channels(candidate))
     system: dict[str, Any] = {"name": candidate.system, "kind": kind, "channels": channels}
@@ -137,7 +167,7 @@ def export(candidate: Candidate, materials: Materials, out: Path, *, private: bo
         label2id={name: place for place, name in names.items()}, problem_type="multi_label_classification",
     )  # fmt: skip
     metrics = read_json(candidate.scores / "metrics.json")
-    parts.files["README.md"] = card(candidate, config, labels, metrics, materials.settings).encode()
+    parts.files["README.md"] = card(candidate, config, labels, metrics, materials.settings, passed_over).encode()
     PlantForDocuments(config, classifier, parts).save_pretrained(out)
 
 
@@ -156,29 +186,38 @@ def _channels(candidate: Candidate) -> tuple[str, ...]:
     return (_kind(candidate),)
 
 
-def _refuse(candidate: Candidate, materials: Materials, *, private: bool, n_labels: int) -> None:
+def refusal(candidate: Candidate, materials: Materials, *, hide_words: bool, n_labels: int) -> InputError | None:
+    """Why a run cannot be saved; None if it can.
+
+    Args:
+        candidate: the run.
+        materials: what it was made from.
+        hide_words: the corpus is credentialed, and no words of it may be written.
+        n_labels: of the corpus.
+    """
     where = f"saved model of {candidate.system}"
     words = [channel for channel in _channels(candidate) if channel not in ("network", "prior")]
     if unknown := [channel for channel in words if channel not in SCORERS]:
-        raise InputError(
-            where, expected=f"the channels network, prior, {', '.join(SCORERS)}", got=unknown[0],
+        return InputError(
+            where, expected=f"the channels network, prior, {', '.join(SCORERS)}", got=f"the channel {unknown[0]}",
             fix="Save a system without this channel: it reads the training corpus, which a folder does not hold.",
         )  # fmt: skip
     recipe = None if candidate.finetuning is None else Finetuning.model_validate(candidate.finetuning)
     if recipe is not None and (recipe.residual is not None or _is_cut(recipe, n_labels)):
         what = "a shortlist" if recipe.residual is None else "a residual"
-        raise InputError(
+        return InputError(
             where, expected="a network that scores all labels from the text alone", got=f"a recipe with {what}",
             fix="Save a variant without it.",
         )  # fmt: skip
     trained_here = candidate.network is not None and materials.settings["backbone"]["kind"] != "pretrained"
-    if private and (words or trained_here):
+    if hide_words and (words or trained_here):
         what = "the words of word scores" if words else "a vocabulary that was trained on the notes"
-        raise InputError(
+        return InputError(
             where, expected="a system without words of a credentialed corpus", got=what,
             fix="A folder is made to be given away, and these words come from the notes of patients. If it stays where "
             "the notes are, set evaluation.show_credentialed: true.",
         )  # fmt: skip
+    return None
 
 
 def _is_cut(recipe: Finetuning, n_labels: int) -> bool:
