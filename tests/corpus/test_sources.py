@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -272,6 +273,7 @@ def test_eurlex57k_has_its_published_counts(open_data: Path, tmp_path: Path) -> 
 MEASURE = """
 import resource, sys
 from pathlib import Path
+from typing import get_args
 from plant.ground import settings
 from plant.corpus.build import build_corpus
 build_corpus(settings.Mimic3(source="mimic3", path=sys.argv[1], code_types="diagnoses"), Path(sys.argv[2]))
@@ -299,3 +301,21 @@ def test_notes_are_read_as_a_stream(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert int(done.stdout) < 500
     assert sum(documents(statistics(tmp_path / "out"))) == 200_000 // 35 + 1
+
+
+def test_every_source_of_the_config_has_a_module_that_reads_it():
+    classes = get_args(get_args(settings.Dataset)[0])
+    known = {name for each in classes for name in get_args(each.model_fields["source"].annotation)}
+    assert known == {*sources.FORMATS, "subset"}
+    assert all(callable(module.read) for module in sources.FORMATS.values())
+
+
+def test_files_of_a_source_are_those_of_its_module_or_else_its_path(tmp_path):
+    files = [tmp_path / name for name in ("train.csv", "test.csv", "NOTEEVENTS.csv", "other.csv")]
+    for file in files:
+        file.write_text("x\n")
+    own = settings.parse_dataset({"source": "table", "files": {"train": str(files[0]), "test": str(files[1])}})
+    assert sources.files_read(own) == files[:2]
+    assert sources.files_read(settings.parse_dataset({"source": "eurlex57k", "path": str(tmp_path)})) == [tmp_path]
+    assert sources.files_read(settings.parse_dataset({"source": "mimic3", "path": str(tmp_path)})) == [files[2]]
+    assert sources.files_read(settings.parse_dataset({"source": "mimic3", "generate": {}})) == []

@@ -85,6 +85,6 @@ def _spread(odds: LogOdds, category: np.ndarray) -> tuple[np.ndarray, np.ndarray
 register(
     Baseline(
         "category_log_odds", "MIG log-odds of the category", category_log_odds, inputs=("labels", "tokens"),
-        needs="category_ends", channel="categories", features=present_words,
+        needs="category_ends", counts=True, channel="categories", features=present_words,
     )
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Systems without a network. Each module of this folder makes the scores of one, and ends with its entry.
 
 To add a baseline, add a module to this folder. The rule, the script, the checks of the config, the plan, the tables and
-Stage 3 read its entry only.
+Stage 3 read its entry only. `SCORERS` of `plant.serving.export` lists the few that a model folder can hold.
 
 Every option of a baseline (C, the number of words, the weight, the slack) is chosen on validation by nDCG@5. This
 metric needs no threshold. Unlike a mean over labels it compares the scores of different labels, as a global threshold
@@ -47,6 +47,7 @@ class Baseline:
             mutual information), `mentions`, and names of other baselines, whose scores are read.
         outputs: files beside the scores and choices.json.
         needs: what the dataset must have.
+        counts: it counts words itself, so it is given the config's section `relevance`.
         threads: of the job.
         channel: its name in `evidences.<name>.channels`; None: it is no channel of Stage 3.
         features: for a channel with words. It reads the folder of scores and gives the features of a document;
@@ -59,6 +60,7 @@ class Baseline:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ("weights.parquet",)
     needs: Need | None = None
+    counts: bool = False
     threads: int = 1
     channel: str | None = None
     features: Callable[[Path, Labels], Features] | None = None

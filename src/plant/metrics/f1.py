@@ -5,14 +5,13 @@ A label is predicted if its score is above the threshold. A label with the score
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from plant.ground.errors import InputError
+from plant.ground.settings.base import Objective
 from plant.metrics.arrays import BLOCK, ordered_codes, scores_of_codes
-
-Objective = Literal["macro_f1_present", "micro_f1"]
 
 
 class Threshold(NamedTuple):

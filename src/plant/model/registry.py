@@ -7,7 +7,8 @@ To add an encoder: write `encoders/<file>.py` with a function
 
 (`plant.model.encoders.words` says what its arguments are, and has the embedding of word networks), and an entry below.
 To add a label attention: write `attentions/<file>.py` with `build(sizes) -> (attention, head)`
-(`plant.model.attentions.interface`), and an entry below. No rule, no script and no other module names them.
+(`plant.model.attentions.interface`), and an entry below. No rule and no script names them. Only the language
+model before training (`language_model`, of AWD-LSTM) is written for one encoder.
 
 Nothing here imports PyTorch until something is built, because the Snakefile checks names by this table.
 """

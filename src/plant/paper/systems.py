@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 from plant.baselines.registry import baselines, read_by
-from plant.ground.settings import NO_PRETRAINING, Experiment, Settings, Variant
+from plant.finetuning.losses import loss_names, parameters_of
+from plant.ground.settings import NO_PRETRAINING, Experiment, Finetuning, Settings, Variant
+from plant.relevance.measures import MEASURES
 
 Kind = Literal["planted", "control", "unplanted", "no network"]
 KIND_TITLES: dict[Kind, str] = {
@@ -23,12 +26,6 @@ KIND_COLOURS: dict[Kind, str] = {
     "no network": "#444444",
 }
 """Hues of the palettes of Okabe and Ito and of Tol. Colour-blind readers can tell them apart."""
-
-LOSS_KEYS = (
-    "loss", "loss_options", "gamma", "epsilon", "hard_negatives", "gamma_positive", "gamma_negative", "margin",
-    "temperature",
-)  # fmt: skip
-"""Keys of a Stage 2 recipe that say what its loss is."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +223,8 @@ def find_system(settings: Settings, name: str) -> System:
     measures = {stage1.measure} if stage1 else set()
     if stage2.static_attention:
         measures.add(stage2.static_measure)
-    kind: Kind = "unplanted" if not measures else "control" if measures <= {"random", "shuffled"} else "planted"
+    is_control = all(MEASURES[measure].control for measure in measures)
+    kind: Kind = "unplanted" if not measures else "control" if is_control else "planted"
     return System(name, title, kind, variant.pretraining if stage1 else None)
 
 
@@ -270,10 +268,17 @@ def _unfairness(settings: Settings, experiment: Experiment, planted: str, contro
     return _method(settings, planted) != _method(settings, control), abs(epochs[0] - epochs[1])
 
 
+@cache
+def _loss_keys() -> tuple[str, ...]:
+    """Keys of a Stage 2 recipe that say what its loss is, in the order of the recipe."""
+    keys = {"loss", "loss_options", "hard_negatives"}.union(*map(parameters_of, loss_names()))
+    return tuple(key for key in Finetuning.model_fields if key in keys)
+
+
 def _method(settings: Settings, name: str) -> dict[str, object]:
     """Loss of Stage 2, Stage 3 and averaging of a variant, by the keys of the config."""
     variant = settings.variants[name]
     stage2 = settings.finetunings[variant.finetuning]
-    return {key: getattr(stage2, key) for key in LOSS_KEYS} | {
+    return {key: getattr(stage2, key) for key in _loss_keys()} | {
         "evidence": settings.evidence_of(name), "average_with": variant.average_with,
     }  # fmt: skip

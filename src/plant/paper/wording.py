@@ -32,7 +32,7 @@ _TITLES = {
     "log_loss": "log-loss (nats)",
     "calibration_error": "calibration error",
 }
-_CUTS = {"@natural": " at p = .5", "@micro": " at its threshold", "@sloped": ", sloped threshold"}
+_CUTS = {"natural": " at p = .5", "micro": " at its threshold"}
 _WORDS = {
     "f1": "F1", "auc": "AUC", "ap": "AP", "map": "mAP", "p": "P", "r": "R", "ndcg": "nDCG", "psp": "PSP", "rp": "RP",
 }  # fmt: skip
@@ -41,15 +41,15 @@ _WORDS = {
 def metric_title(name: str) -> str:
     """A metric's name as the field prints it. An unknown name stays as it is.
 
-    >>> [metric_title(name) for name in ("macro_auc", "ndcg@5/few", "micro_f1@natural")]
-    ['macro-AUC', 'nDCG@5, few labels', 'micro-F1 at p = .5']
+    >>> [metric_title(name) for name in ("macro_auc", "ndcg@5/few", "micro_f1@natural", "micro_f1@sloped")]
+    ['macro-AUC', 'nDCG@5, few labels', 'micro-F1 at p = .5', 'micro-F1, sloped threshold']
     """
     if "/" in name:
         base, _, group = name.partition("/")
         return f"{metric_title(base)}, {group} labels"
-    for suffix, words in _CUTS.items():
-        if name.endswith(suffix):
-            return f"{metric_title(name.removesuffix(suffix))}{words}"
+    base, _, rule = name.rpartition("@")
+    if base and not rule.isdigit():
+        return f"{metric_title(base)}{_CUTS.get(rule, f', {rule} threshold')}"
     if name in _TITLES:
         return _TITLES[name]
     if at_k := re.fullmatch(r"([a-z]+)@(\d+)", name):

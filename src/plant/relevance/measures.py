@@ -204,10 +204,11 @@ class Measure:
 
     Attributes:
         name: in configs and file names.
-        formula: of counts. None: tokens and values are drawn at random, a control.
+        formula: of counts. None: tokens and values are drawn at random.
         occurrences: the formula reads the number of occurrences.
-        shuffled: the label rows change places over the training documents first, a control.
+        shuffled: the label rows change places over the training documents first.
         described: only the tokens of the label's description score (choice C28).
+        control: it says nothing of the labels, so a system with it is a control and not a planted one.
     """
 
     name: str
@@ -215,6 +216,7 @@ class Measure:
     occurrences: bool = False
     shuffled: bool = False
     described: bool = False
+    control: bool = False
 
 
 MEASURES = {
@@ -222,7 +224,7 @@ MEASURES = {
     for entry in (
         Measure("mig", mig), Measure("smoothed_mig", smoothed_mig),
         Measure("term_frequency", term_frequency, occurrences=True), Measure("pmi", pmi), Measure("chi2", chi2),
-        Measure("random", None), Measure("shuffled", mig, shuffled=True),
+        Measure("random", None, control=True), Measure("shuffled", mig, shuffled=True, control=True),
         Measure("description", inverse_document_frequency, described=True),
     )
 }  # fmt: skip

@@ -122,7 +122,9 @@ def look(path: Path) -> Look:
     given = {f"{role}_column": name for role, name in found.items()}
     if separator is not None:
         given["label_separator"] = separator
-    frame = read_table(OwnTable(source="table", path=str(path), **given)).frame  # its errors and warnings come now
+    frame = read_table(
+        OwnTable(source="table", path=str(path), **given), path
+    ).frame  # its errors and warnings come now
     label = pl.element().str.strip_chars()
     labels_of = frame["labels"].list.eval(label.filter(label != ""))
     names, texts = labels_of.explode().drop_nulls(), frame["text"]

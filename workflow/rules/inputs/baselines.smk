@@ -17,11 +17,11 @@ def baseline_inputs(entry):
 
 
 def baseline_settings(entry, wildcards):
-    measured = entry.needs == "category_ends"  # it counts the words of categories itself
+    categories = SETTINGS.datasets[wildcards.dataset].category_ends
     return section(
         wildcards.dataset,
         baselines=SETTINGS.baselines,
         evaluation=SETTINGS.evaluation,
-        relevance=SETTINGS.relevance if measured else {},
-        category_ends=SETTINGS.datasets[wildcards.dataset].category_ends if measured else None,
+        relevance=SETTINGS.relevance if entry.counts else {},
+        category_ends=categories if entry.needs == "category_ends" else None,
     )

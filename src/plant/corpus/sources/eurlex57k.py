@@ -10,13 +10,14 @@ from plant.corpus.descriptions import SEPARATOR
 from plant.corpus.documents import SourceDocuments, canonical
 from plant.corpus.sources.archive import read_files
 from plant.ground.errors import InputError
+from plant.ground.settings import Eurlex57k
 
 FOLDERS = {"train": "train", "dev": "val", "test": "test"}
 LABELS = "EURLEX57K.json"
 SECTIONS = ("title", "header", "recitals", "main_body", "attachments")
 
 
-def read(path: Path) -> SourceDocuments:
+def read(_: Eurlex57k, path: Path) -> SourceDocuments:
     """EU laws with their EUROVOC concepts.
 
     The text is the title, header, recitals, main body and attachments, joined by newlines. The loader of the authors

@@ -24,7 +24,7 @@ MOVED = 0.1
 """Share of first parts that come later in another cell, or the reverse: above it, the sign stands between labels."""
 
 
-def read(dataset: OwnTable) -> SourceDocuments:
+def read(dataset: OwnTable, path: Path | None) -> SourceDocuments:
     """Read one file (with or without a split column), or one file for each split.
 
     Labels are a list, or one string that is cut at `label_separator`. White space around ids is removed. A document
@@ -35,8 +35,8 @@ def read(dataset: OwnTable) -> SourceDocuments:
         InputError: a file or column is missing, a file cannot be read, a column has a wrong type, or an id or a text is
             missing.
     """
-    if dataset.path is not None:
-        return SourceDocuments(_read_one(Path(dataset.path), dataset, split=None))
+    if path is not None:
+        return SourceDocuments(_read_one(path, dataset, split=None))
     files = dataset.files or {}
     return SourceDocuments(pl.concat([_read_one(Path(path), dataset, split=name) for name, path in files.items()]))
 

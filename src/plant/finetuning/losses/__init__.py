@@ -5,7 +5,8 @@ To add a loss is to add a module `<name>.py` with a function `<name>_loss`:
     def <name>_loss(logits, truth, *, n_labels, selected=None, <parameters>) -> Tensor
 
 Its first arguments and its result are those of `focal.focal_loss`. A parameter takes its value from the key of its name
-in the recipe, else from the recipe's `loss_options`, else it keeps its default.
+in the recipe, else from the recipe's `loss_options`, else it keeps its default. A module whose name starts with `_` is
+no loss: losses can share it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ GIVEN = ("n_labels", "selected")  # keyword arguments that are no parameters of 
 
 def loss_names() -> tuple[str, ...]:
     """The losses, without importing them (and PyTorch)."""
-    return tuple(module.name for module in iter_modules(__path__))
+    return tuple(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def loss_module(name: str) -> str:

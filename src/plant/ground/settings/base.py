@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -58,6 +58,8 @@ SomeOnce = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_each_on
 """A list with at least one item, in which no item stands twice."""
 
 NO_PRETRAINING = "none"
+Objective = Literal["macro_f1_present", "micro_f1"]
+"""An F1 that a threshold maximises on validation."""
 
 
 class Frozen(BaseModel):

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from plant.ground.errors import nearest
-from plant.ground.settings.base import Count, Fraction, Frozen, Name, Once, Positive, Rate, Seed, Some, refuse
+from plant.ground.settings.base import (
+    Count,
+    Fraction,
+    Frozen,
+    Name,
+    Objective,
+    Once,
+    Positive,
+    Rate,
+    Seed,
+    Some,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from plant.ground.settings.load import Settings
@@ -25,7 +37,7 @@ class Evaluation(Frozen):
     """With up to this number of labels, all scores are kept (fp16), and AUC and AP are exact."""
     memory_gb: Rate = 4.0
     """Memory limit for all scores, in GB. If they need more, the job stops with an error."""
-    tune_for: Literal["macro_f1_present", "micro_f1"] = "macro_f1_present"
+    tune_for: Objective = "macro_f1_present"
     """Metric that the global threshold maximises on the validation split (choice C12)."""
     rare_below: Positive = 10
     """Labels with at least one and fewer than this number of training documents are rare (choice C14)."""
