@@ -23,6 +23,13 @@ def test_every_page_has_a_number_of_its_own_and_nothing_empty():
     assert all(text for page in PAGES for text in page.sections.values())
 
 
+def test_the_index_has_every_page_by_its_title():
+    folder = ROOT / "docs" / "choices"
+    rows = re.findall(r"^\| \[(C\d+)\]\((.+)\) \| (.+) \|$", (folder / "README.md").read_text(), re.MULTILINE)
+    files = sorted(path.name for path in folder.glob("C*.md"))
+    assert rows == [(page.number, file, page.title) for page, file in zip(PAGES, files, strict=True)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.number)
 def test_config_keys_of_the_page_exist(page: Choice):
     known = {f"{path.replace('.<name>', '')}.{key}" for path, _, _, keys in tables() for key in keys}

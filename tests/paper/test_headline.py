@@ -38,7 +38,7 @@ def set_difference(toy, system: str, metric: str, low: float, high: float) -> No
     ((0.02, 0.1), (-0.1, -0.02),
      "No, planting hurts the network, but it beats the best baseline without a network (by macro-F1 (present))."),
     ((-0.02, 0.1), (0.02, 0.1),
-     ("Undecided: planting makes no difference to the network that these data could show, and the best baseline "
+     ("Undecided: these data are too few to show whether planting helps the network, and the best baseline "
      "without a network is better (by macro-F1 (present)).")),
 ])  # fmt: skip
 def test_answer_follows_the_two_intervals(toy, control, baseline, expected):

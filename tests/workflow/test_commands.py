@@ -38,7 +38,7 @@ MAKE = {
     "$(CORES)": "2", " $(LOCAL)": "", "\\\n\t    ": "", "$(STUDIES:%=study_%)": "study_when_planting_helps",
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
 }  # fmt: skip
-TAKES_A_VALUE = ("--cores", "--profile", "--scheduler", "--scheduler-subsample", "--sdm")
+TAKES_A_VALUE = ("--cores", "-R", "--profile", "--scheduler", "--scheduler-subsample", "--sdm")
 DATA = ("data/mimic3", "data/mimic4")  # what the paper's config needs and nobody may ship
 
 

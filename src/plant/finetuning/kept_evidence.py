@@ -1,7 +1,7 @@
 """What Stage 2 keeps beside what it learns: static attention (C26, C37), a residual (C27), and the earlier version's
 attention of the ranking model with its segments (C34, C36).
 
-Static attention and residual are what counts over the train split say of a document. All of them come to the classifier
+Static attention and residual come from token counts of the training split. All of them come to the classifier
 with each batch (`plant.model.classifier.Known`), in training, validation and prediction.
 """
 
@@ -37,7 +37,7 @@ def keep_evidence(
     residual: Path | None,
     whole: bool,
 ) -> TrainingData:
-    """The data with the evidence that a recipe keeps; a residual gives the head its weight.
+    """The data with the evidence that a recipe keeps; with a residual, the head gets one trained weight for it.
 
     Args:
         data: documents and label space.
@@ -45,7 +45,7 @@ def keep_evidence(
         settings: `static_attention`, `differentiable_attention`, `segment` and `residual`.
         static: `{measure}.safetensors` of the relevance room, where the recipe has a static part.
         residual: `{measure}.residual{k}x{folds}.safetensors` of the relevance room, where it has a residual.
-        whole: whether all labels are scored; with a shortlist the relevance stays where it is, on disk.
+        whole: whether all labels are scored. With a shortlist, relevance is read from disk batch by batch.
 
     Raises:
         InputError: a file is needed and was not given, or is of another corpus; the recipe needs a ranking model or a
@@ -63,7 +63,7 @@ def keep_evidence(
         classifier.head.weigh_evidence()
 
     def known(batch: np.ndarray, device: torch.device) -> Known:
-        """What counts say of some documents; called for every batch (`Corpus.known`)."""
+        """Static attention and residual of some documents; called for every batch (`Corpus.known`)."""
         tokens = [data.corpus.tokens(int(document)) for document in batch]
         bias, weights, evidence = None, None, None
         if static_part is not None:

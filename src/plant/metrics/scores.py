@@ -103,8 +103,8 @@ def write_scores(
             that it does not store count as -inf.
         natural_threshold: see `Scores`.
         settings: `top`, `dense_limit` and `memory_gb` are read.
-        names: of the published split and label space (`plant.ground.identity.read_names`). Scores with two names are
-            never compared.
+        names: of the published split and label space (`plant.ground.identity.read_names`). Scores
+            whose split or label space has another name are never compared.
 
     Raises:
         InputError: a score is NaN or +inf, shapes do not match, ids repeat, a document has neither a score nor a label,
@@ -206,7 +206,7 @@ def require_comparable(first: Scores, second: Scores, where: str) -> None:
     Raises:
         InputError: the scores cannot be compared. The message names both sides.
     """
-    fix = "Compare systems of one dataset; if both are, delete the older evaluation folder and run again."
+    fix = "Compare systems of one dataset. If both come from it, delete the older evaluation folder and run again."
     members = (first.document_ids, second.document_ids), (first.label_names, second.label_names)
     for place, what in enumerate(("the same documents (one split)", "one label space")):
         names, (one, other) = (first.names[place], second.names[place]), members[place]

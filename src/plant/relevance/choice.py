@@ -86,9 +86,9 @@ class Chosen:
 
 
 def chosen(training: Training, measure: str, settings: Relevance, *, compiled: bool | None = None) -> Iterator[Chosen]:
-    """The k best tokens of every label, in pieces of about `rows_in_memory` rows.
+    """The k best tokens of every label, in pieces of about `rows_in_memory` rows (a piece ends with a label).
 
-    Where there are fewer tokens than k, a label keeps them all; nothing comes where there is none.
+    If there are fewer than k tokens, a label keeps them all. If there is none, nothing is yielded.
 
     Args:
         training: the documents.

@@ -79,9 +79,9 @@ def mig(counts: PairCounts) -> np.ndarray:
 def smoothed_mig(counts: PairCounts) -> np.ndarray:
     """Mutual information of the two presences where every cell holds half a document more (Jeffreys' prior), in nats.
 
-    With one or two positives MIG takes chance for certainty, and tokens that only they hold tie; half a document a
-    cell discounts rare tokens and leaves frequent ones as they are. Where the half documents turn an association
-    around, nothing is left of it: 0.
+    With one or two positive documents MIG is high by chance, and all tokens that only they hold have one value. Half a
+    document per cell lowers the value of rare tokens and hardly changes that of frequent ones. If the half documents
+    reverse an association, its value is 0.
 
     Returns:
         float64 in [0, log 2).

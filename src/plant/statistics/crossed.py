@@ -8,8 +8,8 @@ about two methods must also hold for other training seeds. Let D_s be the differ
     V_documents   squared standard error of the mean over test documents, from halves of the documents (choice C11),
     V_seeds       s^2 / S, with s^2 the variance of D_s over the seeds.
 
-The part of the documents' noise that differs between seeds is in both terms. So V is too large by at most that part
-divided by S, and never too small. Interval and test use Student's t with Satterthwaite's degrees of freedom,
+Noise of the documents that differs between seeds is counted in both terms. So V can be too large, by at most this
+noise divided by S, and never too small. Interval and test use Student's t with Satterthwaite's degrees of freedom,
 V^2 / (V_seeds^2 / (S - 1)); V_documents has no term there because it comes from many halves.
 
 With few seeds the interval is too short if seeds vary more than documents: s^2 can be small by chance, and then the
@@ -49,7 +49,7 @@ class Crossed:
         low, high: interval.
         p: two-sided p-value of no difference.
 
-    One seed says nothing about other seeds: where systems are trained, all but the first two are NaN.
+    With one seed of a trained system only `difference` and `error_documents` are numbers; the others are NaN.
     """
 
     difference: float

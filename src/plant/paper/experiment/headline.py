@@ -15,7 +15,7 @@ Outcome = Literal["higher", "lower", "undecided"]
 _NETWORK: dict[Outcome | None, str] = {
     "higher": "Yes, planting helps the network",
     "lower": "No, planting hurts the network",
-    "undecided": "Undecided: planting makes no difference to the network that these data could show",
+    "undecided": "Undecided: these data are too few to show whether planting helps the network",
     None: "Planting was not compared with a random initialisation",
 }
 _BASELINE: dict[Outcome, str] = {
