@@ -27,6 +27,7 @@ ROWS = (
     (STAGE1, "CodiEsp, 500 documents, CAML", TRIAL, "fair_codiesp_en", "caml_plant", "caml_random_init"),
     (STAGE1, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_stage1", "net_random_init"),
+    (STAGE1, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_stage1", "net_random_init"),
     (STAGE1, "CodiEsp, 500, 8 passes", ENCODERS, "fair_codiesp_en_8", "caml_plant_8", "caml_random_init"),
     (STAGE1, "US bills, 500, 8 passes, focal loss", ABLATIONS, "fair_ablations_500", "abl_plant", "abl_single_focal"),
     (STATIC, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "caml_random_init"),
