@@ -23,7 +23,7 @@ def main(args: Namespace) -> dict[str, object]:
         lambda run: refusal(run, materials, hide_words=hide, n_labels=n_labels),
     )
     for sentence in passed_over:
-        logging.getLogger("plant").warning("%s %r is saved.", sentence, chosen.system)
+        logging.getLogger("plant").warning("warning: %s Saved: %s.", sentence, chosen.system)
     export(chosen, materials, args.folder, private=private, words_of_private=shown, passed_over=passed_over)
     return {
         "saved_system": chosen.system, "saved_seed": chosen.seed, "on_validation": chosen.on_validation,
