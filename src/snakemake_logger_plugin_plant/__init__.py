@@ -100,7 +100,8 @@ class LogHandler(LogHandlerBase):
 
     def finish(self, job: int) -> None:
         self.done += 1
-        self.tell(f"[{self.done}/{self.total}] {self.names[job]}")
+        name = self.names.get(job, "")  # `--quiet rules` keeps names back
+        self.tell(f"[{self.done}/{self.total}] {name}".rstrip())
         self.progress.advance(self.task)
 
     def fail(self, job: dict[str, Any]) -> None:

@@ -17,9 +17,9 @@ from plant.serving.modeling import PlantForDocuments
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def snakemake(folder: Path, *arguments: str) -> str:
+def snakemake(folder: Path, *arguments: str, config: Path = ROOT / "config" / "own.yaml") -> str:
     command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
-               "--cores", "2", *arguments, "--configfile", ROOT / "config" / "own.yaml"]  # fmt: skip
+               "--cores", "2", *arguments, "--configfile", config]  # fmt: skip
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     said = run.stdout + run.stderr
     assert run.returncode == 0, said[-3000:]
@@ -39,6 +39,28 @@ def test_a_model_waits_for_the_systems_that_it_chooses_from_and_for_no_other(fol
     alone = snakemake(folder, "--dry-run", "model_tfidf_linear_in_mine")
     assert "rule finetune" not in alone
     assert "results/serving/mine/tfidf_linear" in alone
+
+
+def test_the_screen_says_that_a_better_system_could_not_be_saved(tmp_path):
+    """Each code has one training document. Later documents share the word of its category with it, and no other."""
+    own = {"k1.0": "uno", "k1.1": "due", "j2.0": "tre", "j2.1": "quattro"}
+    others = dict(zip(own, reversed(own.values()), strict=True))
+    rows = [
+        {"id": f"{split} {code}", "split": split, "labels": code, "text": f"{area} {words[code]}"}
+        for split, words in (("train", own), ("val", others), ("test", others))
+        for code, area in zip(own, ("lung", "lung", "bone", "bone"), strict=True)
+    ]
+    pl.DataFrame(rows).write_csv(tmp_path / "table.csv")
+    config = yaml.safe_load((ROOT / "config/own.yaml").read_text(encoding="utf-8"))
+    config["datasets"]["mine"] |= {"path": "table.csv", "split_column": "split", "category_ends": "."}
+    del config["datasets"]["mine"]["split"]
+    config["experiments"]["mine"] = {
+        "dataset": "mine", "backbone": "words", "variants": [], "baselines": ["category_log_odds", "mig_log_odds"],
+        "reference": "mig_log_odds",
+    }  # fmt: skip
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    said = snakemake(tmp_path, "model_mine", config=tmp_path / "config.yaml")
+    assert re.search(r"warning: .*`category_log_odds`.* Saved: mig_log_odds\.", said)
 
 
 @pytest.mark.slow

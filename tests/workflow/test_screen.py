@@ -35,6 +35,13 @@ def test_a_failed_job_shows_its_error_and_not_its_command(tmp_path, snakemake, c
     assert len(run.stdout) < 2500
 
 
+def test_a_run_that_is_asked_to_be_quiet_about_rules_counts_its_jobs_without_their_names(tmp_path, snakemake, config):
+    run = snakemake(tmp_path, config, RAW, "--quiet", "rules")
+    assert run.returncode == 0
+    assert re.search(r"^\[1/1\]$", run.stdout, re.MULTILINE)
+    assert "Logging error" not in run.stdout
+
+
 def test_a_terminal_gets_a_line_with_the_rule_its_names_what_is_done_and_the_time_left(tmp_path, snakemake, config):
     snakemake(tmp_path, config, "--dry-run")  # writes the config
     command = [sys.executable, "-m", "snakemake", *snakemake(tmp_path, config, "--version").args[3:-1], RAW]
