@@ -49,6 +49,22 @@ def warnings(caplog: pytest.LogCaptureFixture, dataset: settings.Dataset) -> lis
     return said
 
 
+# --- ids ------------------------------------------------------------------------------------------
+
+
+def test_documents_are_numbered_where_no_column_names_them(tmp_path):
+    path = json_lines(tmp_path, {}, {"patient": "p"}, {"patient": "p"})
+    assert read(own(path, id_column=None)).frame["document_id"].to_list() == ["1", "2", "3"]
+    grouped = read(own(path, id_column=None, group_column="patient")).frame
+    assert grouped["document_id"].to_list() == ["1", "2", "3"]
+    assert grouped["group_id"].to_list() == [None, "p", "p"]
+    files = {"train": str(path), "test": str(path)}
+    frame = read(settings.OwnTable(source="table", files=files, id_column=None)).frame
+    assert frame["document_id"].to_list() == frame["group_id"].to_list() == [
+        f"{split}{number}" for split in files for number in (1, 2, 3)
+    ]  # fmt: skip
+
+
 # --- types ----------------------------------------------------------------------------------------
 
 

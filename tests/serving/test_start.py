@@ -55,6 +55,9 @@ TABLES = {
         {"id": range(12), "text": TEXTS, "labels": CODES, "fold": ["train"] * 8 + ["test"] * 4},
         {"id": "id", "text": "text", "labels": "labels", "split": "fold"}, None,
     ),
+    "no column of ids.csv": (
+        {"name": ["x", "y"] * 6, "text": TEXTS, "labels": joined(";")}, {"text": "text", "labels": "labels"}, ";",
+    ),
     "commas.jsonl": (
         {"id": range(12), "text": TEXTS, "labels": joined(", "), "split": ["a"] * 12},
         {"id": "id", "text": "text", "labels": "labels"}, ",",
@@ -76,10 +79,8 @@ def test_the_config_reads_the_table_as_it_was_seen(tmp_path, name):
     columns, roles, separator = TABLES[name]
     text = config_for(look(write(tmp_path / name, columns)))
     dataset = load(yaml.safe_load(text)).datasets["mine"]
-    assert (dataset.id_column, dataset.text_column, dataset.labels_column) == tuple(
-        roles[role] for role in ("id", "text", "labels")
-    )
-    assert (dataset.split_column, dataset.group_column) == (roles.get("split"), roles.get("group"))
+    for role in ("id", "text", "labels", "split", "group"):
+        assert getattr(dataset, f"{role}_column") == roles.get(role)
     assert separator in (None, dataset.label_separator)
     assert text.count(" # ") > 20  # the comments stay
     assert not set(TEXTS) & set(re.findall("the patient.*", text))
@@ -189,9 +190,12 @@ def test_documents_without_labels_are_counted_and_one_label_may_be_a_category(tm
 def test_a_column_of_ids_has_each_once_and_the_columns_are_said(tmp_path, capsys):
     """A column `name` that repeats would be refused when the corpus is built."""
     said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, name=["x", "y"] * 10)
-    assert "Columns: text (text), labels (labels), id (id)." in said
+    assert "Columns: text (text), labels (labels), id (id)." in said and "numbered" not in said
     table = write(tmp_path / "b.csv", {"name": ["x", "x"], "key 2": [1, 2], "text": TEXTS[:2], "labels": ["a", "b"]})
     assert look(table).columns["id"] == "key 2"
+    write(tmp_path / "c.csv", {"text": TEXTS[:2], "labels": ["a", "b"]})
+    main(["init", str(tmp_path / "c.csv"), "--out", str(tmp_path / "c.yaml")])
+    assert "Documents are numbered from 1" in capsys.readouterr().out
 
 
 def test_a_split_that_the_column_does_not_name_is_said_to_be_drawn_from_train(tmp_path, capsys):
@@ -213,7 +217,6 @@ def test_texts_without_spaces_between_words_are_said_by_counts_and_the_name_of_t
 
 BAD = {
     "no labels": ({"id": [1, 2], "text": ["a b", "c d"]}, "a column of labels"),
-    "no ids": ({"n": [1, 1], "text": ["a b", "c d"], "labels": ["x", "y"]}, "a column of ids.*Add a column 'id'"),
     "a column for each label": (
         {"id": [1, 2], "text": ["a b", "c d"], "x": [0, 1]},
         "It holds all labels of a document",

@@ -42,7 +42,6 @@ MISSING = {
     "text": "Rename the column of texts to 'text', or name it in a copy of config/own.yaml.",
     "labels": "Rename the column of labels to 'labels', or name it in a copy of config/own.yaml. It holds all labels "
     "of a document, with ';' between them.",
-    "id": "Add a column 'id' that numbers the documents, or name one without repeats in a copy of config/own.yaml.",
 }
 """What to do about a column that is not there."""
 FUNCTION_WORDS = {
@@ -65,7 +64,7 @@ class Look:
 
     Attributes:
         path: the file.
-        columns: role (`id`, `text`, `labels`, and `split`, `group` where there is one) -> column.
+        columns: role (`text`, `labels`, and `id`, `split`, `group` where there is one) -> column.
         separator: between labels; None where the column holds lists.
         documents, labels: how many.
         words, labels_of_document: means over the documents.
@@ -93,7 +92,7 @@ def look(path: Path) -> Look:
     """Look at a table: which column is what, how labels are separated, how large it is, which language it is in.
 
     Raises:
-        InputError: it is empty, has no column of texts, labels or ids that could be found, or training would refuse it.
+        InputError: it is empty, has no column of texts or labels that could be found, or training would refuse it.
     """
     table = load_table(path)
     if not len(table):
@@ -106,7 +105,7 @@ def look(path: Path) -> Look:
     others = [name for name in table.columns if name not in (text, labels)]
     unique = [name for name in others if is_plain(table[name].dtype) and table[name].is_unique().all()]
     id_column = _named("id", unique) or next(iter(unique), None)
-    columns = {"text": text, "labels": labels, "id": id_column}
+    columns = {"text": text, "labels": labels}
     for role, column in columns.items():
         if column is None:
             raise InputError(
@@ -116,10 +115,10 @@ def look(path: Path) -> Look:
     more = {role: name for role in ("split", "group") if (name := _named(role, others)) and name != id_column}
     if "split" in more and not _is_split(table[more["split"]]):
         del more["split"]
-    found = {role: str(name) for role, name in (columns | more).items()}
+    found = {role: str(name) for role, name in (columns | {"id": id_column} | more).items() if name is not None}
     cells = table[found["labels"]]
     separator = best_separator(cells.fill_null("")) if cells.dtype == pl.String else None
-    given = {f"{role}_column": name for role, name in found.items()}
+    given: dict[str, str | None] = {"id_column": None} | {f"{role}_column": name for role, name in found.items()}
     if separator is not None:
         given["label_separator"] = separator
     frame = read_table(

@@ -63,7 +63,7 @@ def _changes(seen: Look, name: str) -> Iterator[tuple[str, str]]:
     yield "dataset: mine", f"dataset: {name}"
     quoted = {role: json.dumps(column, ensure_ascii=False) for role, column in seen.columns.items()}
     yield "path: data/mine.csv", f"path: {json.dumps(str(seen.path), ensure_ascii=False)}"
-    yield "id_column: id ", f"id_column: {quoted['id']} "
+    yield "id_column: id ", f"id_column: {quoted.get('id', 'null')} "
     yield "text_column: text ", f"text_column: {quoted['text']} "
     yield "labels_column: labels ", f"labels_column: {quoted['labels']} "
     if seen.separator is not None:
@@ -89,6 +89,7 @@ def described(seen: Look) -> list[str]:
     columns = ", ".join(f"{column} ({role})" for role, column in seen.columns.items())
     lines += [
         f"Columns: {columns}.",
+        *_numbered(seen),
         _separation(seen),
         *_held_out(seen),
         *(f"Warning: {text}" for text in seen.warnings),
@@ -102,6 +103,11 @@ def described(seen: Look) -> list[str]:
     backbone = "a pretrained backbone" if seen.language == "English" else "a pretrained multilingual backbone"
     lines.append(f"The small backbone learns from these documents alone; for results, name {backbone}.")
     return lines
+
+
+def _numbered(seen: Look) -> Iterator[str]:
+    if "id" not in seen.columns:
+        yield "Documents are numbered from 1, because no column has a different name for each of them."
 
 
 def _separation(seen: Look) -> str:
@@ -188,7 +194,7 @@ def _columns(settings: Settings, experiment: str) -> str:
     if not isinstance(dataset, OwnTable):
         return ""
     named = {"text": dataset.text_column, "id": dataset.id_column}
-    return "".join(f" --{role}-column {shlex.quote(name)}" for role, name in named.items() if name != role)
+    return "".join(f" --{role}-column {shlex.quote(name)}" for role, name in named.items() if name not in (role, None))
 
 
 def _settings(config: Path) -> Settings:

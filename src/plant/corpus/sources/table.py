@@ -27,7 +27,8 @@ MOVED = 0.1
 def read(dataset: OwnTable, path: Path | None) -> SourceDocuments:
     """Read one file (with or without a split column), or one file for each split.
 
-    Labels are a list, or one string that is cut at `label_separator`. White space around ids is removed. A document
+    Labels are a list, or one string that is cut at `label_separator`. White space around ids is removed. Without a
+    column of ids, documents are numbered from 1 (in one file for each split: train1, val1, ...). A document
     without text is an error. A document without labels is kept here; the corpus drops and counts it. There is a warning
     if a column `split` is not read, or if labels look like lists that are not cut.
 
@@ -43,15 +44,15 @@ def read(dataset: OwnTable, path: Path | None) -> SourceDocuments:
 
 def _read_one(path: Path, dataset: OwnTable, *, split: str | None) -> pl.DataFrame:
     table = load_table(path)
-    wanted = {
+    columns = {
         "document_id": dataset.id_column,
         "group_id": dataset.group_column or dataset.id_column,
         "text": dataset.text_column,
         "labels": dataset.labels_column,
+        "split": dataset.split_column,
     }
-    if dataset.split_column is not None:
-        wanted["split"] = dataset.split_column
-    elif split is None:
+    wanted = {name: column for name, column in columns.items() if column is not None}
+    if dataset.split_column is None and split is None:
         _warn_of_a_split_column(table.columns, dataset, path=path)
     for column in wanted.values():
         if column not in table.columns:
@@ -65,6 +66,8 @@ def _read_one(path: Path, dataset: OwnTable, *, split: str | None) -> pl.DataFra
     frame = frame.with_columns(cs.float().fill_nan(None))
     _check_types(frame, wanted, path=path)
     frame = frame.with_columns(_labels(frame["labels"], dataset, path=path))
+    number = pl.format("{}{}", pl.lit(split or ""), pl.int_range(1, pl.len() + 1))
+    frame = frame.with_columns(number.alias(name) for name in ("document_id", "group_id") if name not in wanted)
     if split is not None:
         frame = frame.with_columns(split=pl.lit(split))
     frame = canonical(frame).with_columns(pl.col("document_id", "group_id").str.strip_chars())

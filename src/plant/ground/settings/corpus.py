@@ -205,8 +205,8 @@ class OwnTable(_Dataset):
     """One file for all splits. `split_column` or the section `split` divides it."""
     files: Annotated[dict[Literal["train", "val", "test"], FilePath], Field(min_length=1)] | None = None
     """One file for each split. A missing split is held out of train, with the fractions of the section `split`."""
-    id_column: str = "id"
-    """Column of the document id."""
+    id_column: str | None = "id"
+    """Column of the document id. None: documents are numbered from 1 (with `files`: train1, val1, ...)."""
     text_column: str = "text"
     """Column of the text."""
     labels_column: str = "labels"
