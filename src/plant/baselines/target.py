@@ -67,7 +67,7 @@ class Outcome:
     """The scores of a system, and what is written beside them.
 
     Attributes:
-        scores: split (val, test) -> (N, L); -inf: no score.
+        scores: split (val, test) -> (N, L); -inf: no score. They are stored as fp16 (see `write_scores`).
         natural_threshold: a label with a score above it is predicted; None: the system has no threshold of its own.
         choices: for choices.json.
         weights, features: for weights.parquet and features.parquet (`plant.baselines.words`).

@@ -240,9 +240,6 @@ def require_file(source: Path) -> Path:
     path = Path(source)
     if not path.is_file():
         raise InputError(
-            str(path),
-            expected="a file",
-            got="a folder" if path.is_dir() else absence(path),
-            fix="Check the path in the config.",
+            str(path), expected="a file", got="a folder" if path.is_dir() else absence(path), fix="Check the path."
         )
     return path

@@ -110,9 +110,7 @@ def sha256(path: Path) -> str:
         with path.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     if not path.is_dir():
-        raise InputError(
-            _public(str(path)), expected="a file or a folder", got=absence(path), fix="Check the path in the config."
-        )
+        raise InputError(_public(str(path)), expected="a file or a folder", got=absence(path), fix="Check the path.")
     total = hashlib.sha256()
     for file in _visible_files(path):
         total.update(f"{file.relative_to(path).as_posix()}\0{sha256(file)}\0".encode())

@@ -31,10 +31,10 @@ class TunedThreshold:
     """A label is predicted if its score is above `value + slope * log(1 + training documents of the label)`."""
 
     value: float
-    objective: Objective
-    """The F1 that `value` maximises on the validation split."""
+    objective: Objective | None
+    """The F1 that `value` maximises on the validation split. None: the rule has another aim."""
     on_validation: float
-    """This F1 on the validation split, a fraction in [0, 1]."""
+    """What the rule maximises, on the validation split; an F1 is a fraction in [0, 1]."""
     slope: float = 0.0
 
 

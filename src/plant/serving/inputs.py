@@ -89,8 +89,9 @@ def open_documents(file: str, *, kind: str | None, text_column: str, id_column: 
     chosen = kind or ("text" if file == "-" else ENDINGS.get(Path(file).suffix.lower()))
     if chosen not in get_args(Kind):
         raise InputError(
-            file, expected=f"a file of the kind {', '.join(get_args(Kind))}", got=f"{kind or Path(file).suffix!r}",
-            fix="Name the kind with --input.",
+            file, expected=f"a file of the kind {', '.join(get_args(Kind))}",
+            got=f"the ending {Path(file).suffix!r}" if kind is None else repr(kind),
+            fix="Name the kind with --input. To label a text itself, pipe it in: echo TEXT | plant predict MODEL -",
         )  # fmt: skip
     if chosen == "parquet":
         return _parquet(file, text_column, id_column)

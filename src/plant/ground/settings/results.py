@@ -94,7 +94,8 @@ class Statistics(Frozen):
     resamples (choice C11). With several seeds, the spread over seeds is added. The paper's percentile interval is
     always printed too."""
     metrics: Some[str] = ("macro_auc", "macro_f1_present", "rare_f1", "rare_ap", "map", "micro_f1", "p@5", "ndcg@5")
-    """Metrics with intervals and tests, by their names in metrics.json (at the tuned threshold)."""
+    """Metrics with intervals and tests, by their names in metrics.json. A name without `@` and a threshold rule is at
+    the tuned threshold."""
     seed: Seed = 0
     """Seed of the resamples and of the randomisation test."""
 
