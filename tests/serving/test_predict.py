@@ -206,7 +206,7 @@ BAD = {
     "number.jsonl": (b'{"text": 5}\n', "document 1: expected a text, got int"),
     "no.parquet": (b"secret", "expected a parquet file, got a damaged one"),
     "damaged inside.parquet": (damaged_parquet(), "expected a parquet file, got a damaged one"),
-    "image.png": (b"x", r"expected a file of the kind text, csv, tsv, jsonl, parquet, got '\.png'"),
+    "image.png": (b"x", r"expected a file of the kind text, csv, tsv, jsonl, parquet, got the ending '\.png'"),
 }  # fmt: skip
 
 
