@@ -19,7 +19,7 @@ from plant.paper.figures.style import look, save
 from plant.paper.wording import metric_title
 
 METRICS = ("macro_f1_present", "rare_ap", "p@5")
-TRIAL, ENCODERS, ABLATIONS, MINILM = "fair_trial", "fair_encoders", "fair_ablations", "fair_minilm"
+TRIAL, ENCODERS, ABLATIONS, MINILM, WIDE = "fair_trial", "fair_encoders", "fair_ablations", "fair_minilm", "fair_wide"
 STAGE1 = "Stage 1 (the paper) minus random init"
 STATIC = "Static planting minus random init"
 BAR = "Static planting minus two word baselines"
@@ -30,6 +30,7 @@ ROWS = (
     (STAGE1, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_stage1", "net_random_init"),
     (STAGE1, "CodiEsp, 500, 8 passes", ENCODERS, "fair_codiesp_en_8", "caml_plant_8", "caml_random_init"),
     (STAGE1, "US bills, 500, 8 passes, focal loss", ABLATIONS, "fair_ablations_500", "abl_plant", "abl_single_focal"),
+    (STAGE1, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide", "all_plant", "all_random_init"),
     (STATIC, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "caml_random_init"),
     (STATIC, "EURLEX57K, 500, CAML", ENCODERS, "fair_caml_laws", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "net_random_init"),
@@ -38,12 +39,14 @@ ROWS = (
     (STATIC, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "caml_random_init"),
     (STATIC, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "caml_random_init"),
+    (STATIC, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide", "all_static", "all_random_init"),
     (BAR, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "combined"),
     (BAR, "EURLEX57K, 500, CAML", ENCODERS, "fair_caml_laws", "net_static", "combined"),
     (BAR, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "combined"),
     (BAR, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "combined"),
     (BAR, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "combined"),
     (BAR, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "combined"),
+    (BAR, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide", "all_static", "combined"),
 )  # fmt: skip
 """Group, printed name, study; then experiment, system and opponent of the row in the study's table of effects. A table
 may have the two systems in the other order."""
