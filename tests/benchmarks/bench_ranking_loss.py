@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from run import Job
 
-from plant.pretraining.ranking_loss import pairwise_loss, pairwise_loss_dense
+from plant.pretraining.losses.pairwise import pairwise_loss, pairwise_loss_dense
 
 SMALL = {"lists": 20, "tokens": 30}
 JOBS = {

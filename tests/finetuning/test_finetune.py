@@ -12,7 +12,7 @@ from plant.ground.settings import Finetuning
 from plant.model.assemble import load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
 from plant.model.parallel import Processes
-from plant.pretraining.approx_ndcg import approx_ndcg_loss
+from plant.pretraining.losses.approx_ndcg import approx_ndcg_loss
 
 RECIPE = {"epochs": 15, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
           "head_learning_rate": 0.02, "hard_negatives": 3}  # fmt: skip

@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +9,7 @@ from torch.nn import functional as F
 
 from plant.finetuning import losses
 from plant.finetuning.hard_negatives import hard_labels
-from plant.finetuning.losses import check_losses, find_loss, loss_names
+from plant.finetuning.losses import STAGE_2_LOSSES, find_loss
 from plant.finetuning.losses.asymmetric import asymmetric_loss
 from plant.finetuning.losses.focal import focal_loss
 from plant.ground.errors import InputError
@@ -121,8 +120,8 @@ def toy(tmp_path, monkeypatch):
 
 def test_a_new_loss_is_one_module_with_its_own_parameters(toy):
     recipe = Finetuning(loss="toy", loss_options={"weight": 0.5}, gamma=4)
-    assert {"toy", "focal", "asymmetric", "approx_ndcg"} <= set(loss_names())
-    check_losses(SimpleNamespace(finetunings={"new": recipe}))
+    assert {"toy", "focal", "asymmetric", "approx_ndcg"} <= set(STAGE_2_LOSSES.names())
+    STAGE_2_LOSSES.check({"new": recipe})
     logits, truth = torch.tensor([[3.0, 1.0]]), torch.tensor([[True, False]])
     assert find_loss(recipe)(logits, truth, n_labels=2).tolist() == [0.5 * 4 * (4 + 1) / 2]
 
@@ -139,9 +138,9 @@ def test_parameters_that_a_loss_lacks_or_does_not_have_are_named(toy, recipe, sa
     with pytest.raises(InputError, match=said):
         find_loss(Finetuning(**recipe))
     with pytest.raises(InputError, match=rf"^finetunings\.a\.loss_options .*{said}"):  # and before anything runs
-        check_losses(SimpleNamespace(finetunings={"a": Finetuning(**recipe)}))
+        STAGE_2_LOSSES.check({"a": Finetuning(**recipe)})
 
 
 def test_an_unknown_loss_names_the_nearest():
     with pytest.raises(InputError, match=r"finetunings.a.loss: expected one of .* Did you mean 'focal'"):
-        check_losses(SimpleNamespace(finetunings={"a": Finetuning(loss="focall")}))
+        STAGE_2_LOSSES.check({"a": Finetuning(loss="focall")})

@@ -19,8 +19,8 @@ from plant.model.batches import pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.determinism import set_up
 from plant.model.fitting import Task, fit
+from plant.pretraining.losses.pairwise import pairwise_loss, pairwise_loss_dense
 from plant.pretraining.pretrain import pretrain
-from plant.pretraining.ranking_loss import pairwise_loss, pairwise_loss_dense
 
 CPU = torch.device("cpu")
 LABELS = 6

@@ -20,8 +20,8 @@ from plant.model.batches import Corpus, multi_hot, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.encoders.transformer import Backbone, load_backbone
 from plant.model.row_adamw import RowAdamW
+from plant.pretraining.losses.pairwise import pairwise_loss
 from plant.pretraining.pretrain import TokenRanking
-from plant.pretraining.ranking_loss import pairwise_loss
 
 GOAL = 1.05  # time and memory of a step beside those with a plain linear head
 LABELS = 8929  # MIMIC-III

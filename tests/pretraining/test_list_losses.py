@@ -9,10 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plant.pretraining import approx_ndcg, ranking_loss
-from plant.pretraining.approx_ndcg import approx_ndcg_loss
+from plant.pretraining.losses import approx_ndcg, pairwise
+from plant.pretraining.losses.approx_ndcg import approx_ndcg_loss
+from plant.pretraining.losses.mse import mse_loss
+from plant.pretraining.losses.pairwise import by_chunks, pairwise_loss, pairwise_loss_dense
 from plant.pretraining.ndcg import ndcg
-from plant.pretraining.ranking_loss import by_chunks, mse_loss, pairwise_loss, pairwise_loss_dense
 
 
 def on_a_gpu(scores, relevance, *, k, sigma, gain):
@@ -84,7 +85,7 @@ def expected(way, k, gain):
 @pytest.mark.parametrize("gain", ["exponential", "linear"])
 @pytest.mark.parametrize("k", [1, 4, 100])
 def test_loss_and_gradient_are_those_of_loops_over_pairs(monkeypatch, k, gain, way, chunk):
-    for module in (approx_ndcg, ranking_loss):
+    for module in (approx_ndcg, pairwise):
         monkeypatch.setattr(module, "CHUNK_PAIRS", chunk)
     scores, relevance = lists()
     weights = torch.arange(4, dtype=torch.float64)

@@ -16,11 +16,14 @@ from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.parallel import Processes
 from plant.model.registry import build_backbone
-from plant.pretraining.approx_ndcg import approx_ndcg_loss
+from plant.pretraining import losses
 from plant.pretraining.lists import TopTokens
+from plant.pretraining.losses import STAGE_1_LOSSES
+from plant.pretraining.losses.approx_ndcg import approx_ndcg_loss
+from plant.pretraining.losses.mse import mse_loss
+from plant.pretraining.losses.pairwise import pairwise_loss_dense
 from plant.pretraining.ndcg import ndcg
 from plant.pretraining.pretrain import TokenRanking, pretrain
-from plant.pretraining.ranking_loss import mse_loss, pairwise_loss_dense
 
 CPU = torch.device("cpu")
 
@@ -261,6 +264,23 @@ def test_the_loss_of_a_list_is_that_of_the_recipe(toy, indicators, make, recipe,
     scores, relevance = torch.randn(2, 3, 9, generator=random), torch.rand(2, 3, 9, generator=random)
     ranking = TokenRanking(make(), toy, indicators, settings=Pretraining(**RECIPE, **recipe), seed=0)
     torch.testing.assert_close(ranking.list_losses(scores, relevance), loss(scores, relevance))
+
+
+def test_a_new_loss_is_one_module_with_its_own_parameters(toy, tmp_path, monkeypatch, indicators, make):
+    code = "def flat_loss(scores, relevance, *, k, sigma, weight):\n"
+    code += "    return weight * sigma * k * (scores.square() * (relevance >= 0)).sum(-1)\n"
+    (tmp_path / "flat.py").write_text(code, encoding="utf-8")
+    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+    recipe = Pretraining(**RECIPE, objective="flat", loss_options={"weight": 0.5}, sigma=3.0, k=9, ndcg_k=2)
+    STAGE_1_LOSSES.check({"new": recipe})
+    ranking = TokenRanking(make(), toy, indicators, settings=recipe, seed=0)
+    one = torch.tensor([2.0, 1.0, 5.0])
+    assert ranking.list_losses(one, torch.tensor([0.3, 0.0, -1.0])).item() == 0.5 * 3 * 2 * (4 + 1)
+    said = r"pretrainings\.a\.loss_options of the loss flat: expected some of sigma, weight, got none. Name weight too"
+    with pytest.raises(InputError, match=said):
+        STAGE_1_LOSSES.check({"a": Pretraining(objective="flat")})
+    with pytest.raises(InputError, match=r"pretrainings\.a\.objective: expected one of .* Did you mean 'pairwise'"):
+        STAGE_1_LOSSES.check({"a": Pretraining(objective="pairwize")})
 
 
 def test_attention_and_backbone_train_at_their_own_rates(toy, tmp_path, monkeypatch, indicators, make):

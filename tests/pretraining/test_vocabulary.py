@@ -15,7 +15,7 @@ from plant.ground.errors import InputError
 from plant.ground.settings import Pretraining
 from plant.model.l2r import L2R, inattention, l2r_from
 from plant.pretraining.lists import TopTokens
-from plant.pretraining.ranking_loss import pairwise_loss
+from plant.pretraining.losses.pairwise import pairwise_loss
 from plant.pretraining.vocabulary import VocabularyLists, pretrain_l2r
 
 

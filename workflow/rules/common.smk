@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from plant.baselines.registry import baselines, check
 from plant.baselines.registry import channels as known_channels
-from plant.finetuning.losses import check_losses, loss_module
+from plant.finetuning.losses import STAGE_2_LOSSES
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.ground.kept_digests import KeptDigests
@@ -38,6 +38,7 @@ from plant.model.registry import modules_of
 from plant.paper.contents import CONTENTS, report_figures
 from plant.paper.paths import METRICS, SCORES, Paths, in_folders
 from plant.paper.systems import cut_settings
+from plant.pretraining.losses import STAGE_1_LOSSES
 from plant.relevance.measures import MEASURES, check_measures
 
 plant_settings.forget_foreign_nulls(config)
@@ -47,7 +48,8 @@ try:
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
         find(metric, SETTINGS.evaluation)
     check_measures(SETTINGS)
-    check_losses(SETTINGS)
+    STAGE_1_LOSSES.check(SETTINGS.pretrainings)
+    STAGE_2_LOSSES.check(SETTINGS.finetunings)
     check(SETTINGS)
     check_networks(SETTINGS)
 except InputError as error:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal
 
 from plant.baselines.registry import baselines, read_by
-from plant.finetuning.losses import loss_names, parameters_of
+from plant.finetuning.losses import STAGE_2_LOSSES
 from plant.ground.settings import NO_PRETRAINING, Experiment, Finetuning, Settings, Variant
 from plant.relevance.measures import MEASURES
 
@@ -271,7 +271,7 @@ def _unfairness(settings: Settings, experiment: Experiment, planted: str, contro
 @cache
 def _loss_keys() -> tuple[str, ...]:
     """Keys of a Stage 2 recipe that say what its loss is, in the order of the recipe."""
-    keys = {"loss", "loss_options", "hard_negatives"}.union(*map(parameters_of, loss_names()))
+    keys = {"loss", "loss_options", "hard_negatives"}.union(*map(STAGE_2_LOSSES.parameters, STAGE_2_LOSSES.names()))
     return tuple(key for key in Finetuning.model_fields if key in keys)
 
 

@@ -18,10 +18,9 @@ from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled
 from plant.model.classifier import LabelClassifier
 from plant.model.fitting import Group, Task, fit
 from plant.model.parallel import processes
-from plant.pretraining.approx_ndcg import approx_ndcg_loss
 from plant.pretraining.lists import TopTokens, label_weights, labels_of_document, packed
+from plant.pretraining.losses import find_loss
 from plant.pretraining.ndcg import ndcg
-from plant.pretraining.ranking_loss import mse_loss, pairwise_loss
 from plant.pretraining.scale import scale_attention
 
 EPOCHS = "epochs"  # folder of the weights of every epoch, beside the best one's
@@ -48,6 +47,7 @@ class TokenRanking:
         self.classifier, self.corpus, self.top = classifier, corpus, top
         self.settings, self.seed = settings, seed
         self.k = settings.ndcg_k or settings.k
+        self.list_losses = find_loss(settings)
         self.device = classifier.attention.embeddings.device
         trained_on = corpus.indices[: corpus.indptr[corpus.splits["train"][1]]]
         counts = np.bincount(trained_on, minlength=classifier.n_labels)
@@ -113,21 +113,12 @@ class TokenRanking:
         if not any(len(part) for part in labels):
             return torch.zeros(()), float(len(batch)) if self.settings.reduction == "sum" else 0.0
         ids, positions, relevance = self.lists(batch, labels)
-        losses = self.list_losses(self.scores(batch, ids, positions), relevance)
+        losses = self.list_losses(self.scores(batch, ids, positions), relevance)  # (B, m)
         counted = (relevance >= 0).any(-1).to(losses.dtype)
         if self.settings.reweight and self.settings.negatives is not None:
             weights = self.weights(batch, labels, width=ids.shape[1])
             losses, counted = losses * weights, counted * weights
         return losses.sum(), float(len(batch)) if self.settings.reduction == "sum" else float(counted.sum())
-
-    def list_losses(self, scores: Tensor, relevance: Tensor) -> Tensor:
-        """The objective of each list, (B, m)."""
-        settings = self.settings
-        if settings.objective == "mse":
-            return mse_loss(scores, relevance)
-        if settings.objective == "approx_ndcg":
-            return approx_ndcg_loss(scores, relevance, k=self.k, temperature=settings.temperature, gain=settings.gain)
-        return pairwise_loss(scores, relevance, k=self.k, sigma=settings.sigma, gain=settings.gain)
 
     def weights(self, batch: np.ndarray, labels: list[np.ndarray], *, width: int) -> Tensor:
         """Weights of sampled labels (B, m); 0 where a row has ended."""

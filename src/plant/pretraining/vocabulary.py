@@ -23,8 +23,8 @@ from plant.model.fitting import Group, Task, fit
 from plant.model.l2r import L2R
 from plant.model.parallel import processes
 from plant.pretraining.lists import TopTokens
+from plant.pretraining.losses.pairwise import pairwise_loss
 from plant.pretraining.ndcg import OUTSIDE, ndcg
-from plant.pretraining.ranking_loss import pairwise_loss
 
 
 class VocabularyLists:

@@ -4,16 +4,23 @@
 def downloads(wildcards):
     """The declared downloads that a dataset reads. Ends the run where the config names what is not there."""
     if absent(wildcards.dataset):
-        used = [SETTINGS.experiments[name].dataset for name in ASKED]  # all of `all` in one message
-        names = dict.fromkeys([*map(SETTINGS.whole, used), *used, wildcards.dataset])
-        places = "\n".join(f"  {key}: {path}" for name in names for key, path in absent(name).items())
+        needed = {**absent(SETTINGS.whole(wildcards.dataset)), **absent(wildcards.dataset)}
+        used = [SETTINGS.experiments[name].dataset for name in ASKED]
+        others = {key: path for name in [*map(SETTINGS.whole, used), *used] for key, path in absent(name).items()}
+        more = listed({key: path for key, path in others.items() if key not in needed})
         # Snakemake would print an exception of an input function with a traceback
         raise SystemExit(
-            f"error: config: expected data at the paths that it names, got nothing there:\n{places}\n"
-            "Put the data there, or set these keys to where it lies."
+            f"error: config: expected data at the paths that it names, got nothing there:\n{listed(needed)}\n"
+            + (f"The target `all` needs these too:\n{more}\n" if more else "")
+            + "Put the data there, or set these keys to where it lies."
         )
     paths = SETTINGS.datasets[wildcards.dataset].sources.values()
     return list(dict.fromkeys(file for path in paths for file in SETTINGS.downloads_of(path)))
+
+
+def listed(places):
+    """A line for each key and its path."""
+    return "\n".join(f"  {key}: {path}" for key, path in places.items())
 
 
 def absent(dataset):

@@ -4,7 +4,7 @@ which a true label has relevance 1 and another one 0."""
 import torch
 from torch import Tensor
 
-from plant.pretraining import approx_ndcg
+from plant.pretraining.losses import approx_ndcg
 
 
 def approx_ndcg_loss(

@@ -69,9 +69,11 @@ class Pretraining(Optimisation):
     """Relevance measure that Stage 1 learns to rank by. mig: mutual information gain (appendix B.1). smoothed_mig: the
     same with half a document added to every cell. term_frequency: ablation 6. random and shuffled: controls.
     description: the words of the label's description (choice C28)."""
-    objective: Literal["pairwise", "mse", "approx_ndcg"] = "pairwise"
-    """Loss of Stage 1. pairwise: Eq. 2. mse: ablation 7. approx_ndcg: the loss in the authors' public code (choice
-    C23)."""
+    objective: Name = "pairwise"
+    """Loss of Stage 1, a module of src/plant/pretraining/losses/. pairwise: Eq. 2. mse: ablation 7. approx_ndcg: the
+    loss in the authors' public code (choice C23)."""
+    loss_options: dict[Name, float] = Field(default_factory=dict)
+    """Parameters of a loss that have no key of their own here, by name."""
     temperature: Rate = 0.1
     """Temperature of the smooth ranks in approx_ndcg (choice C23)."""
     k: Positive = 1000

@@ -1,4 +1,4 @@
-"""The Stage 1 losses: pairwise ranking weighted by |delta nDCG@k| (Eq. 2), and its ablation, MSE.
+"""The loss of Stage 1: pairwise ranking weighted by |delta nDCG@k| (Eq. 2).
 
 Per list (one label l in one document), over pairs j, h in T_l with r_lj > r_lh:
 
@@ -112,18 +112,3 @@ def by_chunks(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str
         pulls = (weight * torch.sigmoid(-margin)).masked_fill(~ordered, 0) * (sigma * _INVERSE_LN2)
         gradient[part] = pulls.sum(-2) - pulls.sum(-1)  # s_h is pushed down, s_j up
     return losses.to(scores).view(scores.shape[:-1]), gradient.to(scores).view(scores.shape)
-
-
-def mse_loss(scores: Tensor, relevance: Tensor) -> Tensor:
-    """Mean squared error between scores and relevance over each list (ablation 7).
-
-    Args:
-        scores: s (..., t).
-        relevance: r (..., t) in [0, 1], -1 at positions outside the list.
-
-    Returns:
-        (...), at least 0; 0 for an empty list.
-    """
-    inside = relevance >= 0
-    squares = (scores - relevance).square().masked_fill(~inside, 0).sum(-1)
-    return squares / inside.sum(-1).clamp_min(1)
