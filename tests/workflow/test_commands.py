@@ -37,7 +37,10 @@ COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
 MAKE = {
     "$(CORES)": "2", " $(LOCAL)": "", "\\\n\t    ": "", "$(STUDIES:%=study_%)": "study_when_planting_helps",
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
+    "$(FAIR:%=study_%)": "study_fair_trial study_fair_wide",
 }  # fmt: skip
+NEXT_LINE = "\n#         "
+"""A command in a comment goes on in a line that is indented further."""
 TAKES_A_VALUE = ("--cores", "-R", "--profile", "--scheduler", "--scheduler-subsample", "--sdm")
 DATA = ("data/mimic3", "data/mimic4")  # what the paper's config needs and nobody may ship
 
@@ -46,7 +49,7 @@ def printed() -> list[str]:
     """The commands without repetitions, with the values of make's variables."""
     found = {}
     for path in PAGES:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8").replace(NEXT_LINE, " ")
         for variable, value in MAKE.items():
             text = text.replace(variable, value)
         found |= dict.fromkeys(words[1].strip() for words in COMMAND.finditer(text) if " -" in words[0])
@@ -122,6 +125,7 @@ def checkout(tmp_path_factory) -> Path:
     for data in DATA:
         (folder / data).mkdir(parents=True)
     (folder / "data/mine.csv").touch()  # the table of the README's section on own labels
+    (folder / "data/us_bills.parquet").touch()  # the table of the fair trial
     return folder
 
 
