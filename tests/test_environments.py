@@ -23,7 +23,7 @@ RECIPE = (ROOT / "envs" / "Containerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PACKAGE = PROJECT["project"]
 EXTRAS_OF_MODULES = {
-    "paper/": {"paper"}, "baselines/": {"baselines"}, "model/encoders/experts.py": {"quantisation"},
+    "paper/": {"paper"}, "baselines/": {"baselines"}, "model/transformer/experts.py": {"quantisation"},
     "model/word_vectors.py": {"word_vectors"}, "serving/server.py": {"serve"},
     "ground/tracking.py": {"tensorboard"},
 }  # fmt: skip

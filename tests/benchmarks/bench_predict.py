@@ -22,7 +22,7 @@ from plant.corpus.tokens import train_tokenizer
 from plant.ground.settings import Finetuning, parse_backbone
 from plant.model.batches import pad_documents
 from plant.model.classifier import LabelClassifier
-from plant.model.encoders.transformer import load_backbone, make_random_backbone
+from plant.model.transformer.backbone import load_backbone, make_random_backbone
 from plant.serving.inputs import open_documents
 from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
 from plant.serving.network import corpus_of, require_network, tokens_of

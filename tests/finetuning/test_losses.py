@@ -120,7 +120,7 @@ def toy(tmp_path, monkeypatch):
 
 def test_a_new_loss_is_one_module_with_its_own_parameters(toy):
     recipe = Finetuning(loss="toy", loss_options={"weight": 0.5}, gamma=4)
-    assert {"toy", "focal", "asymmetric", "approx_ndcg"} <= set(STAGE_2_LOSSES.names())
+    assert {"toy", "focal", "asymmetric", "approx_ndcg"} <= set(STAGE_2_LOSSES.folder.names())
     STAGE_2_LOSSES.check({"new": recipe})
     logits, truth = torch.tensor([[3.0, 1.0]]), torch.tensor([[True, False]])
     assert find_loss(recipe)(logits, truth, n_labels=2).tolist() == [0.5 * 4 * (4 + 1) / 2]

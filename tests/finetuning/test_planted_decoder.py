@@ -16,8 +16,8 @@ from plant.ground.settings import Finetuning, WordNetwork
 from plant.model.assemble import TrainingData, load_weights, save_weights
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import Documents, LabelClassifier
-from plant.model.encoders.awd_lstm import build
 from plant.model.l2r import L2R
+from plant.model.registry import build_backbone
 
 LABELS, WORDS, CPU = 3, 10, torch.device("cpu")
 RELEVANCE = np.zeros((LABELS, WORDS), dtype=np.float32)
@@ -41,7 +41,7 @@ def classifier(*, l2r: bool = True, attention: str = "per_label") -> LabelClassi
         "dropout": 0.0, "attention": attention, "attention_heads": 2,
     })  # fmt: skip
     torch.manual_seed(0)
-    backbone = build(settings, "", vocabulary=WORDS, device=CPU)
+    backbone = build_backbone(settings, "", vocabulary=WORDS, device=CPU)
     model = LabelClassifier(backbone, n_labels=LABELS, hidden_size=6, attention=attention, heads=2, pool_size=2)
     if l2r:
         model.attention.l2r = L2R(LABELS, WORDS, size=4, hidden=5)

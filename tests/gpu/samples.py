@@ -18,7 +18,7 @@ from plant.ground.files import atomic_path
 from plant.ground.seeds import generator
 from plant.ground.settings import Pretrained, Random
 from plant.model.batches import Corpus
-from plant.model.encoders.transformer import make_random_backbone
+from plant.model.transformer.backbone import make_random_backbone
 from plant.pretraining.lists import TopTokens
 
 SHAPES = Path(__file__).with_name("shapes.yaml")

@@ -18,8 +18,8 @@ from plant.ground.settings import Finetuning, Pretrained, Pretraining
 from plant.model.assemble import build_classifier, load_training_data
 from plant.model.batches import Corpus, multi_hot, pad_documents
 from plant.model.classifier import LabelClassifier
-from plant.model.encoders.transformer import Backbone, load_backbone
 from plant.model.row_adamw import RowAdamW
+from plant.model.transformer.backbone import Backbone, load_backbone
 from plant.pretraining.losses.pairwise import pairwise_loss
 from plant.pretraining.pretrain import TokenRanking
 

@@ -68,7 +68,7 @@ def test_the_epoch_on_a_corpus_runs_with_weights_and_data_by_paths(tmp_path, sig
 
     from plant.corpus.tokens import tokenize_corpus, train_tokenizer
     from plant.ground.settings import Pretrained, Random
-    from plant.model.encoders.transformer import make_random_backbone
+    from plant.model.transformer.backbone import make_random_backbone
 
     rows = sign_documents({"train": 40, "val": 10, "test": 5}, (0.5,) * 5, 1.0)
     corpus = table_corpus(rows, tmp_path / "corpus")

@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, masking_utils
 from plant.finetuning.losses.focal import focal_loss
 from plant.ground.settings import Pretrained
 from plant.model.classifier import LabelClassifier
-from plant.model.encoders.transformer import _adapt
+from plant.model.transformer.backbone import _adapt
 
 PUBLISHED = yaml.safe_load(Path(__file__).with_name("shapes.yaml").read_text(encoding="utf-8"))
 SHAPES: dict[str, Any] = {name: shape for name, shape in PUBLISHED.items() if shape["model_type"] != "bert"}

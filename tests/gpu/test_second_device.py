@@ -14,7 +14,7 @@ from plant.ground.checkpoints import load_tensors
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import assemble
 from plant.model.assemble import TrainingData, build_classifier, load_weights, save_weights
-from plant.model.encoders.transformer import load_backbone
+from plant.model.transformer.backbone import load_backbone
 from plant.pretraining.pretrain import TokenRanking, pretrain
 
 CPU = torch.device("cpu")

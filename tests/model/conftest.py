@@ -8,7 +8,7 @@ import pytest
 from plant.corpus.tokens import train_tokenizer
 from plant.ground.seeds import generator
 from plant.ground.settings import Random
-from plant.model.encoders.transformer import make_random_backbone
+from plant.model.transformer.backbone import make_random_backbone
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from plant.ground.errors import InputError
-from plant.model.encoders.loading import load_model
-from plant.model.encoders.transformer import load_backbone
+from plant.model.transformer.backbone import load_backbone
+from plant.model.transformer.loading import load_model
 
 CPU = torch.device("cpu")
 LAYERS = 2

@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 from plant.model.assemble import TrainingData, build_classifier
-from plant.model.attentions.interface import EvidenceHead
 from plant.model.batches import pad_documents
 from plant.model.classifier import Known, LabelClassifier
+from plant.model.label_attention import EvidenceHead
 from plant.model.registry import ATTENTIONS
 
 LABELS, HIDDEN, LENGTHS = 7, 12, (9, 4, 1)
-SINGLE = sorted(set(ATTENTIONS) - {"multi_head"})  # the paper's own has its oracle in test_label_attention.py
+SINGLE = sorted(set(ATTENTIONS.names()) - {"multi_head"})  # the paper's own has its oracle in test_label_attention.py
 
 
 def made(name, **options):
@@ -110,7 +110,7 @@ def test_token_logits_are_the_scores_before_the_softmax(name):
     torch.testing.assert_close(scores.softmax(-1), model.attention.token_probabilities(hidden, labels, mask))
 
 
-@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+@pytest.mark.parametrize("name", ATTENTIONS.names())
 def test_padding_and_the_rest_of_the_batch_leave_logits_unchanged(name):
     model, (hidden, mask) = made(name), batch()
     junk = torch.randn(len(LENGTHS), 3, HIDDEN, dtype=torch.float64)
@@ -122,7 +122,7 @@ def test_padding_and_the_rest_of_the_batch_leave_logits_unchanged(name):
 
 
 @pytest.mark.usefixtures("both_devices")
-@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+@pytest.mark.parametrize("name", ATTENTIONS.names())
 def test_gradients_are_those_of_finite_differences(monkeypatch, name):
     model, (hidden, mask) = made(name), batch()
     hidden.requires_grad_()
@@ -135,7 +135,7 @@ def test_gradients_are_those_of_finite_differences(monkeypatch, name):
     assert torch.autograd.gradcheck(logits, (hidden, *model.parameters()), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+@pytest.mark.parametrize("name", ATTENTIONS.names())
 def test_scores_depend_on_the_planted_weights_and_on_no_others(name):
     model, (hidden, _) = made(name), batch()
     labels = torch.arange(LABELS).expand(len(LENGTHS), -1)
@@ -152,7 +152,7 @@ def test_a_head_without_its_methods_cannot_be_made():
         EvidenceHead()
 
 
-@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+@pytest.mark.parametrize("name", ATTENTIONS.names())
 def test_a_transformer_takes_every_attention(backbone_folder, tiny, toy, name):
     settings = tiny(attention=name, attention_size=5)
     data, device = TrainingData(toy, np.arange(6), list("abcdef")), torch.device("cpu")

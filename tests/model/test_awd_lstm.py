@@ -15,7 +15,7 @@ from plant.ground.checkpoints import save_tensors
 from plant.ground.errors import InputError
 from plant.ground.settings import LanguageModel, WordNetwork
 from plant.model.batches import Corpus
-from plant.model.encoders.awd_lstm import AwdLstm, AwdLstmBackbone, LSTMLayer, build
+from plant.model.encoders.awd_lstm import AwdLstm, AwdLstmBackbone, LSTMLayer
 from plant.model.language_model import (
     NextToken,
     load_language_model,
@@ -23,6 +23,7 @@ from plant.model.language_model import (
     start_encoder,
     train_language_model,
 )
+from plant.model.registry import build_backbone
 
 CPU = torch.device("cpu")
 
@@ -34,7 +35,7 @@ def settings(**changes: object) -> WordNetwork:
 
 def backbone(seed: int = 0, **changes: object) -> AwdLstmBackbone:
     torch.manual_seed(seed)
-    return build(settings(**changes), "", vocabulary=12, device=CPU)
+    return build_backbone(settings(**changes), "", vocabulary=12, device=CPU)
 
 
 def batch() -> tuple[Tensor, Tensor]:
@@ -89,7 +90,7 @@ def test_backward_reading_is_forward_reading_of_the_reversed_document() -> None:
 
 def test_what_drops_out_is_the_same_for_all_tokens_of_a_document() -> None:
     torch.manual_seed(0)
-    words = build(settings(options={"word_dropout": 0.5}), "", vocabulary=1000, device=CPU).train()
+    words = build_backbone(settings(options={"word_dropout": 0.5}), "", vocabulary=1000, device=CPU).train()
     twice = words.embed(torch.arange(1000).expand(2, -1))
     assert torch.equal(twice[0], twice[1])
     assert 0.4 < (twice[0] == 0).all(1).float().mean() < 0.6
@@ -158,7 +159,7 @@ def test_the_language_model_learns_a_chain_and_its_weights_come_back(tmp_path: P
 def test_a_language_model_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     save_language_model(backbone(), tmp_path / "lm.safetensors")
     torch.manual_seed(0)
-    larger = build(settings(), "", vocabulary=13, device=CPU)
+    larger = build_backbone(settings(), "", vocabulary=13, device=CPU)
     with pytest.raises(InputError, match=r"embedding.weight of \(13, 6\), got \(12, 6\)"):
         load_language_model(larger, tmp_path / "lm.safetensors")
 
@@ -166,7 +167,7 @@ def test_a_language_model_of_another_vocabulary_is_refused(tmp_path: Path) -> No
 def published(path: Path, words: str) -> AwdLstmBackbone:
     """A file of published weights whose vocabulary is the given words."""
     torch.manual_seed(3)
-    model = build(settings(), "", vocabulary=len(words.split()), device=CPU)
+    model = build_backbone(settings(), "", vocabulary=len(words.split()), device=CPU)
     named = torch.from_numpy(np.frombuffer("\n".join(words.split()).encode(), dtype=np.uint8).copy())
     save_tensors(path, {**model.state_dict(), "words": named})
     return model
@@ -179,14 +180,14 @@ def test_published_weights_come_by_word_and_unknown_words_get_the_mean(
     tokens = SimpleNamespace(vocabulary=["cough", "fever", "origin"])
     monkeypatch.setattr("plant.model.language_model.load_tokens", lambda _: tokens)
     how = settings(language_model={"start": str(tmp_path / "start.safetensors")})
-    model, facts = start_encoder(how, tmp_path, device=CPU)
+    model, facts = start_encoder(how, tmp_path)
     vectors = given.embedding.weight
     torch.testing.assert_close(model.embedding.weight, torch.stack([vectors.mean(0), vectors[0], vectors[3]]))
     assert torch.equal(model.network.layers[1].w_h, given.network.layers[1].w_h)  # type: ignore[index, union-attr]
     assert facts == {"words": 3, "words_in_start": 2}
     tokens.vocabulary = ["fiebre", "tos"]
     with pytest.raises(InputError, match="of this language"):
-        start_encoder(how, tmp_path, device=CPU)
+        start_encoder(how, tmp_path)
 
 
 @pytest.mark.parametrize(("words", "expected"), [
@@ -202,4 +203,4 @@ def test_published_words_of_another_form_are_one_error(
     monkeypatch.setattr("plant.model.language_model.load_tokens", lambda _: SimpleNamespace(vocabulary=["fever"]))
     how = settings(language_model={"start": str(tmp_path / "start.safetensors")})
     with pytest.raises(InputError, match=expected):
-        start_encoder(how, tmp_path, device=CPU)
+        start_encoder(how, tmp_path)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from plant.ground.errors import InputError
-from plant.model.encoders.transformer import LORA_TARGETS, load_backbone, special_tokens
+from plant.model.transformer.backbone import LORA_TARGETS, load_backbone, special_tokens
 
 ARCHITECTURES = ["llama", "mistral", "phi3", "deepseek_v3", "bert"]
 

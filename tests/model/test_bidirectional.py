@@ -8,8 +8,8 @@ import torch
 
 from plant.model.assemble import TrainingData, build_classifier
 from plant.model.batches import Corpus, pad_documents
-from plant.model.encoders.transformer import load_backbone
 from plant.model.features import read_features, write_features
+from plant.model.transformer.backbone import load_backbone
 
 CPU = torch.device("cpu")
 CAUSAL = ["llama", "mistral", "phi3", "deepseek_v3"]

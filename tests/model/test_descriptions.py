@@ -11,7 +11,7 @@ from plant.ground.files import read_arrays, write_arrays
 from plant.model.assemble import prepare
 from plant.model.attentions.multi_head import EMBEDDING_STD, LabelAttention
 from plant.model.descriptions import directions, start_from_descriptions, write_label_embeddings
-from plant.model.encoders.transformer import load_backbone
+from plant.model.transformer.backbone import load_backbone
 
 DESCRIPTIONS = ["abcde fgh", None, "hgfed cba abcde", "fgh", ""]
 

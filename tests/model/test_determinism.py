@@ -9,7 +9,7 @@ from plant.finetuning.finetune import finetune
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import features
 from plant.model.determinism import set_up
-from plant.model.encoders.transformer import load_backbone
+from plant.model.transformer.backbone import load_backbone
 from plant.pretraining.pretrain import pretrain
 
 VARIABLE = "CUBLAS_WORKSPACE_CONFIG"

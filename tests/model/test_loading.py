@@ -15,10 +15,10 @@ from plant.ground.errors import InputError
 from plant.ground.settings import Pretrained
 from plant.model.assemble import TrainingData, build_classifier
 from plant.model.determinism import set_up
-from plant.model.encoders import loading
-from plant.model.encoders.loading import load_model
-from plant.model.encoders.transformer import Backbone, load_backbone
 from plant.model.parallel import Processes
+from plant.model.transformer import loading
+from plant.model.transformer.backbone import Backbone, load_backbone
+from plant.model.transformer.loading import load_model
 
 CPU, GPU, META = torch.device("cpu"), torch.device("cuda"), torch.device("meta")
 

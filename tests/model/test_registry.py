@@ -1,5 +1,6 @@
-"""Encoders and label attentions by name: what the config may name, and that an entry and a file are all it takes."""
+"""Encoders and label attentions by name: what the config may name, and that one file is all it takes."""
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ CONFIG = {
         ("backbones", "net", {**NETWORK, "attention": "none"}, "backbones.net.attention: unknown name 'none'."),
         ("backbones", "tiny", {"kind": "random", "attention": "x"}, "backbones.tiny.attention: unknown name 'x'."),
         ("backbones", "net", {**NETWORK, "options": {"stride": 2}}, "backbones.net.options: cnn has no option"),
+        ("backbones", "net", {**NETWORK, "language_model": {}}, "cnn cannot be a language model; these can: awd_lstm"),
         ("finetunings", "focal", {"initialisation": "descriptions"}, "plain starts from descriptions"),
         ("pretrainings", "plant", {"initialisation": "descriptions"}, "plant starts from descriptions"),
     ],
@@ -48,6 +50,13 @@ def test_what_cannot_be_made_is_refused_before_any_job(section, entry, value, sa
     assert said in str(error.value)
 
 
+def test_an_option_without_a_default_must_be_named(monkeypatch):
+    monkeypatch.setitem(ENCODERS._read, "cnn", {"vocabulary": True, "rate": True, "depth": False})
+    with pytest.raises(InputError, match=r"backbones\.net\.options: cnn needs the option 'rate'"):
+        check(load(CONFIG))
+    check(load({**CONFIG, "backbones": {"net": {**NETWORK, "options": {"rate": 0.1}}}}))
+
+
 def test_heads_that_do_not_divide_are_refused_for_the_attention_that_has_heads():
     several = {**NETWORK, "hidden_size": 15, "attention": "multi_head"}
     with pytest.raises(InputError, match="hidden_size must be a multiple of attention_heads"):
@@ -55,10 +64,20 @@ def test_heads_that_do_not_divide_are_refused_for_the_attention_that_has_heads()
     load({**CONFIG, "backbones": {"net": {**several, "attention": "per_label"}}})
 
 
-def test_every_entry_names_a_function_and_reading_the_entries_imports_no_torch():
-    for entry in [*ENCODERS.values(), *ATTENTIONS.values()]:
-        assert callable(entry.load())
-    code = "import sys; import plant.model.registry; print(*sys.modules)"
+def test_every_module_of_the_folders_can_be_named_and_reading_their_options_imports_no_torch():
+    assert ENCODERS.names() == ("awd_lstm", "bigru", "bilstm", "cnn", "multi_res_cnn")
+    assert ATTENTIONS.names() == ("cross_attention", "laat", "multi_head", "per_label")
+    for folder in (ENCODERS, ATTENTIONS):
+        for name in folder.names():
+            given = inspect.signature(folder.load(name)).parameters.values()
+            options = {one.name: one.default is one.empty for one in given if one.kind is one.KEYWORD_ONLY}
+            assert folder.options(name) == {key: options[key] for key in options if key not in folder.given}
+    code = """
+import sys
+from plant.model.registry import ENCODERS
+assert "segment" in ENCODERS.options("awd_lstm") and ENCODERS.takes("awd_lstm", "language_model")
+print(*sys.modules)
+"""
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "numpy", "transformers"} & set(said)
 
@@ -66,14 +85,14 @@ def test_every_entry_names_a_function_and_reading_the_entries_imports_no_torch()
 def test_a_job_depends_on_the_modules_of_its_own_encoder_and_attention():
     assert modules_of(parse_backbone(NETWORK)) == ["plant.model.encoders.cnn", "plant.model.attentions.per_label"]
     assert modules_of(parse_backbone({"kind": "random"})) == [
-        "plant.model.encoders.transformer", "plant.model.attentions.multi_head",
+        "plant.model.transformer.backbone", "plant.model.attentions.multi_head",
     ]  # fmt: skip
 
 
 TOY = '''
 """Every word is its vector."""
 from torch import nn
-from plant.model.encoders.words import WordBackbone, word_vectors
+from plant.model.word_network import WordBackbone, word_vectors
 
 
 class Same(nn.Module):
@@ -85,21 +104,18 @@ class Same(nn.Module):
         return states
 
 
-def build(settings, source, *, vocabulary, device):
+def build(settings, source, *, vocabulary, rate):
     vectors = word_vectors(settings, source, vocabulary=vocabulary)
-    return WordBackbone(vectors, Same(settings.embedding_size), dropout=settings.options["rate"])
+    return WordBackbone(vectors, Same(settings.embedding_size), dropout=rate)
 '''
 
 
 @pytest.mark.slow
-def test_a_file_and_an_entry_are_a_backbone_that_is_planted_trained_and_measured(tmp_path):
+def test_a_file_is_a_backbone_that_is_planted_trained_and_measured(tmp_path):
     for part in ("src", "workflow", "profiles", "config", "envs"):
         shutil.copytree(ROOT / part, tmp_path / "house" / part)
     shutil.copy(ROOT / "Snakefile", tmp_path / "house")
     (tmp_path / "house/src/plant/model/encoders/toy.py").write_text(TOY, encoding="utf-8")
-    registry = tmp_path / "house/src/plant/model/registry.py"
-    entry = 'ENCODERS = {\n    "toy": Entry("plant.model.encoders.toy:build", ("rate",)),'
-    registry.write_text(registry.read_text("utf-8").replace("ENCODERS = {", entry), encoding="utf-8")
     stage = {"epochs": 1, "batch_size": 16, "accumulation": 1, "learning_rate": 0.01, "head_learning_rate": 0.01}
     random = np.random.default_rng(0)
     own = [random.choice(6, random.integers(1, 4), replace=False) for _ in range(120)]

@@ -9,7 +9,7 @@ import pytest
 from plant.corpus.encoders import load as load_encoder
 from plant.ground.errors import InputError
 from plant.ground.settings import Pretrained
-from plant.model.encoders.loading import load_model
+from plant.model.transformer.loading import load_model
 
 CODE = """
 from pathlib import Path

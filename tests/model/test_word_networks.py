@@ -30,7 +30,7 @@ def batch():
     return torch.randint(0, WORDS, mask.shape) * mask, mask
 
 
-@pytest.mark.parametrize("encoder", sorted(ENCODERS))
+@pytest.mark.parametrize("encoder", ENCODERS.names())
 def test_states_do_not_depend_on_the_batch_and_are_zero_at_padding(encoder):
     backbone = network(settings(encoder)).double().eval()
     ids, mask = batch()
@@ -41,7 +41,7 @@ def test_states_do_not_depend_on_the_batch_and_are_zero_at_padding(encoder):
         assert (states[row, n:] == 0).all()
 
 
-@pytest.mark.parametrize("encoder", sorted(ENCODERS))
+@pytest.mark.parametrize("encoder", ENCODERS.names())
 def test_gradients_are_those_of_finite_differences(encoder):
     backbone = network(settings(encoder, dropout=0)).double()
     ids, mask = batch()

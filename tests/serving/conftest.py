@@ -28,7 +28,7 @@ from plant.ground.settings import (
     parse_dataset,
 )
 from plant.model.assemble import load_weights, prepare, save_weights
-from plant.model.encoders.transformer import make_random_backbone
+from plant.model.transformer.backbone import make_random_backbone
 from plant.relevance.table import write_relevance
 from plant.serving.export import Candidate, Materials, export
 

@@ -19,8 +19,8 @@ from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning, parse_backbone
 from plant.metrics.scores import read_scores
 from plant.model.assemble import load_training_data, prepare, save_weights
-from plant.model.encoders.transformer import make_random_backbone
 from plant.model.features import write_features
+from plant.model.transformer.backbone import make_random_backbone
 from plant.serving.export import Candidate, Materials, best_candidate, export, refusal
 from plant.serving.inputs import Document
 from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record

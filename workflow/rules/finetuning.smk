@@ -46,7 +46,7 @@ rule finetune:
         script=launch("finetune"),
         settings=stage2_settings,
         job=handed_over("finetune", stage2_settings, planted=planted_weights),
-        loss=lambda wildcards: code("finetune", STAGE_2_LOSSES.module(stage2_of(wildcards).loss)),
+        loss=lambda wildcards: code("finetune", STAGE_2_LOSSES.folder.module(stage2_of(wildcards).loss)),
         code=code_of_network("finetune"),
     shell:
         "{params.script} {params.job:q} > {log:q} 2>&1"

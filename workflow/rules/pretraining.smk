@@ -51,7 +51,7 @@ rule pretrain:
         script=launch("pretrain"),
         settings=stage1_settings,
         job=handed_over("pretrain", stage1_settings),
-        loss=lambda wildcards: code("pretrain", STAGE_1_LOSSES.module(stage1_of(wildcards).objective)),
+        loss=lambda wildcards: code("pretrain", STAGE_1_LOSSES.folder.module(stage1_of(wildcards).objective)),
         code=code_of_network("pretrain"),
     shell:
         "{params.script} {params.job:q} > {log:q} 2>&1"

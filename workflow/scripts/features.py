@@ -10,8 +10,8 @@ def main(args: Namespace) -> dict[str, str]:
 
     from plant.model.assemble import load_training_data, parse_transformer
     from plant.model.determinism import set_up
-    from plant.model.encoders.transformer import load_backbone
     from plant.model.features import write_features
+    from plant.model.transformer.backbone import load_backbone
 
     threads = torch.get_num_threads()  # those of the rule
     device = set_up(args.settings["compute"])

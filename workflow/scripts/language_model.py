@@ -23,7 +23,7 @@ def main(args: Namespace) -> dict[str, object]:
     settings = WordNetwork.model_validate(args.settings["backbone"])
     device = set_up(args.settings["compute"])
     corpus = load_training_data(args.labels.parent, args.tokens.parent).corpus
-    backbone, facts = start_encoder(settings, args.tokens.parent, device=device)
+    backbone, facts = start_encoder(settings, args.tokens.parent)
     checkpoint = args.weights.parent / "checkpoint"
     how = LanguageModel.model_validate(args.settings["backbone"]["language_model"])
     history = train_language_model(

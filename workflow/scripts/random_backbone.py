@@ -7,7 +7,7 @@ from plant.ground.job import job
 
 def main(args: Namespace) -> None:
     from plant.ground.settings import Random
-    from plant.model.encoders.transformer import make_random_backbone
+    from plant.model.transformer.backbone import make_random_backbone
 
     make_random_backbone(Random.model_validate(args.settings["backbone"]), args.tokenizer, args.backbone)
 

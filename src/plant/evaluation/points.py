@@ -14,9 +14,9 @@ from torch import Tensor
 from plant.finetuning.kept_evidence import keep_evidence
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, prepare
-from plant.model.attentions.interface import ScoreBias
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import Documents, Known, LabelClassifier
+from plant.model.label_attention import ScoreBias
 
 POINTS = ("before_stage_1", "before_stage_2", "after_stage_2")
 """Random weights; the weights (and static attention) that Stage 2 starts from; the trained network."""

@@ -18,9 +18,9 @@ from plant.ground.errors import InputError
 from plant.ground.files import read_arrays
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData
-from plant.model.attentions.interface import ScoreBias
 from plant.model.classifier import Known, LabelClassifier, Stateful
 from plant.model.l2r import inattention
+from plant.model.label_attention import ScoreBias
 from plant.pretraining.lists import TopTokens, load_top_tokens
 
 Static = Callable[[np.ndarray | None, np.ndarray], np.ndarray]

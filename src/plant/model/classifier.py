@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from plant.model.attentions.interface import ScoreBias, Sizes
+from plant.model.label_attention import ScoreBias, Sizes
 from plant.model.registry import build_attention
 
 LabelVectors = tuple[Tensor, ...]
@@ -112,8 +112,8 @@ class LabelClassifier(nn.Module):
         InputError: the attention does not fit these sizes.
     """
 
-    attention: Any  # plant.model.attentions.interface.Attention
-    head: Any  # plant.model.attentions.interface.EvidenceHead
+    attention: Any  # plant.model.label_attention.Attention
+    head: Any  # plant.model.label_attention.EvidenceHead
 
     def __init__(
         self,

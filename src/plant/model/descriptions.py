@@ -18,8 +18,8 @@ from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
 from plant.model.attentions.multi_head import EMBEDDING_STD, LabelAttention
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
-from plant.model.encoders.loading import NetworkBackbone
-from plant.model.encoders.transformer import Backbone, load_backbone
+from plant.model.transformer.backbone import Backbone, load_backbone
+from plant.model.transformer.loading import NetworkBackbone
 
 BATCH_TOKENS = 8192  # tokens that go through the backbone together
 

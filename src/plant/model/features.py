@@ -12,7 +12,7 @@ from tqdm import tqdm
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, read_arrays
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
-from plant.model.encoders.transformer import Backbone
+from plant.model.transformer.backbone import Backbone
 
 BATCH_TOKENS = 8192  # tokens that go through the backbone together
 

@@ -8,6 +8,7 @@ before. The validation measure is the mean log-likelihood in nats per token. Its
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -125,9 +126,7 @@ def _ids(input_ids: Tensor | None) -> Tensor:
     return input_ids
 
 
-def start_encoder(
-    settings: WordNetwork, tokens: Path, *, device: torch.device
-) -> tuple[AwdLstmBackbone, dict[str, int]]:
+def start_encoder(settings: WordNetwork, tokens: Path) -> tuple[AwdLstmBackbone, dict[str, int]]:
     """The encoder before any training: random weights, or published ones.
 
     A file of published weights holds the tensors of `AwdLstmBackbone` by name, and `words`: UTF-8 bytes, one word per
@@ -137,7 +136,6 @@ def start_encoder(
     Args:
         settings: of the backbone, with `language_model`.
         tokens: folder of the backbone's tokens.
-        device: where the job runs.
 
     Returns:
         The encoder, and facts for the record: words, and how many of them the file knows.
@@ -150,8 +148,8 @@ def start_encoder(
         raise ValueError("start_encoder: the backbone has no language_model")
     words = load_tokens(tokens).vocabulary
     torch.manual_seed(stream(how.seed, "initialisation"))
-    random = settings.model_copy(update={"options": {**settings.options, "frozen": False}})
-    backbone = build(random, "", vocabulary=len(words), device=device)
+    options: dict[str, Any] = {**settings.options, "frozen": False}
+    backbone = build(settings, "", vocabulary=len(words), **options)
     if how.start is None:
         return backbone, {"words": len(words)}
     source = Path(how.start)

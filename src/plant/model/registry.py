@@ -1,80 +1,42 @@
-"""Encoders and label attentions by name: one entry and one file each.
+"""Encoders and label attentions by name: one module each, and nothing else to write.
 
-To add an encoder: write `encoders/<file>.py` with a function
+To add an encoder of word networks is to add a module `encoders/<name>.py` with a function
 
-    build(settings, source, *, vocabulary, device) -> a module with `hidden_size`, `place(device)` and
+    build(settings, source, *, vocabulary, <options>) -> a module with `hidden_size`, `place(device)` and
         forward(input_ids (B, n), mask (B, n)) -> H (B, n, h), zeros at padding
 
-(`plant.model.encoders.words` says what its arguments are, and has the embedding of word networks), and an entry below.
-To add a label attention: write `attentions/<file>.py` with `build(sizes) -> (attention, head)`
-(`plant.model.attentions.interface`), and an entry below. No rule and no script names them. Only the language
-model before training (`language_model`, of AWD-LSTM) is written for one encoder.
+`plant.model.word_network` has the embedding that word networks share. `options` of the backbone may name each keyword
+argument but `vocabulary` and `language_model`. An encoder with the argument `language_model` can start from one
+(`plant.model.language_model`).
 
-Nothing here imports PyTorch until something is built, because the Snakefile checks names by this table.
+To add a label attention is to add a module `attentions/<name>.py` with `build(sizes) -> (attention, head)`
+(`plant.model.label_attention`). No rule, script or other module names them. Only the training of a language model is
+written for one encoder, AWD-LSTM.
+
+Nothing here imports PyTorch until something is built, because the Snakefile checks names by these folders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plant.ground.errors import InputError, nearest
+from plant.ground.folders import ModuleFolder
 from plant.ground.settings import Network, Settings, WordNetwork, Words
 
 if TYPE_CHECKING:
     import torch
 
-    from plant.model.attentions.interface import Sizes
+    from plant.model.label_attention import Sizes
 
-TRANSFORMER = "plant.model.encoders.transformer:build"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Where an encoder or an attention is made.
-
-    Attributes:
-        function: `module:function`.
-        options: keys of `options` in the config that this encoder alone reads.
-        language_model: whether the encoder can start from a language model (`plant.model.language_model`).
-    """
-
-    function: str
-    options: tuple[str, ...] = ()
-    language_model: bool = False
-
-    @property
-    def module(self) -> str:
-        return self.function.partition(":")[0]
-
-    def load(self) -> Callable[..., Any]:
-        """The function; imports its module."""
-        return getattr(import_module(self.module), self.function.partition(":")[2])
-
-
-ENCODERS = {
-    "awd_lstm": Entry(
-        "plant.model.encoders.awd_lstm:build",
-        options=("segment", "backward", "frozen", "input_dropout", "hidden_dropout", "weight_dropout", "word_dropout"),
-        language_model=True,
-    ),
-    "cnn": Entry("plant.model.encoders.cnn:build"),
-    "multi_res_cnn": Entry("plant.model.encoders.multi_res_cnn:build"),
-    "bilstm": Entry("plant.model.encoders.recurrent:lstm"),
-    "bigru": Entry("plant.model.encoders.recurrent:gru"),
-}
+ENCODERS = ModuleFolder("plant.model.encoders", "build", given=("vocabulary", "language_model"))
 """Encoders of word networks (`kind: word_network`)."""
-
-ATTENTIONS = {
-    "multi_head": Entry("plant.model.attentions.multi_head:build"),
-    "per_label": Entry("plant.model.attentions.per_label:build"),
-    "laat": Entry("plant.model.attentions.laat:build"),
-    "cross_attention": Entry("plant.model.attentions.cross_attention:build"),
-}
+ATTENTIONS = ModuleFolder("plant.model.attentions", "build")
 """Label attentions, each with its head."""
+TRANSFORMER = "plant.model.transformer.backbone"
 
 
 def build_backbone(settings: Network, source: str | Path, *, vocabulary: int, device: torch.device) -> torch.nn.Module:
@@ -82,12 +44,16 @@ def build_backbone(settings: Network, source: str | Path, *, vocabulary: int, de
 
     Args:
         settings: of the backbone.
-        source: hub id or folder of a transformer; file of word vectors, or "" for random ones, of a word network.
+        source: hub id or folder of a transformer; of a word network the file of its word vectors or language model, or
+            "" for random weights.
         vocabulary: one more than the largest token id of the corpus.
         device: where the job runs.
     """
-    encoder = ENCODERS[settings.encoder] if isinstance(settings, WordNetwork) else Entry(TRANSFORMER)
-    return encoder.load()(settings, source, vocabulary=vocabulary, device=device)
+    if not isinstance(settings, WordNetwork):
+        return import_module(TRANSFORMER).load_backbone(settings, source, device=device)
+    start = {"language_model": source} if settings.language_model else {}
+    build = ENCODERS.load(settings.encoder)
+    return build(settings, "" if start else source, vocabulary=vocabulary, **start, **settings.options)
 
 
 def build_attention(name: str, sizes: Sizes) -> tuple[torch.nn.Module, torch.nn.Module]:
@@ -96,17 +62,17 @@ def build_attention(name: str, sizes: Sizes) -> tuple[torch.nn.Module, torch.nn.
     Raises:
         InputError: the attention does not fit the sizes.
     """
-    return ATTENTIONS[name].load()(sizes)
+    return ATTENTIONS.load(name)(sizes)
 
 
 def modules_of(settings: Network) -> list[str]:
     """The modules that make this backbone and its attention: no import statement names them."""
-    encoder = ENCODERS[settings.encoder] if isinstance(settings, WordNetwork) else Entry(TRANSFORMER)
-    return [encoder.module, ATTENTIONS[settings.attention].module]
+    encoder = ENCODERS.module(settings.encoder) if isinstance(settings, WordNetwork) else TRANSFORMER
+    return [encoder, ATTENTIONS.module(settings.attention)]
 
 
 def check(settings: Settings) -> None:
-    """Refuse encoders, attentions and options that are not in the tables, and recipes that a backbone cannot follow.
+    """Refuse encoders, attentions and options that do not exist, and recipes that a backbone cannot follow.
 
     Raises:
         InputError: one error that lists every fault.
@@ -120,24 +86,27 @@ def check(settings: Settings) -> None:
 
 
 def _unknown(settings: Settings) -> Iterator[str]:
+    encoders, attentions = ENCODERS.names(), ATTENTIONS.names()
     for name, backbone in settings.backbones.items():
         path = f"backbones.{name}"
         if isinstance(backbone, Words):
             continue
-        if backbone.attention not in ATTENTIONS:
-            yield f"{path}.attention: unknown name {backbone.attention!r}. {nearest(backbone.attention, ATTENTIONS)}"
+        if backbone.attention not in attentions:
+            yield f"{path}.attention: unknown name {backbone.attention!r}. {nearest(backbone.attention, attentions)}"
         if not isinstance(backbone, WordNetwork):
             continue
-        if backbone.encoder not in ENCODERS:
-            yield f"{path}.encoder: unknown name {backbone.encoder!r}. {nearest(backbone.encoder, ENCODERS)}"
+        if backbone.encoder not in encoders:
+            yield f"{path}.encoder: unknown name {backbone.encoder!r}. {nearest(backbone.encoder, encoders)}"
             continue
-        if backbone.language_model is not None and not ENCODERS[backbone.encoder].language_model:
-            able = ", ".join(name for name, entry in ENCODERS.items() if entry.language_model)
+        if backbone.language_model is not None and not ENCODERS.takes(backbone.encoder, "language_model"):
+            able = ", ".join(each for each in encoders if ENCODERS.takes(each, "language_model"))
             yield f"{path}.language_model: {backbone.encoder} cannot be a language model; these can: {able}"
-        known = ENCODERS[backbone.encoder].options
+        known = ENCODERS.options(backbone.encoder)
         for key in backbone.options:
             if key not in known:
                 yield f"{path}.options: {backbone.encoder} has no option {key!r}. {nearest(key, known)}"
+        for key in sorted(each for each, needed in known.items() if needed and each not in backbone.options):
+            yield f"{path}.options: {backbone.encoder} needs the option {key!r}"
 
 
 def _descriptions(settings: Settings) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Initial word vectors: trained on the training split by word2vec, or taken from the user's file.
 
 The written file holds a row for every word of the corpus's vocabulary. A word that the user's file lacks has a row of
-zeros here and starts from a random vector (`plant.model.encoders.words`).
+zeros here and starts from a random vector (`plant.model.word_network`).
 """
 
 from collections.abc import Iterator, Sequence

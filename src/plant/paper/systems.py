@@ -271,7 +271,8 @@ def _unfairness(settings: Settings, experiment: Experiment, planted: str, contro
 @cache
 def _loss_keys() -> tuple[str, ...]:
     """Keys of a Stage 2 recipe that say what its loss is, in the order of the recipe."""
-    keys = {"loss", "loss_options", "hard_negatives"}.union(*map(STAGE_2_LOSSES.parameters, STAGE_2_LOSSES.names()))
+    losses = STAGE_2_LOSSES.folder
+    keys = {"loss", "loss_options", "hard_negatives"}.union(*map(losses.options, losses.names()))
     return tuple(key for key in Finetuning.model_fields if key in keys)
 
 

@@ -35,7 +35,7 @@ from plant.ground.errors import InputError
 from plant.ground.settings import WordNetwork
 from plant.model.assemble import parse_network
 from plant.model.classifier import Documents, LabelClassifier
-from plant.model.encoders.transformer import Backbone
+from plant.model.transformer.backbone import Backbone
 from plant.serving import folder as places
 from plant.serving.folder import as_json, check_folder, write_folder
 from plant.serving.network import reads_more

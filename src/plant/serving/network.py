@@ -21,9 +21,9 @@ from plant.ground.settings import Finetuning, Pretrained, Random, WordNetwork
 from plant.model.assemble import TrainingData, parse_network
 from plant.model.batches import Corpus, ordered_batches, pad_documents
 from plant.model.classifier import Documents, LabelClassifier
-from plant.model.encoders.transformer import Backbone
 from plant.model.l2r import l2r_from
 from plant.model.registry import build_backbone
+from plant.model.transformer.backbone import Backbone
 from plant.serving import folder as places
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path
 from plant.model.classifier import Documents, LabelClassifier
-from plant.model.encoders.transformer import Backbone
+from plant.model.transformer.backbone import Backbone
 from plant.serving.network import reads_more
 from plant.serving.system import SavedSystem
 

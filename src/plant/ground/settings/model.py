@@ -176,7 +176,7 @@ class WordNetwork(_Length, _Vocabulary, _Network):
     kind: Literal["word_network"]
     """Type of the backbone."""
     encoder: str
-    """Name of the network: an entry of plant/model/registry.py. docs/explanation/encoders.md has their equations."""
+    """Name of the network: a module of plant/model/encoders/. docs/explanation/encoders.md has their equations."""
     embedding_size: Size = 100
     """Size of a word vector."""
     hidden_size: Size = 256

@@ -7,7 +7,7 @@ Edin et al. 2024 (section 3, "PLM-CA"), with e_l the representation of a label a
 
 from torch import Tensor, nn
 
-from plant.model.attentions.interface import Attention, EvidenceHead, Sizes
+from plant.model.label_attention import Attention, EvidenceHead, Sizes
 
 STD = 0.03  # of all weights at the start, as in the authors' code
 

@@ -8,8 +8,8 @@ Vu et al. 2020 (Eqs. 6 to 9), Huang et al. 2022 (Eqs. 3 to 6), with H the states
 import torch
 from torch import Tensor, nn
 
-from plant.model.attentions.interface import Attention, Sizes
 from plant.model.attentions.per_label import LabelOutputs
+from plant.model.label_attention import Attention, Sizes
 
 STD = 0.03  # of all weights at the start, as in the public code of both
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from plant.ground.errors import InputError
-from plant.model.attentions.interface import Attention, EvidenceHead, Sizes
+from plant.model.label_attention import Attention, EvidenceHead, Sizes
 
 EMBEDDING_STD = 0.02  # choice C10: the usual scale of transformer embeddings
 

@@ -8,7 +8,7 @@ Mullenbach et al. 2018 (Eqs. 2 to 5), Li and Yu 2020 (Eqs. 5 to 7), with H the s
 import torch
 from torch import Tensor, nn
 
-from plant.model.attentions.interface import Attention, EvidenceHead, Sizes
+from plant.model.label_attention import Attention, EvidenceHead, Sizes
 
 
 class LabelOutputs(EvidenceHead):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from plant.ground.settings import WordNetwork
-from plant.model.encoders.words import WordBackbone, reordered, reversed_order, word_vectors
+from plant.model.word_network import WordBackbone, reordered, reversed_order, word_vectors
 
 SEGMENT = 72
 """Tokens of a segment (A.6: BPTT of 72 for the classifier)."""
@@ -130,24 +130,47 @@ def _dropped(states: Tensor, rate: float, training: bool) -> Tensor:
     return states * F.dropout(states.new_ones(states.shape[0], 1, states.shape[2]), rate)
 
 
-def build(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> AwdLstmBackbone:  # noqa: ARG001
-    """The encoder, from a language model (`plant.model.language_model`) or from word vectors."""
+def build(
+    settings: WordNetwork,
+    source: str | Path,
+    *,
+    vocabulary: int,
+    language_model: str | Path = "",
+    segment: int = SEGMENT,
+    backward: bool = False,
+    frozen: bool = False,
+    input_dropout: float | None = None,
+    hidden_dropout: float | None = None,
+    weight_dropout: float | None = None,
+    word_dropout: float | None = None,
+) -> AwdLstmBackbone:
+    """The encoder, from a language model or from word vectors.
+
+    Args:
+        settings: of the backbone; `dropout` is the default of the first three rates, and half of it of the last.
+        source: file of word vectors, or "".
+        vocabulary: V.
+        language_model: file of a language model (`plant.model.language_model`), or "".
+        segment: tokens between two cuts of the gradient.
+        backward: read from the last token to the first.
+        frozen: train nothing of it.
+        input_dropout: of the word vectors.
+        hidden_dropout: of the states between layers.
+        weight_dropout: of the recurrent weights.
+        word_dropout: of whole words.
+    """
     from plant.model.language_model import load_language_model
 
-    options = settings.options
+    rates = {"input": input_dropout, "hidden": hidden_dropout, "weight": weight_dropout}
     network = AwdLstm(
-        settings.embedding_size, settings.hidden_size, settings.layers,
-        segment=int(options.get("segment", SEGMENT)), backward=bool(options.get("backward", False)),
-        dropouts={
-            "input": float(options.get("input_dropout", settings.dropout)),
-            "hidden": float(options.get("hidden_dropout", settings.dropout)),
-            "weight": float(options.get("weight_dropout", settings.dropout)),
-        },
+        settings.embedding_size, settings.hidden_size, settings.layers, segment=segment, backward=backward,
+        dropouts={name: settings.dropout if rate is None else rate for name, rate in rates.items()},
     )  # fmt: skip
-    vectors = word_vectors(settings, "" if settings.language_model else source, vocabulary=vocabulary)
-    backbone = AwdLstmBackbone(vectors, network, dropout=float(options.get("word_dropout", settings.dropout / 2)))
-    if settings.language_model and source:
-        load_language_model(backbone, Path(source))
-    if options.get("frozen", False):
+    vectors = word_vectors(settings, source, vocabulary=vocabulary)
+    rate = settings.dropout / 2 if word_dropout is None else word_dropout
+    backbone = AwdLstmBackbone(vectors, network, dropout=rate)
+    if language_model:
+        load_language_model(backbone, Path(language_model))
+    if frozen:
         backbone.requires_grad_(False)
     return backbone

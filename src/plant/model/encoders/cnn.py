@@ -7,13 +7,12 @@
 
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from plant.ground.errors import InputError
 from plant.ground.settings import WordNetwork
-from plant.model.encoders.words import WordBackbone, word_vectors
+from plant.model.word_network import WordBackbone, word_vectors
 
 
 class Convolution(nn.Module):
@@ -42,7 +41,7 @@ def widened(states: Tensor, convolution: nn.Conv1d) -> Tensor:
     return F.pad(states, (more // 2, more - more // 2))
 
 
-def build(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> WordBackbone:  # noqa: ARG001
+def build(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> WordBackbone:
     """CAML's encoder.
 
     Raises:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from plant.ground.errors import InputError
 from plant.ground.settings import WordNetwork
 from plant.model.encoders.cnn import widened
-from plant.model.encoders.words import WordBackbone, word_vectors
+from plant.model.word_network import WordBackbone, word_vectors
 
 
 class ResidualBlock(nn.Module):
@@ -75,7 +75,7 @@ class MultiResidual(nn.Module):
         return torch.cat(channels, 1).transpose(1, 2)
 
 
-def build(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> WordBackbone:  # noqa: ARG001
+def build(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> WordBackbone:
     """MultiResCNN's encoder.
 
     Raises:

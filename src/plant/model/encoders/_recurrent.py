@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from plant.ground.errors import InputError
 from plant.ground.settings import WordNetwork
-from plant.model.encoders.words import WordBackbone, reordered, reversed_order, word_vectors
+from plant.model.word_network import WordBackbone, reordered, reversed_order, word_vectors
 
 WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of PyTorch's networks, for each layer and direction
 
@@ -65,19 +65,14 @@ class Recurrent(nn.Module):
         return torch.lstm(states, (zeros, zeros), *common)[0]
 
 
-def lstm(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> WordBackbone:  # noqa: ARG001
-    """LAAT's encoder: hidden_size / 2 units in each direction."""
-    return _backbone(nn.LSTM, settings, source, vocabulary)
-
-
-def gru(settings: WordNetwork, source: str | Path, *, vocabulary: int, device: torch.device) -> WordBackbone:  # noqa: ARG001
-    """BiGRU-LWAN's encoder: hidden_size / 2 units in each direction."""
-    return _backbone(nn.GRU, settings, source, vocabulary)
-
-
-def _backbone(
+def build_recurrent(
     kind: type[nn.LSTM] | type[nn.GRU], settings: WordNetwork, source: str | Path, vocabulary: int
 ) -> WordBackbone:
+    """Word embedding and a network with hidden_size / 2 units in each direction.
+
+    Raises:
+        InputError: the hidden size is odd.
+    """
     if settings.hidden_size % 2:
         raise InputError(
             "backbone: hidden_size", expected="an even number, one half for each direction",

@@ -10,8 +10,8 @@ from plant.corpus.encoders import unreadable
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, require_file
-from plant.model.encoders.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
 from plant.model.lora_targets import LORA_TARGETS
+from plant.model.transformer.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
 
 CPU = torch.device("cpu")
 
@@ -140,11 +140,6 @@ def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torc
         model, chunk_tokens=settings.chunk_tokens, prefix=prefix, suffix=suffix, precision=settings.precision,
         placed=is_placed(settings),
     )  # fmt: skip
-
-
-def build(settings: NetworkBackbone, source: str | Path, *, vocabulary: int, device: torch.device) -> Backbone:  # noqa: ARG001 (a transformer brings its own embedding)
-    """`load_backbone`, as `plant.model.registry` calls it."""
-    return load_backbone(settings, source, device=device)
 
 
 def special_tokens(

@@ -92,7 +92,7 @@ def _nf4(settings: NetworkBackbone, folder: str | Path) -> Any:
         "bnb_4bit_use_double_quant": True,
         "bnb_4bit_compute_dtype": DTYPES[settings.precision],
     }
-    from plant.model.encoders.experts import WITH_EXPERTS, ExpertsConfig
+    from plant.model.transformer.experts import WITH_EXPERTS, ExpertsConfig
 
     return ExpertsConfig(**how) if kind in WITH_EXPERTS else BitsAndBytesConfig(**how)
 
