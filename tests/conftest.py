@@ -38,6 +38,21 @@ from plant.ground.files import write_arrays
 from plant.ground.settings import Evaluation
 from plant.metrics.scores import read_scores, write_scores
 
+
+@pytest.fixture
+def extend() -> Iterator[Callable[[Any, Path], None]]:
+    """A function that adds a folder of modules to a package, until the end of the test."""
+    added: list[tuple[list[str], str]] = []
+
+    def add(package: Any, folder: Path) -> None:
+        package.__path__.append(str(folder))
+        added.append((package.__path__, str(folder)))
+
+    yield add
+    for path, folder in added:
+        path.remove(folder)
+
+
 settings.register_profile("house", deadline=None, derandomize=True, max_examples=50, print_blob=True)
 settings.load_profile("house")
 

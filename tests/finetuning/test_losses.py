@@ -110,12 +110,12 @@ def test_hard_labels_are_all_positives_and_the_highest_negatives(m, lengths):
 
 
 @pytest.fixture
-def toy(tmp_path, monkeypatch):
+def toy(tmp_path, extend):
     """A loss that is one more module of the folder: the squared error, times a weight of its own."""
     code = "def toy_loss(logits, truth, *, weight, gamma, n_labels, selected=None):\n"
     code += "    return weight * gamma * (logits - truth.to(logits)).square().sum(-1) / n_labels\n"
     (tmp_path / "toy.py").write_text(code, encoding="utf-8")
-    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+    extend(losses, tmp_path)
 
 
 def test_a_new_loss_is_one_module_with_its_own_parameters(toy):

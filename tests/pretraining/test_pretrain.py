@@ -266,11 +266,11 @@ def test_the_loss_of_a_list_is_that_of_the_recipe(toy, indicators, make, recipe,
     torch.testing.assert_close(ranking.list_losses(scores, relevance), loss(scores, relevance))
 
 
-def test_a_new_loss_is_one_module_with_its_own_parameters(toy, tmp_path, monkeypatch, indicators, make):
+def test_a_new_loss_is_one_module_with_its_own_parameters(toy, tmp_path, extend, indicators, make):
     code = "def flat_loss(scores, relevance, *, k, sigma, weight):\n"
     code += "    return weight * sigma * k * (scores.square() * (relevance >= 0)).sum(-1)\n"
     (tmp_path / "flat.py").write_text(code, encoding="utf-8")
-    monkeypatch.setattr(losses, "__path__", [*losses.__path__, str(tmp_path)])
+    extend(losses, tmp_path)
     recipe = Pretraining(**RECIPE, objective="flat", loss_options={"weight": 0.5}, sigma=3.0, k=9, ndcg_k=2)
     STAGE_1_LOSSES.check({"new": recipe})
     ranking = TokenRanking(make(), toy, indicators, settings=recipe, seed=0)

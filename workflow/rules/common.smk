@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "src"))
 
 from plant.baselines.registry import baselines, check
 from plant.baselines.registry import channels as known_channels
+from plant.corpus import formats
 from plant.finetuning.losses import STAGE_2_LOSSES
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
@@ -47,6 +48,7 @@ try:
     SETTINGS = plant_settings.load(config)
     for metric in {*SETTINGS.statistics.metrics, *SETTINGS.paper.metrics, *SETTINGS.paper.headline}:
         find(metric, SETTINGS.evaluation)
+    formats.check(SETTINGS.datasets)
     check_measures(SETTINGS)
     STAGE_1_LOSSES.check(SETTINGS.pretrainings)
     STAGE_2_LOSSES.check(SETTINGS.finetunings)

@@ -97,7 +97,7 @@ rule corpus:
     params:
         settings=corpus_settings,
         screen="warnings",
-        code=code("corpus"),
+        code=lambda wildcards: code("corpus", *formats.modules_of(SETTINGS.datasets[wildcards.dataset])),
     script:
         "../scripts/corpus.py"
 

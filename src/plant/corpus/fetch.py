@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from plant.corpus.sources.archive import DAMAGED
+from plant.corpus.sources._archive import DAMAGED
 from plant.ground.errors import InputError
 from plant.ground.files import NO_ROOM, atomic_path, write_json
 from plant.ground.settings import Download

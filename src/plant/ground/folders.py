@@ -1,7 +1,8 @@
-"""Folders of modules that the config names: a loss, an encoder or a label attention is one module with one function.
+"""Folders of modules that the config names.
 
-To add one is to add its module. Names and keyword arguments are read from the source, so checking a config imports
-neither the modules nor PyTorch. A module whose name starts with `_` is not counted: others can share it.
+A raw format, an encoder, a label attention or a loss is one module with one function. To add one is to add its module.
+Names and keyword arguments are read from the source, so checking a config imports neither the modules nor PyTorch. A
+module whose name starts with `_` is not counted: others can share it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ class ModuleFolder:
 
     def names(self) -> tuple[str, ...]:
         """The modules by name, sorted."""
-        path = import_module(self.package).__path__
-        return tuple(sorted(module.name for module in iter_modules(path) if not module.name.startswith("_")))
+        spec = find_spec(self.package)
+        if spec is None:
+            raise ModuleNotFoundError(self.package)
+        modules = iter_modules(spec.submodule_search_locations)
+        return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
     def module(self, name: str) -> str:
         """The import path of a module."""

@@ -1,23 +1,17 @@
 """One module for each raw format. Each reads its files into `plant.corpus.documents.SourceDocuments`.
 
-A module has `read(dataset, path)`. If it does not read all of `path`, it also has `files_read(dataset, path)`.
-A new format is a module, its line in `FORMATS`, and its class in `plant.ground.settings.corpus`.
+`plant.corpus.formats` says what a module holds, and how a dataset names it.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from plant.corpus.documents import SourceDocuments
-from plant.corpus.sources import codiesp, eurlex57k, mimic, table, xmc
+from plant.corpus.formats import FORMATS, format_of
 from plant.ground.errors import InputError
 from plant.ground.settings import Dataset, OwnTable, Subset
-
-FORMATS: dict[str, ModuleType] = {
-    "table": table, "mimic3": mimic, "mimic4": mimic, "codiesp": codiesp, "eurlex57k": eurlex57k, "xmc": xmc,
-}  # fmt: skip
-"""`source` of a dataset -> the module that reads it."""
 
 
 def read(dataset: Dataset, *, raw: Path | None = None) -> SourceDocuments:
@@ -38,7 +32,7 @@ def read(dataset: Dataset, *, raw: Path | None = None) -> SourceDocuments:
             "build_corpus", expected="`raw`, the folder of the generated files", got="none",
             fix="Run plant.corpus.synthetic.write_raw first.",
         )  # fmt: skip
-    documents: SourceDocuments = FORMATS[dataset.source].read(dataset, path)
+    documents: SourceDocuments = FORMATS.load(format_of(dataset))(dataset, path)
     return documents
 
 
@@ -48,7 +42,8 @@ def files_read(dataset: Dataset) -> list[Path]:
     Generated raw files are not listed, because the rule has them as an input. A subset reads its lists only.
     """
     own = [Path(path) for key, path in dataset.sources.items() if key.partition(".")[0] in ("path", "files")]
-    module = FORMATS.get(dataset.source)
-    if own and module is not None and hasattr(module, "files_read"):
-        own = module.files_read(dataset, own[0])
+    if own and not isinstance(dataset, Subset):
+        module = import_module(FORMATS.module(format_of(dataset)))
+        if hasattr(module, "files_read"):
+            own = module.files_read(dataset, own[0])
     return [path for path in (*map(Path, dataset.lists), *own) if path.exists()]

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from plant.corpus.documents import SourceDocuments, canonical, some
-from plant.corpus.sources.archive import read_files
+from plant.corpus.sources._archive import read_files
 from plant.ground.errors import InputError
 from plant.ground.settings import CodiEsp
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from plant.corpus.descriptions import SEPARATOR
 from plant.corpus.documents import SourceDocuments, canonical
-from plant.corpus.sources.archive import read_files
+from plant.corpus.sources._archive import read_files
 from plant.ground.errors import InputError
 from plant.ground.settings import Eurlex57k
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from plant.corpus.codes import CodeKind, check_leading_zeros, with_dots
 from plant.corpus.documents import SourceDocuments, canonical, some
-from plant.corpus.sources import raw_csv
+from plant.corpus.sources import _raw_csv as raw_csv
 from plant.ground.errors import InputError
 from plant.ground.settings import Mimic3, Mimic4
 

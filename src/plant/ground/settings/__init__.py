@@ -16,6 +16,7 @@ from plant.ground.settings.corpus import (
     LabelFilter,
     Mimic3,
     Mimic4,
+    OtherFormat,
     OwnTable,
     Split,
     Subset,

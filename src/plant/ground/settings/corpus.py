@@ -302,6 +302,19 @@ class Xmc(_Raw):
         return self
 
 
+class OtherFormat(_Dataset):
+    """A raw format that a module of your own reads: one file in plant/corpus/sources/."""
+
+    source: Literal["module"]
+    """Format of the raw files."""
+    module: Name
+    """Name of the module; plant/corpus/formats.py says what it holds."""
+    path: FilePath
+    """File or folder that the module reads."""
+    options: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Further settings that the module reads, by name."""
+
+
 class Subset(_Dataset):
     """A part of another dataset: fewer labels, fewer documents, a smaller train split. No raw file is read again."""
 
@@ -321,4 +334,6 @@ class Subset(_Dataset):
         return self
 
 
-Dataset = Annotated[OwnTable | Mimic3 | Mimic4 | CodiEsp | Eurlex57k | Xmc | Subset, Field(discriminator="source")]
+Dataset = Annotated[
+    OwnTable | Mimic3 | Mimic4 | CodiEsp | Eurlex57k | Xmc | OtherFormat | Subset, Field(discriminator="source")
+]
