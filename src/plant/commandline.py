@@ -87,6 +87,7 @@ def predict(
     output: Annotated[str, typer.Option("--format", help="table, jsonl or html.")] = "table",
     reasons: Annotated[int, typer.Option(min=0, help="Words that explain a label.")] = 5,
     label: Annotated[list[str] | None, typer.Option(help="These labels alone, whatever their scores.")] = None,
+    rule: Annotated[str, typer.Option(help="Threshold rule: tuned, micro, sloped or natural.")] = "tuned",
     text_column: Annotated[str, typer.Option(help="Column with the text.")] = "text",
     id_column: Annotated[str, typer.Option(help="Column with the name of the document.")] = "id",
     kind: Annotated[str | None, typer.Option("--input", help="text, csv, tsv, jsonl or parquet.")] = None,
@@ -101,7 +102,8 @@ def predict(
         raise InputError("--format", expected=", ".join(FORMATS), got=repr(output), fix=nearest(output, FORMATS))
     source = open_documents(file, kind=kind, text_column=text_column, id_column=id_column)
     loaded, documents = _load(model), _with_progress(source)
-    for piece in FORMATS[output](predictions(loaded, documents, top=top, reasons=reasons, labels=label or [])):
+    found = predictions(loaded, documents, top=top, reasons=reasons, labels=label or [], rule=rule)
+    for piece in FORMATS[output](found):
         sys.stdout.write(piece)
 
 

@@ -15,6 +15,7 @@ import pytest
 from plant.commandline import main
 from plant.ground.errors import InputError
 from plant.metrics.scores import read_scores
+from plant.metrics.thresholds import THRESHOLD_RULES, predict
 from plant.serving.inputs import Document, open_documents
 from plant.serving.modeling import PlantForDocuments
 from plant.serving.network import network_logits
@@ -70,6 +71,27 @@ def test_the_labels_are_those_that_the_run_predicted(small_run, saved):
         above = np.flatnonzero(stored.dense[place] > np.float32(threshold))
         assert {label.label for label in one.labels} == {stored.label_names[label] for label in above}
         assert [label.score for label in one.labels] == sorted((label.score for label in one.labels), reverse=True)
+
+
+@pytest.mark.parametrize("rule", THRESHOLD_RULES)
+def test_each_threshold_rule_predicts_what_it_predicted_in_the_run(small_run, saved, rule):
+    run, model = small_run("all"), PlantForDocuments.from_pretrained(saved("evidence"))
+    stored = read_scores(run.scores("evidence"), "test")
+    told = json.loads((run.scores("evidence") / "metrics.json").read_text())["threshold"]
+    told = told if rule == "tuned" else told[rule]
+    n_train = np.array([record["training_documents"] for record in model.parts.labels])
+    expected = predict(stored, told["value"], slope=told.get("slope", 0.0), n_train=n_train).toarray()
+    documents = map(Document, stored.document_ids, run.texts())
+    for place, one in enumerate(predictions(model, documents, rule=rule)):
+        assert {label.label for label in one.labels} == {stored.label_names[i] for i in np.flatnonzero(expected[place])}
+        assert all(label.predicted and label.score > label.threshold - 1e-5 for label in one.labels)
+    assert expected.any()
+
+
+def test_a_rule_without_a_threshold_is_refused(saved):
+    model = PlantForDocuments.from_pretrained(saved())
+    with pytest.raises(InputError, match=r"rule: expected one of tuned, .*'slope'\. Did you mean 'sloped'\?"):
+        next(predictions(model, [Document("a", TEXTS[0])], rule="slope"))
 
 
 def test_top_gives_that_many_labels_and_says_which_are_predicted(saved, files, said):

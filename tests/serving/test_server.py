@@ -73,6 +73,11 @@ def test_one_text_and_a_batch_get_what_predict_gives(model, address):
     assert one["labels"][0]["reasons"] == []
     status, found = post(address, {"text": "word7", "labels": ["L3", "L1"]})
     assert (status, {label["label"] for label in found["documents"][0]["labels"]}) == (200, {"L1", "L3"})
+    status, found = post(address, {"text": TEXT, "rule": "micro", "top": 1})
+    (first,) = found["documents"][0]["labels"]
+    assert (status, first["threshold"]) == (200, model.parts.thresholds["micro"]["value"])
+    status, found = post(address, {"text": TEXT, "rule": "mikro"})
+    assert (status, found["error"]["fix"]) == (422, "Did you mean 'micro'?")
 
 
 BAD = {

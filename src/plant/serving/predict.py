@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plant.metrics.scores import Scores
+from plant.metrics.thresholds import TUNED
 from plant.metrics.top import top_labels
+from plant.serving.cut import Cut, cut_of
 from plant.serving.inputs import Document
 from plant.serving.scoring import as_scores, clean_texts, part_size, score_cleaned
 from plant.serving.system import SavedSystem
@@ -84,6 +86,7 @@ def predictions(
     top: int | None = None,
     reasons: int = 0,
     labels: Sequence[str] = (),
+    rule: str = TUNED,
 ) -> Iterator[Prediction]:
     """Label documents in parts of `part_size`.
 
@@ -93,15 +96,16 @@ def predictions(
         top: labels of highest score a document, predicted or not. None: the labels above the threshold.
         reasons: words that explain each of these labels; 0: none.
         labels: exactly these, whatever their scores; none: as `top` says.
+        rule: threshold rule, see `cut_of`.
 
     Raises:
-        InputError: a text is empty or too long, or a label is not one of the model.
+        InputError: a text is empty or too long, or a label or the rule is not one of the model.
     """
-    asked = model.label_ids(labels)
+    asked, cut = model.label_ids(labels), cut_of(model, rule)
     waiting = iter(documents)
     while part := list(islice(waiting, part_size(model))):
         texts = clean_texts(model, [document.text for document in part])
-        choose = partial(_chosen, model, top=top, asked=asked)
+        choose = partial(_chosen, model, cut, top=top, asked=asked)
         looked: dict[int, list[list[Reason]]] = {}
         watch = bool(reasons) and not model.parts.scorers
         scores = score_cleaned(model, texts, _look(model, texts, choose, reasons, looked) if watch else None)
@@ -110,17 +114,12 @@ def predictions(
             names, why = [label for label, _ in chosen], looked.get(row, [[] for _ in chosen])
             if reasons and not watch:
                 why = explain(model, texts[row], names, most=reasons)
-            found = (_label(model, *one, said) for one, said in zip(chosen, why, strict=True))
+            found = (_label(model, cut, *one, said) for one, said in zip(chosen, why, strict=True))
             yield Prediction(document.id, tuple(found), texts[row])
 
 
-def threshold_of(model: SavedSystem) -> float:
-    """The threshold of all labels, tuned on validation."""
-    return float(model.parts.thresholds["value"])
-
-
 def _chosen(
-    model: SavedSystem, scores: Scores, row: int, top: int | None, asked: Sequence[int]
+    model: SavedSystem, cut: Cut, scores: Scores, row: int, top: int | None, asked: Sequence[int]
 ) -> list[tuple[int, float]]:
     """Labels of a document and their scores, by falling score."""
     if scores.dense is not None:
@@ -135,14 +134,14 @@ def _chosen(
     if asked:
         best = best[np.isin(best, asked)]
     elif top is None:
-        best = best[values[best] > np.float32(threshold_of(model))]
+        best = best[cut.above(values[best], best)]
     return [(int(label), float(values[label])) for label in best]
 
 
-def _label(model: SavedSystem, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
-    record, threshold = model.parts.labels[label], threshold_of(model)
-    above = bool(np.float32(value) > np.float32(threshold))
-    return LabelScore(record["label"], value, threshold, above, record["description"], tuple(reasons))
+def _label(model: SavedSystem, cut: Cut, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
+    record = model.parts.labels[label]
+    above = bool(cut.above(np.array([value], np.float32), np.array([label]))[0])
+    return LabelScore(record["label"], value, cut.threshold(label), above, record["description"], tuple(reasons))
 
 
 def explain(model: SavedSystem, text: str, labels: Sequence[int], *, most: int | None = None) -> list[list[Reason]]:

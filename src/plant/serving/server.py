@@ -3,7 +3,8 @@
     GET  /          the page
     GET  /health    {"status": "ok", "model": ..., "labels": ..., "limits": ...}
     POST /predict   {"text": ...} or {"documents": [{"id": ..., "text": ...}, ...]}, and if wanted "top", "labels",
-                    "reasons", "with_text" -> {"documents": [{"id", "labels": [{"label", "score", "threshold", ...}]}]}
+                    "reasons", "with_text", "rule"
+                    -> {"documents": [{"id", "labels": [{"label", "score", "threshold", ...}]}]}
 
 Wrong requests get {"error": {"where", "expected", "got", "fix"}} and a status of 400 to 422. No text enters a log.
 """
@@ -26,6 +27,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from plant.ground.errors import InputError
+from plant.metrics.thresholds import TUNED
+from plant.serving.cut import cut_of
 from plant.serving.inputs import LONGEST, Document, check_text
 from plant.serving.predict import REASONS, predictions
 from plant.serving.show import PAGE
@@ -127,10 +130,11 @@ class Asked(BaseModel):
     labels: list[str] = []
     reasons: int = Field(REASONS, ge=0, le=MOST)
     with_text: bool = False
+    rule: str = TUNED
 
 
 def _answers(model: SavedSystem, asked: Asked, documents: Sequence[Document]) -> list[dict[str, Any]]:
-    found = predictions(model, documents, top=asked.top, reasons=asked.reasons, labels=asked.labels)
+    found = predictions(model, documents, top=asked.top, reasons=asked.reasons, labels=asked.labels, rule=asked.rule)
     return [one.as_dict(text=asked.with_text) for one in found]
 
 
@@ -169,6 +173,7 @@ def _parsed(body: bytes, limits: Limits, model: SavedSystem) -> tuple[Asked, lis
         raise Refused(413, InputError("documents", expected=expected, got=f"{len(given):,}", fix=fix))
     try:
         model.label_ids(asked.labels)
+        cut_of(model, asked.rule)
         numbered = enumerate(given, 1)
         return asked, [
             Document(one.id or str(number), check_text(one.text, f"document {number}")) for number, one in numbered
