@@ -9,7 +9,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from plant.ground.settings import NO_PRETRAINING, Experiment, Settings, forget_foreign_nulls, load
+from plant.ground.settings import NO_PRETRAINING, Experiment, Finetuning, Settings, forget_foreign_nulls, load
 from plant.paper.systems import budget_notes, list_systems, total_epochs
 from plant.paper.values.transcription import load_values
 
@@ -53,6 +53,11 @@ def is_marked(settings: Settings, name: str) -> bool:
     return MARK in (settings.variants[name].title or "")
 
 
+def is_plain(settings: Settings, name: str, recipe: Finetuning) -> bool:
+    """Whether its attention starts from random weights and nothing is planted in it."""
+    return settings.variants[name].pretraining == NO_PRETRAINING and not recipe.static_attention
+
+
 def to_the_end(settings: Settings, experiment: Experiment) -> bool:
     """Whether patience ends Stage 2 of all its networks."""
     recipes = [settings.stage2_of(experiment, name) for name in experiment.variants if settings.reads_network(name)]
@@ -63,8 +68,16 @@ def to_the_end(settings: Settings, experiment: Experiment) -> bool:
 def test_no_recipe_stops_early_but_where_all_of_an_experiment_are_trained_to_the_end(settings):
     assert [name for name, recipe in settings.pretrainings.items() if recipe.patience is not None] == []
     for name, experiment in settings.experiments.items():
-        recipes = [settings.stage2_of(experiment, each) for each in experiment.variants if settings.reads_network(each)]
-        assert len({(each.patience, each.epochs if each.patience else 0) for each in recipes}) <= 1, name
+        recipes = {
+            each: settings.stage2_of(experiment, each) for each in experiment.variants if settings.reads_network(each)
+        }
+        assert len({each.patience for each in recipes.values()}) <= 1, name
+        if not to_the_end(settings, experiment):
+            continue
+        # no planted network has room for more passes than one that is not planted
+        plain = [each for each, recipe in recipes.items() if is_plain(settings, each, recipe)]
+        assert len({recipes[each].epochs for each in plain or recipes}) == 1, name
+        assert all(recipe.epochs <= recipes[each].epochs for each in plain for recipe in recipes.values()), name
 
 
 def test_only_the_fair_trial_is_trained_to_the_end():
