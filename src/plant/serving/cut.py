@@ -44,6 +44,8 @@ def cut_of(model: SavedSystem, rule: str = TUNED) -> Cut:
         entries[NATURAL] = {"value": saved[NATURAL]}
     if rule not in entries:
         raise InputError("rule", expected=f"one of {', '.join(entries)}", got=repr(rule), fix=nearest(rule, entries))
-    entry = entries[rule]
-    counts = np.array([record["training_documents"] for record in model.parts.labels])
-    return Cut(float(entry["value"]), (entry.get("slope", 0.0) * np.log1p(counts)).astype(np.float32))
+    entry, less = entries[rule], np.zeros(len(model.parts.labels), np.float32)
+    if slope := entry.get("slope"):
+        counts = np.array([record["training_documents"] for record in model.parts.labels])
+        less = (slope * np.log1p(counts)).astype(np.float32)
+    return Cut(float(entry["value"]), less)
