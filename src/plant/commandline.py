@@ -24,6 +24,8 @@ app = typer.Typer(
     help="Train, use and trace models that label documents (PLANT, arXiv 2410.23066).",
 )  # fmt: skip
 RESULTS = Path("results")
+TextColumn = Annotated[str | None, typer.Option(help="Column with the text. If not named, it is looked for.")]
+LabelsColumn = Annotated[str | None, typer.Option(help="Column with the labels. If not named, it is looked for.")]
 Model = Annotated[str, typer.Argument(help="Folder of a saved model, such as results/serving/demo/best.")]
 
 
@@ -45,11 +47,13 @@ def init(
     table: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines or parquet with texts and labels.")],
     out: Annotated[Path, typer.Option(help="Config to write; results have its name.")] = Path("config/mine.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Replace a config that is there.")] = False,
+    text_column: TextColumn = None,
+    labels_column: LabelsColumn = None,
 ) -> None:
     """Write a commented config from a look at a table."""
     from plant.serving.start import write_config
 
-    _print(write_config(table, out, overwrite=force))
+    _print(write_config(table, out, overwrite=force, text_column=text_column, labels_column=labels_column))
 
 
 @app.command()
@@ -68,6 +72,8 @@ def train(
     cores: Annotated[int, typer.Option(min=1, help="Processors to use.")] = 2,
     report: Annotated[bool, typer.Option(help="Make tables, figures and the report too.")] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the jobs.")] = False,
+    text_column: TextColumn = None,
+    labels_column: LabelsColumn = None,
 ) -> None:
     """Train on a table or a config, and save the best system as a model folder."""
     from plant.serving.start import train as run
@@ -75,7 +81,7 @@ def train(
 
     is_config = source.suffix in (".yaml", ".yml")
     if not is_config:
-        _print(write_config(source, out, overwrite=force))
+        _print(write_config(source, out, overwrite=force, text_column=text_column, labels_column=labels_column))
     _print(run(source if is_config else out, cores=cores, report=report, dry_run=dry_run))
 
 

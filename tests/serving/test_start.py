@@ -233,6 +233,19 @@ def test_a_table_that_cannot_be_understood_is_one_error(tmp_path, what):
         look(write(tmp_path / "mine.csv", BAD[what][0]))
 
 
+def test_columns_with_names_of_their_own_can_be_named(tmp_path, capsys):
+    columns = {"long": [f"{text} and more words" for text in TEXTS], "short": TEXTS, "what": ["a|b", "b"] * 6}
+    table, out = write(tmp_path / "mine.csv", columns), tmp_path / "mine.yaml"
+    with pytest.raises(SystemExit, match="--labels-column COLUMN"):
+        main(["init", str(table), "--out", str(out)])
+    main(["init", str(table), "--out", str(out), "--labels-column", "what", "--text-column", "short"])
+    assert "Columns: short (text), what (labels)." in capsys.readouterr().out
+    dataset = load(yaml.safe_load(out.read_text())).datasets["mine"]
+    assert (dataset.text_column, dataset.labels_column, dataset.label_separator) == ("short", "what", "|")
+    with pytest.raises(SystemExit, match=r"expected a column 'whta', got the columns .* Did you mean 'what'"):
+        main(["init", str(table), "--out", str(out), "--force", "--labels-column", "whta"])
+
+
 def test_a_config_that_is_there_is_replaced_only_by_force(tmp_path, capsys):
     table, out = write(tmp_path / "mine.csv", TABLES["as the README names them.csv"][0]), tmp_path / "mine.yaml"
     main(["init", str(table), "--out", str(out)])

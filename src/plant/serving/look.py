@@ -14,11 +14,11 @@ from plant.corpus.sources.table import MOVED, SEPARATORS, separates
 from plant.corpus.sources.table import read as read_table
 from plant.corpus.splits import canonical_name
 from plant.corpus.tables import is_plain, load_table
-from plant.ground.errors import InputError
+from plant.ground.errors import InputError, nearest
 from plant.ground.settings import OwnTable
 
 NAMES = {
-    "text": ("text", "note", "document", "body", "abstract", "content", "description"),
+    "text": ("text", "note", "document", "body", "abstract", "content", "description", "readme", "summary"),
     "labels": (
         "labels",
         "codes",
@@ -26,6 +26,9 @@ NAMES = {
         "categories",
         "topics",
         "classes",
+        "subjects",
+        "concepts",
+        "keywords",
         "label",
         "code",
         "tag",
@@ -39,9 +42,9 @@ NAMES = {
 }
 """What people call the columns; the first name that fits is taken."""
 MISSING = {
-    "text": "Rename the column of texts to 'text', or name it in a copy of config/own.yaml.",
-    "labels": "Rename the column of labels to 'labels', or name it in a copy of config/own.yaml. It holds all labels "
-    "of a document, with ';' between them.",
+    "text": "Name the column of texts: --text-column COLUMN.",
+    "labels": "Name the column of labels: --labels-column COLUMN. It holds all labels of a document, with ';' between "
+    "them.",
 }
 """What to do about a column that is not there."""
 FUNCTION_WORDS = {
@@ -88,23 +91,34 @@ class Look:
     warnings: tuple[str, ...] = ()
 
 
-def look(path: Path) -> Look:
+def look(path: Path, *, text_column: str | None = None, labels_column: str | None = None) -> Look:
     """Look at a table: which column is what, how labels are separated, how large it is, which language it is in.
 
+    Args:
+        path: the table.
+        text_column, labels_column: columns that are named already; None looks for them.
+
     Raises:
-        InputError: it is empty, has no column of texts or labels that could be found, or training would refuse it.
+        InputError: it is empty, has no column of the given name, none of texts or labels could be found, or training
+            would refuse it.
     """
     table = load_table(path)
     if not len(table):
         raise InputError(str(path), expected="documents", got="an empty table", fix="Check the file.")
+    for name in (text_column, labels_column):
+        if name is not None and name not in table.columns:
+            raise InputError(
+                str(path), expected=f"a column {name!r}", got=f"the columns {', '.join(table.columns)}",
+                fix=nearest(name, table.columns),
+            )  # fmt: skip
     strings = [name for name in table.columns if table[name].dtype == pl.String]
     lengths = {name: float(table[name].str.len_chars().mean() or 0) for name in strings}  # type: ignore[arg-type]
-    text = _named("text", strings) or max(lengths, key=lambda name: lengths[name], default=None)
+    text = text_column or _named("text", strings) or max(lengths, key=lambda name: lengths[name], default=None)
     lists = [name for name in table.columns if table[name].dtype in (pl.List, pl.Array)]
-    labels = _named("labels", table.columns) or next(iter(lists), None)
+    labels = labels_column or _named("labels", table.columns) or next(iter(lists), None)
     others = [name for name in table.columns if name not in (text, labels)]
     unique = [name for name in others if is_plain(table[name].dtype) and table[name].is_unique().all()]
-    id_column = _named("id", unique) or next(iter(unique), None)
+    id_column = _named("id", unique) or next((name for name in unique if _are_ids(table[name])), None)
     columns = {"text": text, "labels": labels}
     for role, column in columns.items():
         if column is None:
@@ -139,6 +153,11 @@ def look(path: Path) -> Look:
 def _named(role: str, columns: Sequence[str]) -> str | None:
     by_name = {name.strip().lower(): name for name in reversed(columns)}
     return next((by_name[name] for name in NAMES[role] if name in by_name), None)
+
+
+def _are_ids(values: pl.Series) -> bool:
+    """Whether values look like names of documents: no white space in any of them. A second text has some."""
+    return not values.cast(pl.String).str.contains(r"\s").any()
 
 
 def _is_split(values: pl.Series) -> bool:

@@ -136,15 +136,17 @@ def _held_out(seen: Look) -> Iterator[str]:
             )
 
 
-def write_config(path: Path, out: Path, *, overwrite: bool) -> list[str]:
-    """Write the config of a table; what to say about it.
+def write_config(
+    path: Path, out: Path, *, overwrite: bool, text_column: str | None = None, labels_column: str | None = None
+) -> list[str]:
+    """Write the config of a table; what to say about it. A column that is not named is looked for.
 
     Raises:
         InputError: as `look`, or `out` is there already.
     """
     if out.exists() and not overwrite:
         raise InputError(str(out), expected="no file there yet", got="one", fix="Name another with --out, or --force.")
-    seen = look(path)
+    seen = look(path, text_column=text_column, labels_column=labels_column)
     write_text(out, config_for(seen, _entry_name(out)))
     return [*described(seen), f"Config: {out}", f"Next: plant train {out}"]
 
