@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from plant.corpus.encoders import load as load_encoder
 from plant.corpus.reader import load_labels
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
+from plant.ground.progress import progress
 from plant.model.attentions.multi_head import EMBEDDING_STD, LabelAttention
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
 from plant.model.transformer.backbone import Backbone, load_backbone
@@ -67,7 +67,7 @@ def mean_states(backbone: Backbone, texts: Corpus, *, device: torch.device) -> n
     lengths = texts.length(documents)
     out = np.zeros((len(documents), backbone.hidden_size), dtype=np.float32)
     batches = batches_by_tokens(texts, documents[lengths > 0], BATCH_TOKENS)
-    for batch in tqdm(batches, desc="label embeddings", delay=10, mininterval=10):
+    for batch in progress(batches, "label embeddings", total=len(batches)):
         padded = pad_documents(texts, batch, device)
         sums = backbone(padded.input_ids, padded.mask).sum(1)  # states at padding are zeros
         out[batch] = sums.cpu().numpy() / lengths[batch, None]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, read_arrays
+from plant.ground.progress import progress
 from plant.model.batches import Corpus, batches_by_tokens, pad_documents
 from plant.model.transformer.backbone import Backbone
 
@@ -50,7 +50,7 @@ def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: tor
 
         at_once = max(1, threads // torch.get_num_threads()) if device.type == "cpu" else 1
         with ThreadPoolExecutor(at_once) as pool:
-            for _ in tqdm(pool.map(fill, batches), "features", len(batches), delay=10, mininterval=10):
+            for _ in progress(pool.map(fill, batches), "features", total=len(batches)):
                 pass
         features.flush()
 

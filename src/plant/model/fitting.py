@@ -13,7 +13,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from plant.ground.checkpoints import STATE, damaged, load_checkpoint, save_checkpoint
 from plant.ground.errors import InputError, Interrupted
+from plant.ground.progress import progress
 from plant.ground.seeds import stream
 from plant.ground.settings import Optimisation
 from plant.model.parallel import processes
@@ -182,11 +182,11 @@ class _Fitting:
         state, task, accumulation = self.state, self.task, self.settings.accumulation
         batches = task.batches(state.epoch)
         whole = len(batches) - len(batches) % accumulation
-        bar = tqdm(
-            batches[state.step :], f"{task.name} {state.epoch}/{self.settings.epochs}", len(batches), False,
-            initial=state.step, delay=10, mininterval=10, disable=not self.together.first,
-        )  # fmt: skip
-        for batch in bar:
+        rest: Iterable[Any] = batches[state.step :]
+        if self.together.first:
+            name = f"{task.name} epoch {state.epoch}/{self.settings.epochs}"
+            rest = progress(rest, name, total=len(batches), initial=state.step)
+        for batch in rest:
             # the loss of the batch: sums and weights over all processes
             number = state.step + 1
             loss, weight = task.loss(batch, state.epoch)
