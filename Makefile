@@ -103,7 +103,7 @@ studies: setup  ## five experiments with small networks, half a day; LOCAL=mine.
 FAIR := fair_trial fair_curve fair_wide fair_encoders fair_laws fair_ablations
 
 fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)
-	@echo "About eleven hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
+	@echo "About twelve hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(FAIR:%=study_%) --configfile config/studies/base.yaml \
 	    config/studies/fair_trial.yaml config/studies/fair_encoders.yaml config/studies/fair_ablations.yaml $(LOCAL)
 	$(call publish,$(FAIR))

@@ -48,7 +48,7 @@ ROWS = (
     (BAR, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "combined"),
     (BAR, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "combined"),
     (BAR, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "combined"),
-    (BAR, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide", "all_static", "combined"),
+    (BAR, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide_40", "all_static", "combined"),
 )  # fmt: skip
 """Group, printed name, study; then experiment, system and opponent of the row in the study's table of effects. A table
 may have the two systems in the other order."""
