@@ -21,7 +21,7 @@ from plant.serving.modeling import PlantForDocuments
 from plant.serving.network import network_logits
 from plant.serving.predict import LabelScore, Prediction, Reason, explain, predictions
 from plant.serving.scoring import part_size
-from plant.serving.show import as_html, highlighted
+from plant.serving.show import as_html, as_table, highlighted
 
 TEXTS = ["Sign1 word3 word4, word5", "word7 Sign2 then Sign4 word8"]
 
@@ -305,6 +305,15 @@ def test_help_is_one_screen_with_every_command(capsys):
         for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify", "tensorboard", "export")
     )
     assert max(map(len, said.splitlines())) <= int(os.environ.get("COLUMNS", "120"))
+
+
+def test_the_columns_of_a_table_stand_below_their_names_where_labels_are_long():
+    labels = (LabelScore("Programming Language :: Python", 1.0, 0.5, True), LabelScore("b", 0.75, 0.5, True))
+    head, *rows = as_table([Prediction("1", labels, ""), Prediction("2", (), "")])
+    for row, score in zip(rows, ("1.000", "0.750"), strict=False):
+        assert row.index(score) + len(score) == head.index(" score") + len(" score")
+        assert row.index("0.500") + 5 == head.index("threshold") + len("threshold")
+    assert rows[2].split(maxsplit=1) == ["2", "(none above the threshold)\n"]
 
 
 def test_a_page_keeps_numbers_beside_words_that_run_from_right_to_left():

@@ -17,25 +17,29 @@ HEAD = """<!doctype html>
 <title>Labels</title><style>{style}</style></head><body>
 """
 TAIL = "</body></html>\n"
+WIDEST = 60
+"""Letters of a label that the table keeps room for."""
 COLUMNS = "<thead><tr><th>label</th><th>score</th><th>threshold</th><th>reasons</th></tr></thead>"
 
 
 def as_table(found: Iterable[Prediction]) -> Iterator[str]:
-    """Lines of a table: document, label, score, threshold and reasons."""
-    for number, one in enumerate(found):
-        if not number:
-            yield f"{'document':<16} {'label':<16} {'score':>8} {'threshold':>9}  {'description':<32} reasons\n"
+    """Lines of a table: document, label, score, threshold and reasons. The first document sets the width of labels."""
+    width = 0
+    for one in found:
+        if not width:
+            width = max([16, *(min(len(label.label), WIDEST) for label in one.labels)])
+            yield f"{'document':<16} {'label':<{width}} {'score':>8} {'threshold':>9}  {'description':<32} reasons\n"
         for label in one.labels or (None,):
-            yield printable(_row(one.id, label)) + "\n"
+            yield printable(_row(one.id, label, width)) + "\n"
 
 
-def _row(name: str, label: LabelScore | None) -> str:
+def _row(name: str, label: LabelScore | None, width: int) -> str:
     if label is None:
         return f"{name:<16} (none above the threshold)"
     words = ", ".join(f"{reason.word} {reason.weight:+.2f}" for reason in label.reasons)
     description = (label.description or "")[:32]
     numbers = f"{label.score:>8.3f} {label.threshold:>9.3f}"
-    return f"{name:<16} {label.label:<16} {numbers}  {description:<32} {words}".rstrip()
+    return f"{name:<16} {label.label:<{width}} {numbers}  {description:<32} {words}".rstrip()
 
 
 def as_json_lines(found: Iterable[Prediction]) -> Iterator[str]:
