@@ -64,7 +64,8 @@ def test_verdict_counts_what_holm_leaves():
         own = [told(study, *keys, "macro_f1_present") for other, _, study, *keys in picture.ROWS if other == group]
         sure = [row["difference"] for row in own if row["p_holm"] < 0.05]
         up = sum(value > 0 for value in sure)
-        expected.append(f"{group}: higher in {up} of {len(own)}, lower in {len(sure) - up}, the rest open")
+        rest = len(own) - len(sure)
+        expected.append(f"{group}: higher in {up} of {len(own)}, lower in {len(sure) - up}, open in {rest}")
     assert picture.verdict(picture.read_rows(STUDIES), alpha=0.05).splitlines()[1:] == expected
 
 

@@ -39,7 +39,7 @@ MAKE = {
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
     "$(FAIR:%=study_%)": "study_fair_trial study_fair_wide",
 }  # fmt: skip
-NEXT_LINE = "\n#         "
+NEXT_LINE = "\\\n#         "
 """A command in a comment goes on in a line that is indented further."""
 TAKES_A_VALUE = ("--cores", "-R", "--profile", "--scheduler", "--scheduler-subsample", "--sdm")
 DATA = ("data/mimic3", "data/mimic4")  # what the paper's config needs and nobody may ship
@@ -49,7 +49,7 @@ def printed() -> list[str]:
     """The commands without repetitions, with the values of make's variables."""
     found = {}
     for path in PAGES:
-        text = path.read_text(encoding="utf-8").replace(NEXT_LINE, " ")
+        text = path.read_text(encoding="utf-8").replace(NEXT_LINE, "")
         for variable, value in MAKE.items():
             text = text.replace(variable, value)
         found |= dict.fromkeys(words[1].strip() for words in COMMAND.finditer(text) if " -" in words[0])

@@ -67,8 +67,8 @@ class Pretraining(Optimisation):
 
     measure: Name = "mig"
     """Relevance measure that Stage 1 learns to rank by. mig: mutual information gain (appendix B.1). smoothed_mig: the
-    same with half a document added to every cell. term_frequency: ablation 6. random and shuffled: controls.
-    description: the words of the label's description (choice C28)."""
+    same with half a document added to every cell. pmi and chi2: other measures of the same table. term_frequency:
+    ablation 6. random and shuffled: controls. description: the words of the label's description (choice C28)."""
     objective: Name = "pairwise"
     """Loss of Stage 1, a module of src/plant/pretraining/losses/. pairwise: Eq. 2. mse: ablation 7. approx_ndcg: the
     loss in the authors' public code (choice C23)."""

@@ -196,7 +196,7 @@ class Cell(Frozen):
 
 
 class Study(Frozen):
-    """A designed experiment: one question, answered by the differences between pairs of systems with equal compute."""
+    """A designed experiment: one question, answered by the differences between pairs of systems."""
 
     question: str
     """The question that the rows answer together."""

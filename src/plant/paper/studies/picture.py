@@ -91,7 +91,8 @@ def verdict(rows: pl.DataFrame, *, alpha: float) -> str:
     for (group,), own in rows.filter(metric=METRICS[0]).group_by("group", maintain_order=True):
         significant = own.filter(pl.col("p_holm") < alpha)["difference"]
         up, down = int((significant > 0).sum()), int((significant < 0).sum())
-        lines.append(f"{group}: higher in {up} of {own.height}, lower in {down}, the rest open")
+        rest = own.height - up - down
+        lines.append(f"{group}: higher in {up} of {own.height}, lower in {down}, open in {rest}")
     return "\n".join(lines)
 
 
