@@ -9,9 +9,9 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from plant.ground.errors import InputError
-from plant.ground.settings import Pretraining
+from plant.ground.settings import Pretraining, Relevance
 from plant.model.classifier import LabelClassifier
-from plant.serving.library import plant_attention
+from plant.serving.library import plant_attention, static_planting
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "library.md"
 RECIPE = Pretraining(
@@ -36,7 +36,8 @@ def test_the_page_runs_as_it_is_printed(own):
     space = dict(own)
     for block in blocks():
         exec(compile(block, str(PAGE), "exec"), space)
-    assert len(blocks()) == 4
+    assert len(blocks()) == 5
+    assert space["logits"].shape == (8, 9)
     assert [row["epoch"] for row in space["history"]] == list(range(1, len(space["history"]) + 1))
     assert len(space["history"]) >= 3  # patience is 2
     assert space["history"][-1].keys() >= {"epoch", "loss", "ndcg_val"}
@@ -109,3 +110,61 @@ def test_what_does_not_belong_together_is_one_error(parts, change, expected):
     options = {"labels": labels, **change}
     with pytest.raises(InputError, match=expected):
         plant_attention(model, tokens, options.pop("labels"), encoder=encoder, recipe=RECIPE, **options)
+
+
+def by_hand(tokens: list[list[int]], labels: list[list[int]], label: int, ids: list[int]) -> np.ndarray:
+    """Normalised mutual information of a label with each token of a document, where presence speaks for the label."""
+    found = {}
+    own = np.array([label in some for some in labels])
+    for token in sorted({token for document in tokens for token in document}):
+        has = np.array([token in document for document in tokens])
+        value = 0.0
+        for a, b in ((own, has), (own, ~has), (~own, has), (~own, ~has)):
+            if (joint := (a & b).mean()) > 0:
+                value += joint * np.log(joint / (a.mean() * b.mean()))
+        found[token] = value
+    return np.array([found.get(token, 0.0) / max(found.values()) for token in ids])
+
+
+def test_static_planting_adds_the_mutual_information_of_the_training_documents():
+    """Oracle: the definition, token by token. Relevance is a whole number of 2^-24; the padding gets nothing."""
+    random = np.random.default_rng(0)
+    tokens = [random.integers(5, 30, 12).tolist() for _ in range(40)]
+    labels = [[label for label in range(3) if 5 + label in document] for document in tokens]
+    new = torch.tensor([[5, 6, 9, 29, 999], [7, 7, 5, 0, 0]])  # 999 is in no training document
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    known = static_planting(tokens, labels, n_labels=3, strength=2.0, relevance=Relevance())(new, mask)
+    assert known.bias is None
+    for row, length in enumerate((5, 3)):
+        added = known.weights(row, None)
+        assert added.shape == (3, length)
+        expected = [2 * by_hand(tokens, labels, label, new[row, :length].tolist()) for label in range(3)]
+        np.testing.assert_allclose(added, expected, atol=1e-6)
+        assert torch.equal(known.weights(row, torch.tensor([2, 0])), added[[2, 0]])
+
+
+def test_static_planting_before_the_softmax_moves_the_attention_to_the_planted_token(parts):
+    """With a large strength nearly all attention is on its places, so that the logit is that of these places alone."""
+    tokens, labels, encoder, model = parts
+    known = static_planting(tokens, labels, n_labels=9, strength=2000.0, place="scores")
+    ids, mask = torch.tensor([tokens[0]]), torch.ones(1, len(tokens[0]), dtype=torch.bool)
+    (label,) = labels[0][:1]
+    bias = known(ids, mask).bias(0, None)[label]
+    best = (bias == bias.max()).nonzero()[:, 0]
+    with torch.no_grad():
+        hidden = encoder(ids).last_hidden_state
+        logit = model.logits(hidden, mask, known=known(ids, mask))[0, label]
+        alone = model.logits(hidden[:, best], mask[:, best])[0, label]
+    torch.testing.assert_close(logit, alone, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    ({"strength": 0.0}, "a strength above 0"),
+    ({"place": "keys"}, "'keys'"),
+    ({"labels": [[0]]}, "1 lists of labels"),
+    ({"labels": [[]] * 45}, "a token in enough documents"),
+])  # fmt: skip
+def test_static_planting_with_nothing_to_plant_is_one_error(parts, change, expected):
+    options = {"labels": parts[1], **change}
+    with pytest.raises(InputError, match=expected):
+        static_planting(parts[0], options.pop("labels"), n_labels=9, **options)

@@ -1,21 +1,23 @@
-"""Stage 1 as one function on lists of numbers, for the label attention in somebody else's classifier."""
+"""Stage 1 and static planting as functions on lists of numbers, for label attention in somebody else's classifier."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from plant.finetuning.kept_evidence import by_token
 from plant.ground.errors import InputError
 from plant.ground.seeds import generator
 from plant.ground.settings import Pretraining, Relevance
 from plant.model.batches import Corpus
-from plant.model.classifier import LabelClassifier
+from plant.model.classifier import Known, LabelClassifier
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
 from plant.relevance.choice import Training, chosen
@@ -57,14 +59,83 @@ def plant_attention(
     """
     settings = recipe or Pretraining(epochs=5)
     top_settings = relevance or Relevance(k=settings.k)
-    corpus = _corpus(model, tokens, labels, validation, seed)
-    top = _top_tokens(corpus, model.n_labels, settings, top_settings)
+    if not 0 < validation < 1:
+        raise InputError(
+            "plant_attention", expected="a share for validation between 0 and 1", got=f"{validation:g}",
+            fix="Correct it.",
+        )  # fmt: skip
+    order = generator(seed, "library", "split").permutation(len(tokens))
+    last = len(order) - max(1, round(validation * len(order)))
+    corpus = _corpus(tokens, labels, model.n_labels, order, last)
+    top = _top_tokens(corpus, model.n_labels, settings.measure, top_settings, settings.k)
     model.backbone = _HiddenStates(encoder)
     try:
         with torch.random.fork_rng(), TemporaryDirectory() as folder:
             return pretrain(model, corpus, top, settings, seed=seed, checkpoint=Path(folder), digest="")
     finally:
         model.backbone = None
+
+
+def static_planting(
+    tokens: Sequence[Sequence[int]],
+    labels: Sequence[Sequence[int]],
+    *,
+    n_labels: int,
+    strength: float = 1.0,
+    place: Literal["weights", "scores"] = "weights",
+    measure: str = "mig",
+    relevance: Relevance | None = None,
+) -> Callable[[Tensor, Tensor], Known]:
+    """Static planting: the relevance of a document's tokens stays in the label attention (S of Eq. 7, choice C37).
+
+    Relevance is counted once, on the training documents. Nothing is trained here, and the same documents give the same
+    numbers again.
+
+    Args:
+        tokens: input ids of each training document.
+        labels: numbers of each document's labels, below `n_labels`.
+        n_labels: |L|.
+        strength: lambda, above 0; a label's best token gets this much.
+        place: `weights` adds after the softmax (1.0 was tried), `scores` before it (3.0; choice C26).
+        measure: of relevance.
+        relevance: which tokens may be chosen; None: the pipeline's, 1,000 for each label.
+
+    Returns:
+        A function of a batch, input ids (B, n) and mask (B, n) with padding at the end, for
+        `LabelClassifier.logits(..., known=...)`, in training and in prediction. Ids that no training document has get
+        nothing.
+
+    Raises:
+        InputError: documents and labels do not belong together, or no token may be chosen.
+    """
+    if not (strength > 0 and place in ("weights", "scores")):
+        raise InputError(
+            "static_planting", expected="a strength above 0, and `weights` or `scores` as the place",
+            got=f"{strength:g} and {place!r}", fix="Correct them.",
+        )  # fmt: skip
+    corpus = _corpus(tokens, labels, n_labels, np.arange(len(tokens)), len(tokens))
+    settings = relevance or Relevance()
+    top = _top_tokens(corpus, n_labels, measure, settings, settings.k)
+    if not top.sizes.any():
+        raise InputError(
+            "static_planting", expected="a token in enough documents for some label", got="none",
+            fix="Lower `min_documents` or `label_min_documents` of `relevance`, or give more documents.",
+        )  # fmt: skip
+    static = by_token(replace(top, vocabulary=top.vocabulary + 1), strength)  # the last id stands for unseen ones
+
+    def of_batch(input_ids: Tensor, mask: Tensor) -> Known:
+        rows = [
+            np.minimum(ids[seen].cpu().numpy(), top.vocabulary)
+            for ids, seen in zip(input_ids, mask.bool(), strict=True)
+        ]
+
+        def added(row: int, asked: Tensor | None) -> Tensor:
+            numbers = None if asked is None else asked.cpu().numpy()
+            return torch.from_numpy(static(numbers, rows[row])).to(input_ids.device)  # (m, n')
+
+        return Known(bias=added) if place == "scores" else Known(weights=added)
+
+    return of_batch
 
 
 class _HiddenStates(nn.Module):
@@ -80,30 +151,26 @@ class _HiddenStates(nn.Module):
 
 
 def _corpus(
-    model: LabelClassifier, tokens: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], share: float, seed: int
+    tokens: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], n_labels: int, order: np.ndarray, last: int
 ) -> Corpus:
-    """The documents in a random order: training ones first, then those for validation."""
-    if len(tokens) != len(labels) or not 0 < share < 1:
+    """The documents in this order: `last` for training, the others for validation."""
+    if len(tokens) != len(labels):
         raise InputError(
-            "plant_attention", expected="labels for every document, and a share for validation between 0 and 1",
-            got=f"{len(tokens)} documents, {len(labels)} lists of labels and {share:g}", fix="Correct them.",
+            "tokens and labels", expected="a list of labels for each document",
+            got=f"{len(tokens)} documents and {len(labels)} lists of labels", fix="Correct them.",
         )  # fmt: skip
     sets = [sorted(set(map(int, some))) for some in labels]
-    if any(some and not (some[0] >= 0 and some[-1] < model.n_labels) for some in sets):
-        raise InputError(
-            "plant_attention", expected=f"labels from 0 to {model.n_labels - 1}", got="others", fix="Number them anew."
-        )
-    order = generator(seed, "library", "split").permutation(len(tokens))
+    if any(some and not (some[0] >= 0 and some[-1] < n_labels) for some in sets):
+        raise InputError("labels", expected=f"labels from 0 to {n_labels - 1}", got="others", fix="Number them anew.")
     none = [np.zeros(0, np.int32)]
     rows = none + [np.asarray(tokens[place], np.int32) for place in order]
     own = none + [np.asarray(sets[place], np.int32) for place in order]
     ends, edges = (np.cumsum([len(row) for row in some]).astype(np.int64) for some in (rows, own))
-    first = len(order) - max(1, round(share * len(order)))
-    splits = {"train": (0, first), "val": (first, len(order)), "test": (len(order), len(order))}
+    splits = {"train": (0, last), "val": (last, len(order)), "test": (len(order), len(order))}
     return Corpus(np.concatenate(rows), ends, edges, np.concatenate(own), splits)
 
 
-def _top_tokens(corpus: Corpus, n_labels: int, settings: Pretraining, relevance: Relevance) -> TopTokens:
+def _top_tokens(corpus: Corpus, n_labels: int, measure: str, relevance: Relevance, k: int) -> TopTokens:
     """T_l of every label, from the training documents."""
     last = corpus.splits["train"][1]
     vocabulary = 1 + int(corpus.input_ids.max(initial=0))
@@ -114,11 +181,11 @@ def _top_tokens(corpus: Corpus, n_labels: int, settings: Pretraining, relevance:
     training = Training(
         names, words, corpus.input_ids[: offsets[-1]], offsets, counted, begins, documents, relevance.min_documents
     )
-    pieces = list(chosen(training, settings.measure, relevance))
+    pieces = list(chosen(training, measure, relevance))
     lengths = np.zeros(n_labels, np.int64)
     for piece in pieces:
         lengths[piece.labels] = piece.lengths
     token = np.concatenate([np.zeros(0, np.int32), *(piece.token.astype(np.int32) for piece in pieces)])
     values = np.concatenate([np.zeros(0, np.float32), *(piece.relevance for piece in pieces)])
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    return TopTokens.from_csr(ends, token, values, k=settings.k, vocabulary=vocabulary)
+    return TopTokens.from_csr(ends, token, values, k=k, vocabulary=vocabulary)
