@@ -65,6 +65,8 @@ def test_everything_of_a_study_is_written(settings: Settings, contrasts: dict[st
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert page.startswith("# When does planting help?")
     assert "Unequal epochs" not in page
+    (synthetic,) = re.findall(r"^\*\*Synthetic text\*\*: (.*)\. These", page, re.MULTILINE)
+    assert "clear_720" in synthetic and "codiesp" not in synthetic
     effects = pl.read_csv(tmp_path / "tables" / "effects.csv")
     assert f"{100 * effects['difference'][0]:+.1f}".replace("-", "\N{MINUS SIGN}") in page
     study = settings.studies[NAME]

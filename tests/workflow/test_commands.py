@@ -41,7 +41,7 @@ MAKE = {
 }  # fmt: skip
 NEXT_LINE = "\\\n#         "
 """A command in a comment goes on in a line that is indented further."""
-TAKES_A_VALUE = ("--cores", "-R", "--profile", "--scheduler", "--scheduler-subsample", "--sdm")
+TAKES_A_VALUE = ("--cores", "-R", "--profile", "--scheduler", "--scheduler-subsample", "--sdm", "--resources")
 DATA = ("data/mimic3", "data/mimic4")  # what the paper's config needs and nobody may ship
 
 

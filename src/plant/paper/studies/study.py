@@ -55,9 +55,11 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
     study = settings.studies[name]
     results = read_study(settings, study, contrasts)
     answers = [answer for metric in study.metrics if (answer := _answer(results, metric))]
+    datasets = dict.fromkeys(settings.experiments[name].dataset for cell in study.cells for name, _ in cell.sides)
     write_page(
         folder, (effects_table(results), factors_table(results)), {"effects": partial(_figure, results)}, __package__,
         "page.md.j2", study=study, answers=answers, alpha=settings.statistics.alpha, design=design_of(settings, study),
+        synthetic=[dataset for dataset in datasets if settings.is_stand_in(dataset)],
     )  # fmt: skip
 
 
