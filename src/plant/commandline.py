@@ -160,7 +160,7 @@ def serve(
     """Answer with JSON over HTTP, and show a page to paste a text into."""
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise InputError(
-            "plant serve", expected="starlette and uvicorn", got="none", fix="pip install 'plant-xmtc[serve]'"
+            "plant serve", expected="starlette and uvicorn", got="none", fix="In the checkout: pip install '.[serve]'"
         )
     from plant.serving.server import Limits
     from plant.serving.server import serve as answer
@@ -176,7 +176,9 @@ def export(
 ) -> None:
     """Write the network of a model for other programs."""
     if find_spec("onnxscript") is None:
-        raise InputError("plant export", expected="onnxscript", got="none", fix="pip install 'plant-xmtc[onnx]'")
+        raise InputError(
+            "plant export", expected="onnxscript", got="none", fix="In the checkout: pip install '.[onnx]'"
+        )
     from plant.serving.onnx import export_onnx
     from plant.serving.system import load_system
 
@@ -217,7 +219,7 @@ def tensorboard(
     """Write the training curves for TensorBoard: numbers only."""
     if find_spec("tensorboard") is None:
         raise InputError(
-            "plant tensorboard", expected="tensorboard", got="none", fix="pip install 'plant-xmtc[tensorboard]'"
+            "plant tensorboard", expected="tensorboard", got="none", fix="In the checkout: pip install '.[tensorboard]'"
         )
     from plant.ground.tracking import write_events
 

@@ -36,7 +36,7 @@ def test_results_without_a_training_are_one_clear_error(tmp_path):
 
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setattr("plant.commandline.find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match=r"pip install 'plant-xmtc\[tensorboard\]'"):
+    with pytest.raises(SystemExit, match=r"pip install '\.\[tensorboard\]'"):
         main(["tensorboard"])
 
 

@@ -1,11 +1,10 @@
-"""A table or figure of the report is one function and one entry: files, place, notes and captions follow."""
+"""A table or figure of the report is one file, with its function and its entry. Everything else follows."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from pathlib import Path
 
-import polars as pl
 import pytest
 from PIL import Image
 
@@ -13,8 +12,12 @@ from plant.paper import contents
 from plant.paper.experiment.report import write_report
 from plant.paper.experiment.tables import write_tables
 from plant.paper.figures import write_figures
-from plant.paper.figures.style import sentence
 from plant.paper.paths import Paths
+
+TABLE = """
+import polars as pl
+
+from plant.paper.contents import ReportTable
 from plant.paper.render import Table, row_of
 
 
@@ -23,34 +26,43 @@ def count_systems(data) -> Table:
     return Table(
         columns=("What", "Number"), rows=(row_of("systems", str(count)),), values={"count": count},
         data=pl.DataFrame({"systems": [count]}),
-    )  # fmt: skip
+    )
+
+
+COUNT = ReportTable(
+    name="count", function="count_systems", section="corpus", place=2, heading="How many", caption="all that are there",
+    title="Systems at {{ level }}", notes="There are {{ count }} of {{ data.name }}.",
+)
+"""
+FIGURE = """
+from plant.paper.contents import ReportFigure
+from plant.paper.figures.style import sentence
 
 
 def name_reference(data):
     return sentence(data.reference.title)
 
 
+NAME = ReportFigure(
+    name="name", function="name_reference", section="rare", place=3, heading="Who", caption="The reference.",
+    alt="A picture of one sentence with the title of the reference.",
+)
+"""
+
+
 @pytest.fixture
-def with_new_parts(monkeypatch):
-    """The contents with a table and a figure of this file."""
-
-    class Here(contents.ReportTable):
-        module = __name__
-
-    class HereToo(contents.ReportFigure):
-        module = __name__
-
-    new = (
-        Here(
-            name="count", function=":count_systems", section="corpus", heading="How many", caption="all that are there",
-            title="Systems at {{ level }}", notes="There are {{ count }} of {{ data.name }}.",
-        ),
-        HereToo(
-            name="name", function=":name_reference", section="rare", heading="Who", caption="The reference.",
-            alt="A picture of one sentence with the title of the reference.",
-        ),
-    )  # fmt: skip
-    monkeypatch.setattr(contents, "CONTENTS", (*contents.CONTENTS, *new))
+def with_new_parts(monkeypatch, tmp_path):
+    """The contents with a table and a figure more, each in a file of its own."""
+    folder = tmp_path / "more" / "newparts"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "count.py").write_text(TABLE, encoding="utf-8")
+    (folder / "name.py").write_text(FIGURE, encoding="utf-8")
+    monkeypatch.syspath_prepend(folder.parent)
+    monkeypatch.setattr(contents, "PACKAGES", (*contents.PACKAGES, "newparts"))
+    contents.contents.cache_clear()
+    yield
+    contents.contents.cache_clear()
 
 
 def test_a_new_entry_is_declared_written_and_shown_in_its_section(toy, with_new_parts, tmp_path):
@@ -76,15 +88,21 @@ def test_a_new_entry_is_declared_written_and_shown_in_its_section(toy, with_new_
 
 
 def test_a_new_figure_is_drawn(toy, with_new_parts, monkeypatch, tmp_path):
-    monkeypatch.setattr(contents, "CONTENTS", contents.CONTENTS[-1:])
+    only = {"name": contents.report_figures()["name"]}
+    monkeypatch.setattr("plant.paper.figures.report_figures", lambda: only)
     write_figures(toy.data, tmp_path)
     assert {path.name for path in tmp_path.glob("name.*")} == {"name.pdf", "name.png"}
 
 
 def test_the_contents_load_no_package_of_numbers_or_pictures():
     """The Snakefile reads them at every start."""
-    source = Path(str(contents.__file__)).read_text(encoding="utf-8")
-    imported = {
-        line.split()[1].partition(".")[0] for line in source.splitlines() if line.startswith(("import", "from"))
-    }
-    assert imported <= {"__future__", *sys.stdlib_module_names}
+    heavy = "{'polars', 'matplotlib', 'numpy', 'torch'} & set(sys.modules)"
+    code = f"import sys; from plant.paper.contents import contents; print(len(contents()), {heavy} or 'none')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [str(len(contents.contents())), "none"]
+
+
+def test_every_part_has_a_place_of_its_own_and_a_function():
+    parts = contents.contents()
+    assert len({part.name for part in parts}) == len({(part.section, part.place) for part in parts}) == len(parts) == 13
+    assert all(callable(part.load()) for part in parts)

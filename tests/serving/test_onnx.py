@@ -37,5 +37,5 @@ def test_a_system_that_reads_more_than_input_ids_is_refused(saved, tmp_path, mon
 
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setattr("plant.commandline.find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match=r"pip install 'plant-xmtc\[onnx\]'"):
+    with pytest.raises(SystemExit, match=r"pip install '\.\[onnx\]'"):
         main(["export", "model", "--onnx", "network.onnx"])

@@ -171,7 +171,7 @@ def test_an_address_that_is_taken_is_one_line(saved, address, options, expected)
 
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setattr("plant.commandline.find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match=r"pip install 'plant-xmtc\[serve\]'"):
+    with pytest.raises(SystemExit, match=r"pip install '\.\[serve\]'"):
         main(["serve", "model"])
 
 

@@ -282,13 +282,13 @@ def test_a_dry_run_counts_the_jobs_and_claims_no_results(tmp_path, documents):
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
     expected = {
         "pretrain": "3",
-        "finetune": "6",
+        "finetune": "9",
         "evidence": "3",
         "tfidf_linear": "1",
         "save_model": "1",
         "write_report": "1",
     }
-    assert jobs.items() >= expected.items()  # three seeds; two networks
+    assert jobs.items() >= expected.items()  # three seeds; three networks
     assert run.stdout.endswith("Next: plant train mine.yaml\n")
     assert "results/" not in run.stdout + run.stderr
 
@@ -323,7 +323,7 @@ def test_doctor_names_what_is_missing_and_how_to_install_it(capsys, monkeypatch)
     monkeypatch.setattr(doctor, "_installed", lambda name: name not in ("scikit-learn", "uvicorn"))
     main(["doctor"])
     said = capsys.readouterr().out
-    assert re.search(r"baselines .*missing scikit-learn: pip install 'plant-xmtc\[baselines\]'", said)
+    assert re.search(r"baselines .*missing scikit-learn: pip install '\.\[baselines\]'", said)
     assert re.search(r"paper .*: ready", said)
     assert re.search(r"\d+ processors, \d+\.\d GiB memory, \d+\.\d GiB free", said)
     assert re.search(r"^  full +up to ", said, re.MULTILINE)

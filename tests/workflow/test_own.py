@@ -49,7 +49,7 @@ def test_the_readme_plans_jobs_on_the_own_table_and_on_nothing_else(tmp_path):
     write_table(tmp_path)
     plan, everything = printed_commands()
     for shown in (follow(plan, tmp_path), follow(plan, tmp_path)):  # again too: what has run since may give sizes
-        assert "The target `all` has 40 jobs" in shown and "results/paper/plan.md" in shown
+        assert "The target `all` has 49 jobs" in shown and "results/paper/plan.md" in shown
     assert "| mine |" in (tmp_path / "results/paper/plan.md").read_text("utf-8")
     said = follow(everything, tmp_path, "--dry-run")
     assert set(re.findall(r"results/corpus/(\w+)", said)) == {"mine"}

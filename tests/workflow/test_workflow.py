@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
-from plant.paper.contents import CONTENTS, report_figures
+from plant.paper.contents import contents, report_figures
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -67,7 +67,7 @@ def test_snakemake_makes_its_own_report_with_captions(finished, snakemake, confi
     assert made.returncode == 0, made.stdout[-2000:]
     text = page.read_text(encoding="utf-8")
     assert "pretrained by learning to rank" in text  # the start page
-    for part in CONTENTS:
+    for part in contents():
         assert json.dumps(part.caption)[1:-1] in text or part.caption in text, part.name
     assert text.count("in one file that needs nothing else") == 1
 

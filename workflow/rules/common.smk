@@ -36,7 +36,7 @@ from plant.ground.settings.written import check_written
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks
 from plant.model.registry import modules_of
-from plant.paper.contents import CONTENTS, report_figures
+from plant.paper.contents import contents, report_figures
 from plant.paper.paths import METRICS, SCORES, Paths, in_folders
 from plant.paper.systems import cut_settings
 from plant.pretraining.losses import STAGE_1_LOSSES

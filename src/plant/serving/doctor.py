@@ -43,7 +43,7 @@ def examine() -> Iterator[str]:
     yield "\nPieces:"
     for extra, purpose in EXTRAS.items():
         missing = missing_of(extra)
-        state = f"missing {', '.join(missing)}: pip install 'plant-xmtc[{extra}]'" if missing else "ready"
+        state = f"missing {', '.join(missing)}: pip install '.[{extra}]' in the checkout" if missing else "ready"
         yield f"  {extra:<13} {purpose}: {state}"
     room = ROOM * (max(device.total_memory for device in devices) if devices else memory)
     yield f"\nBackbones that can be trained here (weights within {room / GIB:.0f} GiB; speed is another question):"

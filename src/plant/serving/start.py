@@ -74,10 +74,10 @@ def _changes(seen: Look, name: str) -> Iterator[tuple[str, str]]:
         yield "# group_column: patient #", f"group_column: {quoted['group']} #"
     evidence = "evidences: # Stage 3: what the network and the words say, weighed on validation\n  words: {}\n\n"
     yield "variants: # the systems", f"{evidence}variants: # the systems"
-    line = "  plant: {pretraining: plant, finetuning: focal, title: PLANT}\n"
-    more = "  plant_evidence: {pretraining: plant, finetuning: focal, evidence: words, title: PLANT + evidence}\n"
+    line = "  static: {finetuning: focal_static, title: static planting}\n"
+    more = "  static_evidence: {finetuning: focal_static, evidence: words, title: static planting + evidence}\n"
     yield line, line + more
-    yield "variants: [plant, random_init]", "variants: [plant, plant_evidence, random_init]"
+    yield "variants: [static, plant, random_init]", "variants: [static, static_evidence, plant, random_init]"
 
 
 def described(seen: Look) -> list[str]:

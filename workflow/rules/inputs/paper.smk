@@ -4,13 +4,13 @@
 def code_of_paper():
     """The digest of the script that writes all tables and figures. No import statement names their modules."""
     return code(
-        "paper", *(entry.function.__module__ for entry in baselines().values()), *(each.module for each in CONTENTS)
+        "paper", *(entry.function.__module__ for entry in baselines().values()), *(each.module for each in contents())
     )
 
 
 def shown(paths, category):
     """The outputs of a rule. `snakemake --report` shows the tables in CSV, the figures in PNG and the report."""
-    captions, found = {part.name: part.caption for part in CONTENTS}, []
+    captions, found = {part.name: part.caption for part in contents()}, []
     for path in paths:
         if path.endswith((".csv", ".png", ".html")):
             name, group = Path(path).stem, None if category == "paper" else "{experiment}"

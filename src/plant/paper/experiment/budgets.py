@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import polars as pl
 
+from plant.paper.contents import ReportTable
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import STAGE1, STAGE2, TRAINING, read_costs, read_histories
 from plant.paper.render import Table, row_of
@@ -74,6 +75,24 @@ def budget_table(data: ExperimentData) -> Table:
         rows=tuple(rows),
         data=values,
     )  # fmt: skip
+
+
+BUDGETS = ReportTable(
+    name="budgets",
+    function="budget_table",
+    section="stages",
+    place=4,
+    heading="Equal budgets",
+    caption="macro-F1 on validation within the passes and the CPU time of the reference",
+    title="Macro-F1 on validation at equal budgets (×100, means over seeds)",
+    notes="""
+The reference ({{ data.reference.title }}) spent its budget until its own best epoch, seed by seed. A dash: no epoch of
+the system ends within that budget, or the reference has no network.
+
+Passes are epochs over the training documents; those of Stage 1 count. CPU time is that of the training jobs, divided
+evenly over their epochs. Validation chose the epoch, so these values are a little too high for every system.
+""",
+)
 
 
 def _network_of_reference(data: ExperimentData) -> str:

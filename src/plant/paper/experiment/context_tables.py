@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from plant.ground.files import read_json
+from plant.paper.contents import ReportTable
 from plant.paper.costs import MEASURES, cost_cells
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import STAGE1, STAGE2, read_costs
@@ -48,6 +49,21 @@ def corpus_table(data: ExperimentData) -> Table:
         rows=tuple(row_of(_title(name), *(shown.get((split, name), MISSING) for split in columns)) for name in names),
         data=pl.DataFrame(numbers, schema=schema, orient="row"),
     )
+
+
+CORPUS = ReportTable(
+    name="corpus",
+    function="corpus_table",
+    section="corpus",
+    place=1,
+    heading="Corpus",
+    caption="the corpus in numbers",
+    title="Corpus",
+    notes="""
+Median with first and third quartile in parentheses. Labels that occur in test or val but not in train are kept and
+cannot be predicted (choice C14).
+""",
+)
 
 
 def _title(name: str) -> str:
@@ -104,6 +120,24 @@ def cost_table(data: ExperimentData) -> Table:
         rows=tuple(rows),
         data=frame,
     )  # fmt: skip
+
+
+COST = ReportTable(
+    name="cost",
+    function="cost_table",
+    section="costs",
+    place=1,
+    heading="Costs",
+    caption="time, memory, trained weights and energy of every stage",
+    title="Cost of every stage",
+    notes="""
+Epochs run are those that training really ran; the best one on validation is kept (choice C16).
+
+Wall time is that of the job, without the start of Python. Peak memory is the largest of the runs.
+
+Energy is that of device and host together, of the parts that a run tells.
+""",
+)
 
 
 def _span(epochs: Sequence[int]) -> str:

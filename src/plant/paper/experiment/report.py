@@ -60,7 +60,7 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
         data=data,
         headline=write_headline(data),
         sections=contents.SECTIONS,
-        contents=contents.CONTENTS,
+        contents=contents.contents(),
         tables={name: to_html(table) for name, table in build_tables(data).items()},
         pictures={name: _data_uri(Path(figures) / f"{name}.png") for name in contents.report_figures()},
         legend=[

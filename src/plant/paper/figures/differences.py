@@ -7,6 +7,7 @@ from textwrap import fill
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plant.paper.contents import ReportFigure
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.figures.forest import forest, forest_row
 from plant.paper.figures.style import PAGE, new_figure, sentence
@@ -40,6 +41,19 @@ def interval_figure(data: ExperimentData) -> Figure:
         fontsize=7.5,
     )
     return figure
+
+
+DIFFERENCES = ReportFigure(
+    name="differences",
+    function="interval_figure",
+    section="results",
+    place=2,
+    heading="Difference to the reference",
+    caption="Each mark is a system minus the reference, with our interval (over training seeds and test documents; "
+    "with one seed over documents alone). Filled marks: the interval excludes 0 and the randomisation test agrees.",
+    alt="Forest plot, one panel a metric; the same numbers are in the table of intervals.",
+    wide=True,
+)
 
 
 def _rows(data: ExperimentData) -> list[System | str]:

@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plant.paper.contents import ReportFigure
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import leading
 from plant.paper.figures.style import (
@@ -59,6 +60,18 @@ def rare_label_figure(data: ExperimentData) -> Figure:
     return figure
 
 
+RARE_LABEL_F1 = ReportFigure(
+    name="rare_label_f1",
+    function="rare_label_figure",
+    section="rare",
+    place=1,
+    heading="F1 of rare labels",
+    caption="Distribution of F1 over the rare labels (the form of the paper's Fig. 2b): density, quartiles, mean "
+    "(diamond) and the share of labels above 70.",
+    alt="Violin plots of per-label F1, one a system, with mean and share above 70 printed beside each.",
+)
+
+
 def draw_violin(axes: Axes, row: int, values: np.ndarray, colour: str) -> None:
     """A density with a box inside."""
     if np.ptp(values) > 0 and len(values) > 4:  # a density of fewer or equal values would be an invention
@@ -104,6 +117,17 @@ def frequency_figure(data: ExperimentData) -> Figure:
     draw_groups(axes, groups, look, {system.name: system.title for system in data.systems}, starts, height=1.9)
     axes.set_xlabel(f"training documents of a label{rest_note(look)}")
     return figure
+
+
+FREQUENCY_GROUPS = ReportFigure(
+    name="frequency_groups",
+    function="frequency_figure",
+    section="rare",
+    place=2,
+    heading="F1 by label frequency",
+    caption="Mean F1 of the labels in each group of training frequency, averaged over seeds.",
+    alt="Line chart of mean F1 by label-frequency group, one line a system.",
+)
 
 
 def frequency_groups(labels: pl.DataFrame, starts: Sequence[int]) -> pl.DataFrame:

@@ -46,7 +46,7 @@ def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Seq
     figure.suptitle("\n".join(textwrap.wrap(question, 100)), fontsize=8.5, fontweight="bold")
     figure.supxlabel(
         f"difference in points (×100), {100 * statistics.confidence:g}% interval over training seeds and test "
-        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction over this study",
+        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction within a study",
         fontsize=7,
     )  # fmt: skip
     return figure

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from plant.paper.contents import ReportFigure
 from plant.paper.experiment.budgets import training_curves
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import leading
@@ -72,6 +73,18 @@ def stage_figure(data: ExperimentData) -> Figure:
     return figure
 
 
+NDCG_AND_MACRO_F1 = ReportFigure(
+    name="ndcg_and_macro_f1",
+    function="stage_figure",
+    section="stages",
+    place=1,
+    heading="Stage 1 against Stage 2",
+    caption="One point a seed (the form of the paper's Fig. 3, left). nDCG@k is taken against the recipe's own "
+    "relevance: it says how well that relevance was learnt, not whether it was worth learning.",
+    alt="Scatter plot of nDCG@k after Stage 1 against test macro-F1 after Stage 2.",
+)
+
+
 Line = tuple[str, str, Mark]
 """A line of a panel: name in the histories, printed title, look."""
 
@@ -103,6 +116,19 @@ def curves_figure(data: ExperimentData) -> Figure:
             axes.set_title(title)
             axes.set_xlabel("epoch" + rest_note({name: mark for name, _, mark in lines}))
     return figure
+
+
+TRAINING_CURVES = ReportFigure(
+    name="training_curves",
+    function="curves_figure",
+    section="stages",
+    place=2,
+    heading="Training",
+    caption="Thin lines are seeds, thick lines their mean. Stage 1 above, Stage 2 below. nDCG@k is blind to the "
+    "scale of the scores, so the attention mass on the top k tokens stands beside it.",
+    alt="Line charts of loss and validation quality by epoch for both stages.",
+    wide=True,
+)
 
 
 def draw_curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Line], *, named: bool) -> None:
@@ -150,3 +176,15 @@ def seconds_figure(data: ExperimentData) -> Figure:
     axes.set_ylabel("macro-F1, validation, ×100")
     label_ends(axes, ends, height=1.9)
     return figure
+
+
+LEARNING_OVER_TIME = ReportFigure(
+    name="learning_over_time",
+    function="seconds_figure",
+    section="stages",
+    place=3,
+    heading="Learning over time",
+    caption="Thin lines are seeds, thick lines their mean. The seconds of Stage 1 come first. Epochs of a run are "
+    "taken as equally long.",
+    alt="Line chart of validation quality against CPU seconds, one line a system.",
+)
