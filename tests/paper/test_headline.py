@@ -114,7 +114,7 @@ def test_a_difference_changes_sign_with_the_reference_and_none_is_invented_witho
 def test_control_is_the_random_initialisation_with_the_same_loss_and_budget(toy):
     roles = toy.data.roles
     assert (roles.planted.name, roles.control.name, roles.equal_compute) == ("plant", "focal", True)
-    assert "same budget of 12 epochs" in headline(toy).certainty
+    assert "the loss and the budget of PLANT: 12 epochs in all" in headline(toy).certainty
 
 
 UNEQUAL = "Not an equal-compute comparison: "

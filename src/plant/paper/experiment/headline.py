@@ -177,8 +177,8 @@ def _certainty(data: ExperimentData) -> str:
     if roles.planted and roles.control:
         names = (roles.planted.name, roles.control.name)
         parts.append(
-            f"{roles.control.title} has the same loss and the same budget of "
-            f"{total_epochs(settings, data.experiment, names[0])} epochs as both stages together; no early stopping."
+            f"{roles.control.title} has the loss and the budget of {roles.planted.title}: "
+            f"{total_epochs(settings, data.experiment, names[0])} epochs in all, without early stopping."
             if roles.equal_compute
             else f"Not an equal-compute comparison: {'; '.join(unequal_parts(settings, data.experiment, *names))}."
         )
