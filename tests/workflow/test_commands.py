@@ -37,7 +37,8 @@ COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
 MAKE = {
     "$(CORES)": "2", " $(LOCAL)": "", "\\\n\t    ": "", "$(STUDIES:%=study_%)": "study_when_planting_helps",
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
-    "$(FAIR:%=study_%)": "study_fair_trial study_fair_wide",
+    "$(FAIR:%=study_%)": "study_fair_trial study_fair_wide", "$(OPEN:%=study_%)": "study_fair_codiesp study_fair_laws",
+    "$(FAIR_CONFIG)": "config/studies/base.yaml config/studies/fair_trial.yaml config/studies/fair_encoders.yaml",
 }  # fmt: skip
 NEXT_LINE = "\\\n#         "
 """A command in a comment goes on in a line that is indented further."""

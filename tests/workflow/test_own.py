@@ -1,4 +1,4 @@
-"""A table of one's own: what README.md says works as it stands, and what looks wrong is said on the screen."""
+"""A table of one's own: what README.md and config/own.yaml print works as printed, and what looks wrong is said."""
 
 import re
 import shlex
@@ -16,9 +16,27 @@ SHIPPED = ROOT / "config" / "own.yaml"
 
 
 def printed_commands() -> list[str]:
-    """The Snakemake commands of the README's section on own labels."""
+    """The Snakemake commands at the head of the config."""
+    return re.findall(r"^#     (snakemake .*?)  ", SHIPPED.read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_commands_of_the_readme_lead_from_a_table_to_a_model(tmp_path):
+    """`plant init` runs as printed. The jobs of the training are counted, and the folder printed next is its target."""
     section = (ROOT / "README.md").read_text("utf-8").split("## Your own labels")[1].split("\n## ")[0]
-    return re.findall(r"^ {7}\.venv/bin/(snakemake .*)$", section, re.MULTILINE)
+    init, train, predict = re.findall(r"^ {7}\.venv/bin/plant (.*?)(?:  .*)?$", section, re.MULTILINE)
+    write_table(tmp_path)
+    plant = [sys.executable, "-m", "plant.commandline"]
+    subprocess.run([*plant, *shlex.split(init)], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    run = subprocess.run(
+        [*plant, *shlex.split(train), "--dry-run"],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert run.returncode == 0, run.stdout[-3000:]
+    assert {"model_mine", "experiment_mine"} <= set(re.findall(r"^(\w+) +1$", run.stdout, re.MULTILINE))
+    assert predict.split()[:2] == ["predict", "results/serving/mine/best"]
 
 
 def follow(command: str, folder: Path, *more: str) -> str:
@@ -45,7 +63,7 @@ def write_table(folder: Path, **columns: list[str]) -> None:
     table.with_columns(labels).write_csv(folder / "data" / "mine.csv")
 
 
-def test_the_readme_plans_jobs_on_the_own_table_and_on_nothing_else(tmp_path):
+def test_the_config_plans_jobs_on_the_own_table_and_on_nothing_else(tmp_path):
     write_table(tmp_path)
     plan, everything = printed_commands()
     for shown in (follow(plan, tmp_path), follow(plan, tmp_path)):  # again too: what has run since may give sizes
@@ -57,7 +75,7 @@ def test_the_readme_plans_jobs_on_the_own_table_and_on_nothing_else(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_readme_ends_with_a_report_of_the_own_table(tmp_path):
+def test_the_config_ends_with_a_report_of_the_own_table(tmp_path):
     write_table(tmp_path)
     follow(printed_commands()[1], tmp_path)
     table = pl.read_csv(tmp_path / "results/paper/mine/tables/ablation.csv")

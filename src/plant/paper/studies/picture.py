@@ -20,7 +20,8 @@ from plant.paper.wording import metric_title
 
 METRICS = ("macro_f1_present", "rare_ap", "p@5")
 TRIAL, ENCODERS, ABLATIONS = "fair_trial", "fair_encoders", "fair_ablations"
-LAWS, MINILM, WIDE = "fair_laws", "fair_minilm", "fair_wide"
+LAWS, LAWS_2000, MULTIRES = "fair_laws", "fair_laws_2000", "fair_multires"
+MINILM, WIDE = "fair_minilm", "fair_wide"
 STAGE1 = "Stage 1 (the paper) minus random init"
 STATIC = "Static planting minus random init"
 BAR = "Static planting minus two word baselines"
@@ -39,11 +40,14 @@ ROWS = (
     (STATIC, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, BiLSTM with LAAT", ENCODERS, "fair_laat_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, MultiResCNN", MULTIRES, "fair_multires_500", "net_static", "net_random_init"),
+    (STATIC, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_static", "net_random_init"),
     (STATIC, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "caml_random_init"),
     (STATIC, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "caml_random_init"),
     (STATIC, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide_40", "all_static", "long_random_init"),
     (BAR, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "combined"),
     (BAR, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws", "net_static", "combined"),
+    (BAR, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_static", "combined"),
     (BAR, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "combined"),
     (BAR, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "combined"),
     (BAR, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "combined"),
