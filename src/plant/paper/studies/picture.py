@@ -27,7 +27,7 @@ STATIC = "Static planting minus random init"
 BAR = "Static planting minus two word baselines"
 ROWS = (
     (STAGE1, "CodiEsp, 500 documents, CAML", TRIAL, "fair_codiesp_en", "caml_plant", "caml_random_init"),
-    (STAGE1, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws", "net_stage1", "net_random_init"),
+    (STAGE1, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_stage1", "net_random_init"),
@@ -35,7 +35,7 @@ ROWS = (
     (STAGE1, "US bills, 500, 8 passes, focal loss", ABLATIONS, "fair_ablations_500", "abl_plant", "abl_single_focal"),
     (STAGE1, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide_40", "all_plant", "long_random_init"),
     (STATIC, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "caml_random_init"),
-    (STATIC, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws", "net_static", "net_random_init"),
+    (STATIC, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, BiLSTM with LAAT", ENCODERS, "fair_laat_500", "net_static", "net_random_init"),
@@ -46,7 +46,7 @@ ROWS = (
     (STATIC, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "caml_random_init"),
     (STATIC, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide_40", "all_static", "long_random_init"),
     (BAR, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "combined"),
-    (BAR, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws", "net_static", "combined"),
+    (BAR, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_static", "combined"),
     (BAR, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_static", "combined"),
     (BAR, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "combined"),
     (BAR, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "combined"),
