@@ -100,17 +100,17 @@ studies: setup  ## five experiments with small networks, half a day; LOCAL=mine.
 	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
 	$(call publish,$(STUDIES))
 
-OPEN := fair_codiesp fair_laws fair_laws_2000
-FAIR := fair_trial fair_curve fair_wide fair_encoders fair_multires fair_ablations $(OPEN)
-FAIR_CONFIG := config/studies/base.yaml config/studies/fair_trial.yaml config/studies/fair_encoders.yaml
+OPEN := fair_codiesp fair_ablations_codiesp fair_laws fair_laws_2000
+FAIR := fair_trial fair_curve fair_wide fair_encoders fair_multires fair_awd fair_ablations $(OPEN)
+FAIR_CONFIG := config/studies/base.yaml $(addprefix config/studies/,fair_trial.yaml fair_encoders.yaml fair_ablations.yaml)
 
 fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)
-	@echo "About fourteen hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
-	@snakemake --cores 2 $(FAIR:%=study_%) --configfile $(FAIR_CONFIG) config/studies/fair_ablations.yaml $(LOCAL)
+	@echo "About sixteen hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
+	@snakemake --cores 2 $(FAIR:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
 	$(call publish,$(FAIR))
 
 fair-trial-open: setup  ## the part of it that downloads all that it needs: CodiEsp, and 500 and 2,000 laws of EURLEX57K
-	@echo "About three hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
+	@echo "About four hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(OPEN:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
 	$(call publish,$(OPEN))
 

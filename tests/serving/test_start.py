@@ -208,6 +208,17 @@ def test_a_split_that_the_column_does_not_name_is_said_to_be_drawn_from_train(tm
     assert "column of splits" not in whole
 
 
+def test_a_column_of_splits_is_known_by_its_values_whatever_its_name(tmp_path):
+    """Else the documents would be dealt anew, and the table's own test split would be trained on."""
+    rows = {"text": TEXTS[:4], "labels": ["a", "b", "a", "b"]}
+    own = {"fold": [1, 2, 3, 4], "part": ["Train", "train", "dev", "test"], "site": ["train", "north", "south", "test"]}
+    assert look(write(tmp_path / "own.csv", rows | own)).columns["split"] == "part"
+    assert look(write(tmp_path / "own.csv", rows | own)).splits == {"train": 2, "val": 1, "test": 1}
+    both = own | {"partition": ["train", "test", "test", "train"]}
+    assert look(write(tmp_path / "both.csv", rows | both)).columns["split"] == "partition"
+    assert "split" not in look(write(tmp_path / "none.csv", rows | {"site": own["site"]})).columns
+
+
 def test_texts_without_spaces_between_words_are_said_by_counts_and_the_name_of_the_script(tmp_path, capsys):
     said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, text=["今天天气很好，我们去公园散步吧"] * 40)
     assert "Warning: 40 of 40 documents are in a script without spaces (Chinese or Japanese)" in said

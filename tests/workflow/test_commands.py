@@ -34,11 +34,13 @@ PAGES = [
 ] + [path for kind in ("docs/**/*.md", "config/**/*.yaml") for path in sorted(ROOT.glob(kind)) if path.name != "log.md"]
 COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
 """A command ends at a backtick, a bracket, or where its words stand further apart than one space."""
+FAIR = ("base", "fair_trial", "fair_encoders", "fair_ablations")
 MAKE = {
     "$(CORES)": "2", " $(LOCAL)": "", "\\\n\t    ": "", "$(STUDIES:%=study_%)": "study_when_planting_helps",
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
-    "$(FAIR:%=study_%)": "study_fair_trial study_fair_wide", "$(OPEN:%=study_%)": "study_fair_codiesp study_fair_laws",
-    "$(FAIR_CONFIG)": "config/studies/base.yaml config/studies/fair_trial.yaml config/studies/fair_encoders.yaml",
+    "$(FAIR:%=study_%)": "study_fair_trial study_fair_wide study_fair_awd",
+    "$(OPEN:%=study_%)": "study_fair_codiesp study_fair_laws study_fair_ablations_codiesp",
+    "$(FAIR_CONFIG)": " ".join(f"config/studies/{name}.yaml" for name in FAIR),
 }  # fmt: skip
 NEXT_LINE = "\\\n#         "
 """A command in a comment goes on in a line that is indented further."""

@@ -37,7 +37,7 @@ NAMES = {
         "class",
     ),
     "id": ("id", "document_id", "doc_id", "name", "key", "uid"),
-    "split": ("split", "partition", "fold"),
+    "split": ("split", "partition", "fold"),  # of several columns that name splits, this one is taken
     "group": ("group", "patient", "patient_id", "subject_id", "author"),
 }
 """What people call the columns; the first name that fits is taken."""
@@ -126,9 +126,8 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
                 str(path), expected=f"a column of {role}{'' if role == 'labels' else 's'}",
                 got=f"{len(table.columns)} columns, none of which looks like it", fix=MISSING[role],
             )  # fmt: skip
-    more = {role: name for role in ("split", "group") if (name := _named(role, others)) and name != id_column}
-    if "split" in more and not _is_split(table[more["split"]]):
-        del more["split"]
+    more = {"split": _split_column(table, others), "group": _named("group", others)}
+    more = {role: name for role, name in more.items() if name != id_column}
     found = {role: str(name) for role, name in (columns | {"id": id_column} | more).items() if name is not None}
     cells = table[found["labels"]]
     separator = best_separator(cells.fill_null("")) if cells.dtype == pl.String else None
@@ -158,6 +157,13 @@ def _named(role: str, columns: Sequence[str]) -> str | None:
 def _are_ids(values: pl.Series) -> bool:
     """Whether values look like names of documents: no white space in any of them. A second text has some."""
     return not values.cast(pl.String).str.contains(r"\s").any()
+
+
+def _split_column(table: pl.DataFrame, columns: Sequence[str]) -> str | None:
+    """The column that names splits, whatever its name: only its values can tell."""
+    plain = [name for name in columns if is_plain(table[name].dtype)]
+    first = _named("split", plain)
+    return next((name for name in ([first] if first else []) + plain if _is_split(table[name])), None)
 
 
 def _is_split(values: pl.Series) -> bool:
