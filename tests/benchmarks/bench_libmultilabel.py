@@ -6,7 +6,8 @@ vectors, AdamW, and no validation. Before training, both must give the same loss
 so that no score depends on padding.
 
 The documents are made up, in the sizes of US bills. The variable LIBMULTILABEL_CORPUS names a file to read instead, in
-LibMultiLabel's form: a line a document, with labels, tab, text; both parted by spaces.
+LibMultiLabel's form: a line a document, with labels, tab, text; both parted by spaces. LIBMULTILABEL_WORDS is how many
+words of a document are read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from run import Job
 MAKE = "python3.11 -m venv lml; lml/bin/pip install 'libmultilabel[nn]' 'setuptools<81'"
 OUTSIDE = ("LIBMULTILABEL_PYTHON", f"{MAKE}; export LIBMULTILABEL_PYTHON=$PWD/lml/bin/python")
 """Variable with the Python of the other environment, and how to make it."""
-BATCH, POSITIVES, WORDS, LONGEST, EMBEDDING, DROPOUT, RATE, DECAY = 16, 10, 13_769, 256, 100, 0.2, 1e-3, 0.01
+BATCH, POSITIVES, WORDS, EMBEDDING, DROPOUT, RATE, DECAY = 16, 10, 13_769, 100, 0.2, 1e-3, 0.01
+LONGEST = int(os.environ.get("LIBMULTILABEL_WORDS", "256"))
 RARE = 3  # a word counts if so many documents of a given file have it
 SIZES = {"caml": {"hidden": 50, "kernel": 9}, "bigru": {"hidden": 512}}
 SMALL = {"documents": 32, "labels": 50}
