@@ -21,7 +21,7 @@ from plant.paper.wording import metric_title
 METRICS = ("macro_f1_present", "rare_ap", "p@5")
 TRIAL, ENCODERS, ABLATIONS = "fair_trial", "fair_encoders", "fair_ablations"
 LAWS, LAWS_2000, MULTIRES = "fair_laws", "fair_laws_2000", "fair_multires"
-MINILM, WIDE = "fair_minilm", "fair_wide"
+MINILM, WIDE, AWD, ABLATIONS_CODIESP = "fair_minilm", "fair_wide", "fair_awd", "fair_ablations_codiesp"
 STAGE1 = "Stage 1 (the paper) minus random init"
 STATIC = "Static planting minus random init"
 BAR = "Static planting minus two word baselines"
@@ -31,7 +31,10 @@ ROWS = (
     (STAGE1, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_stage1", "net_random_init"),
+    (STAGE1, "US bills, 500, AWD-LSTM", AWD, "fair_awd_500", "net_stage1", "net_random_init"),
+    (STAGE1, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_stage1", "net_random_init"),
     (STAGE1, "CodiEsp, 500, 8 passes", ENCODERS, "fair_codiesp_en_8", "caml_plant_8", "caml_random_init"),
+    (STAGE1, "CodiEsp, 500, 8 passes, focal loss", ABLATIONS_CODIESP, "fair_ablations_codiesp", "notes_plant", "notes_single_focal"),
     (STAGE1, "US bills, 500, 8 passes, focal loss", ABLATIONS, "fair_ablations_500", "abl_plant", "abl_single_focal"),
     (STAGE1, "US bills, 8,000, CAML, 200 filters", WIDE, "fair_bills_8000_wide_40", "all_plant", "long_random_init"),
     (STATIC, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "caml_random_init"),
@@ -41,6 +44,7 @@ ROWS = (
     (STATIC, "US bills, 500, BiLSTM with LAAT", ENCODERS, "fair_laat_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, MultiResCNN", MULTIRES, "fair_multires_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, AWD-LSTM", AWD, "fair_awd_500", "net_static", "net_random_init"),
     (STATIC, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_static", "net_random_init"),
     (STATIC, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "caml_random_init"),
     (STATIC, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "caml_random_init"),
