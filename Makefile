@@ -87,10 +87,7 @@ STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar be
 
 # Copy the pages of the studies $(1) to docs/studies/.
 define publish
-	@for study in $(1); do ( cd results/paper/studies/$$study && \
-	    for file in page.md provenance.json figures/effects.png tables/effects.csv tables/factors.csv; do \
-	        mkdir -p $(CURDIR)/docs/studies/$$study/$$(dirname $$file) && \
-	        cp $$file $(CURDIR)/docs/studies/$$study/$$file; done ) || exit 1; done
+	@python -m plant.paper.studies.publish $(1)
 	@echo "Pages:   docs/studies/*/page.md, read in docs/evidence/when-planting-helps.md"
 endef
 
