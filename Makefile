@@ -80,7 +80,7 @@ bench: setup  ## what each compiled way buys beside the plain one: a table a hot
 bench-quick: setup  ## the same, small: that both ways agree
 	@python tests/benchmarks/run.py --quick
 
-gpu:  ## all that only a GPU can show, in under 40 minutes, with the Python at hand (docs/speed/gpu-step.md)
+gpu:  ## all that only a GPU can show, in under 40 minutes, with the Python at hand (docs/how-to/gpu.md)
 	@env -u PYTHONNOUSERSITE $(or $(PYTHON),python3) tests/gpu/run.py $(ARGS)
 
 STUDIES := when_planting_helps which_labels_planting_helps what_beats_the_bar beside_published_rows what_calibration_is_worth
@@ -132,7 +132,7 @@ reference: setup  ## write docs/reference/config.md, the config key by key, from
 picture: setup  ## write docs/picture.png, the picture of README.md, from the tables under docs/studies/
 	python -m plant.paper.studies.picture
 
-audit: setup  ## write docs/audit.md: the paper checked against itself
+audit: setup  ## write docs/reference/audit.md: the paper checked against itself
 	python -m plant.paper.audit.findings
 
 docs: setup  ## the reference of the library from its docstrings, in site/ (HTML)

@@ -113,12 +113,12 @@ def test_every_room_has_tests(room: str) -> None:
 
 
 def test_choices_and_their_citations_match_both_ways() -> None:
-    pages = {re.match(r"C\d\d", path.name)[0] for path in (ROOT / "docs" / "choices").glob("C*.md")}  # type: ignore[index]
-    files = [(name, text) for name, text in texts() if not name.startswith("docs/choices/")]
+    pages = {re.match(r"C\d\d", path.name)[0] for path in (ROOT / "docs" / "explanation" / "choices").glob("C*.md")}  # type: ignore[index]
+    files = [(name, text) for name, text in texts() if not name.startswith("docs/explanation/choices/")]
     code = "\n".join(text for name, text in files if name.startswith(("src/", "config/", "workflow/", "Snakefile")))
     lists = [found for _, text in files for found in re.findall(r"[Cc]hoices? ((?:C\d\d(?:, | and )?)+)", text)]
     cited = {number for some in lists for number in re.findall(r"C\d\d", some)}
-    assert cited - pages == set(), "cited, but without a page in docs/choices"
+    assert cited - pages == set(), "cited, but without a page in docs/explanation/choices"
     assert {page for page in pages if not re.search(rf"\b{page}\b", code)} == set(), "pages that no code cites"
 
 

@@ -52,7 +52,7 @@ _SAME = {
     system: dict(zip((name.format(part) for name in _OURS), _THEIRS[system], strict=True))
     for system, part in (("caml", "convolution"), ("bigru", "recurrent"))
 }
-"""Start of the name of a weight here -> there (docs/explanation/encoders.md)."""
+"""Start of the name of a weight here -> there (docs/evidence/beside-libmultilabel.md)."""
 
 
 class Texts(NamedTuple):

@@ -1,6 +1,6 @@
 """A training step of each of the paper's backbones at its real size, on torch's meta device: shapes, types, bytes.
 
-docs/plan.md has the table of the bytes; `-s` prints its rows.
+docs/explanation/plan.md has the table of the bytes; `-s` prints its rows.
 """
 
 from __future__ import annotations

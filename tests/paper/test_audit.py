@@ -30,7 +30,7 @@ FAILED = {check.key for check in RESULT.checks if not check.holds}
 
 
 def test_the_committed_page_is_the_one_that_the_numbers_give() -> None:
-    committed = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    committed = (ROOT / "docs" / "reference" / "audit.md").read_text(encoding="utf-8")
     assert committed == to_page(RESULT), "write it again: python -m plant.paper.audit.findings"
 
 
@@ -51,7 +51,7 @@ def test_every_explanation_has_something_to_explain() -> None:
 def test_the_finding_on_few_documents_cites_the_choice_with_the_key_for_both_readings() -> None:
     (text,) = (entry.text for entry in ENTRIES if entry.id == "A25")
     (number,) = re.findall(r"choice (C\d\d)", text)
-    (page,) = (ROOT / "docs" / "choices").glob(f"{number}-*.md")
+    (page,) = (ROOT / "docs" / "explanation" / "choices").glob(f"{number}-*.md")
     assert "`datasets.<name>.unlabelled`" in page.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The pages of docs/choices: their form, and that what they name exists."""
+"""The pages of docs/explanation/choices: their form, and that what they name exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plant.ground.reference import tables
 from plant.paper.experiment.report import Choice, first_paragraph, read_choices
 
 ROOT = Path(__file__).parents[2]
-PAGES = read_choices(ROOT / "docs" / "choices")
+PAGES = read_choices(ROOT / "docs" / "explanation" / "choices")
 
 
 def test_every_page_has_a_number_of_its_own_and_nothing_empty():
@@ -24,7 +24,7 @@ def test_every_page_has_a_number_of_its_own_and_nothing_empty():
 
 
 def test_the_index_has_every_page_by_its_title():
-    folder = ROOT / "docs" / "choices"
+    folder = ROOT / "docs" / "explanation" / "choices"
     rows = re.findall(r"^\| \[(C\d+)\]\((.+)\) \| (.+) \|$", (folder / "README.md").read_text(), re.MULTILINE)
     files = sorted(path.name for path in folder.glob("C*.md"))
     assert rows == [(page.number, file, page.title) for page, file in zip(PAGES, files, strict=True)]

@@ -18,7 +18,7 @@ from plant.paper.experiment.report import provenance_summary, write_report
 from plant.paper.inputs import read_costs
 from plant.paper.systems import cut_settings
 
-CHOICES = Path(__file__).parents[2] / "docs" / "choices"
+CHOICES = Path(__file__).parents[2] / "docs" / "explanation" / "choices"
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 

@@ -61,7 +61,7 @@ use rule write_tables as write_report with:
         "benchmarks/paper/{experiment}/report.tsv"
     params:
         settings=experiment_settings,
-        choices=HERE / "docs" / "choices",
+        choices=HERE / "docs" / "explanation" / "choices",
         code=code_of_paper(),
 
 

@@ -24,7 +24,7 @@ Written by `make reference` from the docstrings in `src/plant/ground/settings/`;
 [config/README.md](../../config/README.md). A key that is not listed here is an error, and so is a value out of range.
 
 `<name>` stands for a name that you choose. `none` means that a key is not set (`null` in YAML). A place such as
-"appendix A" is one of the paper (arXiv 2410.23066); "choice C08" is a page of [docs/choices](../choices).
+"appendix A" is one of the paper (arXiv 2410.23066); "choice C08" is a page of [choices](../explanation/choices).
 """
 TYPES = {"integer": "integer", "number": "number", "string": "text", "boolean": "`true`, `false`", "null": "none"}
 SIGNS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}

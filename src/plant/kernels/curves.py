@@ -9,7 +9,7 @@ This is the definition of scikit-learn, ties included: `roc_auc_score` and `aver
 `sample_weight` are the plain functions that the kernels must equal. With whole numbers as weights every sum is exact.
 
 What it buys: scikit-learn sorts each label again in each resample; here a label is sorted once, and the inner loops add
-the weights of all resamples side by side. docs/speed/bootstrap.md has the times of whole runs.
+the weights of all resamples side by side. docs/evidence/speed.md has the times of whole runs.
 """
 
 import numpy as np

@@ -8,7 +8,7 @@ Plain function: `pretraining.losses.pairwise.pairwise_loss_dense`. It divides by
 of this loop does.
 
 What it buys: Stage 1 over all 8,929 labels of MIMIC-III on a CPU. A document takes a quarter of the time of the plain
-function or less, and 46 MB in place of 830 MB (docs/speed/ranking-loss.md).
+function or less, and 46 MB in place of 830 MB (docs/evidence/speed.md).
 """
 
 import math

@@ -5,8 +5,8 @@
 Plain function: `relevance.choice.plain_choice`, which counts with NumPy, scores with `relevance.measures.mig` and keeps
 the top k. The rows are the same, bit for bit.
 
-What it buys: docs/speed/mig.md has the times. It is taken for large tables only: to compile it takes 12 seconds, once
-on a machine.
+docs/evidence/speed.md says what it buys. It is taken for large tables only: to compile it takes 12 seconds, once on a
+machine.
 
 Memory: a few arrays as long as the vocabulary, and the rows of one call.
 """

@@ -107,5 +107,5 @@ def test_what_is_in_has_targets_and_every_target_item_and_rule_that_the_page_nam
 
 
 def test_findings_and_choices_that_the_page_cites_exist():
-    audit = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    audit = (ROOT / "docs" / "reference" / "audit.md").read_text(encoding="utf-8")
     assert [number for number in set(re.findall(r"\bA\d\d\b", PAGE)) if f"### {number}:" not in audit] == []

@@ -1,7 +1,7 @@
 """The config as typed, frozen objects: the one source of truth for every key, default and range.
 
 docs/reference/config.md is generated from these classes (`make reference`), and a test compares the two. A docstring
-below a key says its meaning, its unit and its place in the paper; "choice C.." points into docs/choices/.
+below a key says its meaning, its unit and its place in the paper; "choice C.." points into docs/explanation/choices/.
 """
 
 from plant.ground.settings.base import NO_PRETRAINING, Frozen

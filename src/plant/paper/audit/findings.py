@@ -1,7 +1,7 @@
 """The audit of the paper: the relations that fail, with explanations, and what else a reading shows.
 
 The explanations are in audit.yaml, the words of the page in audit.md.j2. `python -m plant.paper.audit.findings` writes
-docs/audit.md.
+docs/reference/audit.md.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def to_frame(result: Audit) -> pl.DataFrame:
 
 
 def to_page(result: Audit) -> str:
-    """The page docs/audit.md. Of a relation it shows the first line of the docstring."""
+    """The page docs/reference/audit.md. Of a relation it shows the first line of the docstring."""
     return template(__package__, "audit.md.j2").render(
         checks=result.checks,
         held=sum(check.holds for check in result.checks),
@@ -187,4 +187,4 @@ def main(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/audit.md"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/audit.md"))

@@ -49,7 +49,7 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
 
     Args:
         figures: folder with the PNG files of `write_figures`.
-        choices: docs/choices; the report says what each page chose.
+        choices: docs/explanation/choices; the report says what each page chose.
 
     Raises:
         InputError: an input is missing or malformed.

@@ -277,7 +277,7 @@ def _findings(item: PaperItem) -> list[str]:
     here = [
         each.id for each in _audited() if any(key.partition("#")[0].startswith(f"{item.item}/") for key in each.cells)
     ]
-    return [f"Findings of the audit about this table (docs/audit.md): {', '.join(here)}."] if here else []
+    return [f"Findings of the audit about this table (docs/reference/audit.md): {', '.join(here)}."] if here else []
 
 
 @cache

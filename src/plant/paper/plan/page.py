@@ -1,4 +1,4 @@
-"""What a config will take: its jobs, times what a job of each kind takes. docs/plan.md explains the estimate.
+"""What a config will take: its jobs, times what a job of each kind takes (docs/explanation/plan.md).
 
 What a job takes is the mean of Snakemake's benchmarks of jobs like it. Before any has run, it is an estimate from the
 number of weights that the config gives for the backbone (`backbones.<name>.parameters`).
@@ -153,7 +153,7 @@ def _headline(settings: Settings, asked: pl.DataFrame) -> Iterator[str]:
         f"is known take about **{known} device hours**. {have_run:,} of all jobs have run here: jobs like them are "
         "counted with their mean time. For others the time is a lower bound by `parameters` of the backbone, on "
         f"{hardware.name} at {hardware.utilisation:.0%} of {hardware.tflops:g} TFLOP/s, with all epochs of each recipe "
-        "(docs/plan.md). Runs that several experiments share are counted once.\n"
+        "(docs/explanation/plan.md). Runs that several experiments share are counted once.\n"
     )
     if unknown.height:
         places = unknown.select(pl.format("{} of {} with {}", *_PLACE).unique().sort()).to_series()
