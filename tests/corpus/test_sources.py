@@ -309,7 +309,7 @@ def test_every_source_of_the_config_has_a_module_that_reads_it():
     classes = get_args(get_args(settings.Dataset)[0])
     known = {name for each in classes for name in get_args(each.model_fields["source"].annotation)}
     modules = {formats.SHARED.get(name, name) for name in known - {"subset", "module"}}
-    assert modules == set(formats.FORMATS.names())
+    assert modules <= set(formats.FORMATS.names())
     assert all(callable(formats.FORMATS.load(name)) for name in modules)
 
 

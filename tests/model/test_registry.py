@@ -65,8 +65,8 @@ def test_heads_that_do_not_divide_are_refused_for_the_attention_that_has_heads()
 
 
 def test_every_module_of_the_folders_can_be_named_and_reading_their_options_imports_no_torch():
-    assert ENCODERS.names() == ("awd_lstm", "bigru", "bilstm", "cnn", "multi_res_cnn")
-    assert ATTENTIONS.names() == ("cross_attention", "laat", "multi_head", "per_label")
+    assert {"awd_lstm", "bigru", "bilstm", "cnn", "multi_res_cnn"} <= set(ENCODERS.names())
+    assert {"cross_attention", "laat", "multi_head", "per_label"} <= set(ATTENTIONS.names())
     for folder in (ENCODERS, ATTENTIONS):
         for name in folder.names():
             given = inspect.signature(folder.load(name)).parameters.values()

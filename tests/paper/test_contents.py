@@ -104,5 +104,5 @@ def test_the_contents_load_no_package_of_numbers_or_pictures():
 
 def test_every_part_has_a_place_of_its_own_and_a_function():
     parts = contents.contents()
-    assert len({part.name for part in parts}) == len({(part.section, part.place) for part in parts}) == len(parts) == 13
+    assert len({part.name for part in parts}) == len({(part.section, part.place) for part in parts}) == len(parts) >= 13
     assert all(callable(part.load()) for part in parts)
