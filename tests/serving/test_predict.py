@@ -222,6 +222,7 @@ BAD = {
     "two million.txt": (b"secret " * 300_000, "document two million: expected 1 to 1,000,000 characters, got"),
     "latin.txt": ("secret ä".encode("latin-1"), "expected text in UTF-8"),
     "short row.csv": (b"id,text\nx\n", "line 2: expected as many cells as the header has"),
+    "semicolons.csv": (b"id;text\nx;secret\n", "line 1: expected ',' between the columns, got ';'"),
     "open quote.csv": (b'id,text\nx,"secret\n', "expected as many cells as the header has, and closed quotes"),
     "no.jsonl": (b"[1]\n", "line 1: expected one JSON object a line"),
     "half.jsonl": (b'{"text": "\\ud83d"}\n', "line 1: expected one JSON object a line"),
