@@ -317,6 +317,12 @@ def test_the_columns_of_a_table_stand_below_their_names_where_labels_are_long():
     assert rows[2].split(maxsplit=1) == ["2", "(none above the threshold)\n"]
 
 
+def test_a_label_with_a_line_end_stays_in_its_row():
+    rows = list(as_table([Prediction("1\n2", (LabelScore("a\nb", 1.0, 0.5, True),), "")]))
+    assert len(rows) == 2 and rows[1].count("\n") == 1
+    assert rows[1].split() == [r"1\n2", r"a\nb", "1.000", "0.500"]
+
+
 def test_a_page_keeps_numbers_beside_words_that_run_from_right_to_left():
     word = "قلب"
     label = LabelScore("a", 1.0, 0.0, True, None, (Reason(word, 0.5, ((0, 3),)), Reason("b", 0.25, ())))

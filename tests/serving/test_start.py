@@ -202,6 +202,14 @@ def test_a_column_of_ids_has_each_once_and_the_columns_are_said(tmp_path, capsys
     assert "Documents are numbered from 1" in capsys.readouterr().out
 
 
+def test_columns_that_are_not_read_are_said_because_one_may_name_splits_or_patients(tmp_path, capsys):
+    columns = {"paciente": ["p", "q"] * 4, "t" * 41: ["x"] * 8} | {f"c{number}": ["x"] * 8 for number in range(6)}
+    said = said_of(tmp_path, capsys, ["a;b", "b"] * 4, **columns)
+    assert "Not read: paciente, c0, c1, c2, c3 and 2 more. If one names splits or groups" in said and "ttt" not in said
+    (tmp_path / "mine.yaml").unlink()
+    assert "Not read" not in said_of(tmp_path, capsys, ["a;b", "b"] * 4)
+
+
 def test_ids_that_come_again_are_said_with_the_key_that_keeps_them_in_one_split(tmp_path, capsys):
     said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, id=[number // 2 for number in range(20)])
     assert "the column id has 10 different values for 20 documents" in said and "`group_column: id`" in said

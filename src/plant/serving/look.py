@@ -75,6 +75,7 @@ class Look:
         language: of most texts, or None where it cannot be told.
         several, unlabelled: documents with more than one label, and with none.
         splits: split -> documents; empty without a column of splits.
+        unread: columns without a role.
         warnings: what is wrong with the texts, in sentences that quote none of them.
     """
 
@@ -89,6 +90,7 @@ class Look:
     several: int
     unlabelled: int
     splits: Mapping[str, int]
+    unread: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -147,6 +149,7 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
         float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]
         int((labels_of.list.n_unique() > 1).sum()), int((labels_of.list.len() == 0).sum()),
         dict(frame["split"].value_counts().iter_rows()) if "split" in found else {},
+        tuple(name for name in table.columns if name not in found.values()),
         (*_shared_names(table, id_column, others, taken=found.values()), *word_warnings(texts)),
     )  # fmt: skip
 
