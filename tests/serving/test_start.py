@@ -210,6 +210,13 @@ def test_columns_that_are_not_read_are_said_because_one_may_name_splits_or_patie
     assert "Not read" not in said_of(tmp_path, capsys, ["a;b", "b"] * 4)
 
 
+def test_labels_that_differ_in_their_spelling_alone_are_counted(tmp_path, capsys):
+    said = said_of(tmp_path, capsys, ["Sport;caf\u00e9", "sport;cafe\u0301", "a  b;c", "a b;SPORT"])
+    assert "Warning: 4 labels differ from another one only in capitals, spaces or" in said
+    (tmp_path / "mine.yaml").unlink()
+    assert "differ from another" not in said_of(tmp_path, capsys, ["a;b", "b", "a1;B2"])
+
+
 def test_ids_that_come_again_are_said_with_the_key_that_keeps_them_in_one_split(tmp_path, capsys):
     said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, id=[number // 2 for number in range(20)])
     assert "the column id has 10 different values for 20 documents" in said and "`group_column: id`" in said

@@ -150,7 +150,7 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
         int((labels_of.list.n_unique() > 1).sum()), int((labels_of.list.len() == 0).sum()),
         dict(frame["split"].value_counts().iter_rows()) if "split" in found else {},
         tuple(name for name in table.columns if name not in found.values()),
-        (*_shared_names(table, id_column, others, taken=found.values()), *word_warnings(texts)),
+        (*_shared_names(table, id_column, others, taken=found.values()), *_alike(names), *word_warnings(texts)),
     )  # fmt: skip
 
 
@@ -174,6 +174,17 @@ def _shared_names(
             f"the column {column} has {table[column].n_unique():,} different values for {len(table):,} documents, so "
             f"it is not read as an id. If it names a patient or an author, write `group_column: {column}`: it keeps "
             "their documents in one split."
+        )
+
+
+def _alike(labels: pl.Series) -> Iterator[str]:
+    """A warning if labels differ in capitals, spaces or the form of their accents alone."""
+    unique = labels.unique()
+    same = len(unique) - unique.str.normalize("NFKC").str.to_lowercase().str.replace_all(r"\s+", " ").n_unique()
+    if same:
+        yield (
+            f"{same:,} labels differ from another one only in capitals, spaces or the Unicode form of accents. Here "
+            "they are different labels: write them in one way if they mean the same."
         )
 
 

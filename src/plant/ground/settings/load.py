@@ -253,6 +253,8 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _variant_faults(settings: Settings) -> Iterator[str]:
+    if "best" in settings.variants:
+        yield "variants.best: this name belongs to the folder of the best system (results/serving)"
     for name, recipe in settings.variants.items():
         yield from _check(f"variants.{name}.pretraining", recipe.pretraining, settings.pretrainings, (NO_PRETRAINING,))
         yield from _check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
