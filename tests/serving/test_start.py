@@ -249,7 +249,7 @@ def test_a_column_of_splits_is_known_by_its_values_whatever_its_name(tmp_path):
 def test_texts_without_spaces_between_words_are_said_by_counts_and_the_name_of_the_script(tmp_path, capsys):
     said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, text=["今天天气很好，我们去公园散步吧"] * 40)
     assert "Warning: 40 of 40 documents are in a script without spaces (Chinese or Japanese)" in said
-    assert "Put a space between words beforehand" in said
+    assert "Put a space between words beforehand" in said and "count no word of one character" in said
     assert "今天" not in said
 
 
