@@ -105,7 +105,19 @@ def test_parquet_texts_that_are_lists_bytes_or_objects_are_refused(tmp_path: Pat
 def test_lists_that_were_printed_into_a_csv_are_refused(tmp_path: Path, cell: str) -> None:
     path = tmp_path / "own.csv"
     pl.DataFrame({"id": ["a", "b"], "text": ["word"] * 2, "labels": [cell, "L2"]}).write_csv(path)
-    assert "lists printed as text, with brackets and quotes, in 1 documents" in refusal(own(path), tmp_path)
+    assert "lists printed as text, in brackets, in 1 documents" in refusal(own(path), tmp_path)
+
+
+@pytest.mark.parametrize("cells", [["[401, 250]", "[7]", "", "[]"], ["{a,b}", " {b}\n", None, "{c}"]])
+def test_lists_without_quotes_are_refused_where_all_cells_are_in_brackets(tmp_path: Path, cells: list[str]) -> None:
+    """They became the labels `[401, 250]`, or `[401` and `250]`, without a word."""
+    path = tmp_path / "own.parquet"
+    pl.DataFrame({"id": list("abcd"), "text": ["word"] * 4, "labels": cells}).write_parquet(path)
+    filled = sum(bool(cell) for cell in cells)
+    assert f"lists printed as text, in brackets, in {filled} documents" in refusal(own(path), tmp_path)
+    labels = [*cells[:3], "[a];b"]  # here brackets belong to the names
+    pl.DataFrame({"id": list("abcd"), "text": ["word"] * 4, "labels": labels}).write_parquet(path)
+    assert read(own(path)).frame["labels"].to_list()[3] == ["[a]", "b"]
 
 
 def test_an_empty_label_separator_is_refused() -> None:
@@ -155,6 +167,15 @@ def test_a_split_column_that_is_not_read_is_said(tmp_path: Path, caplog: pytest.
     [said] = warnings(caplog, own(path))
     assert "the column split is not read" in said
     assert warnings(caplog, own(path, split_column="split")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "got"), [("hold-out", "another name"), ("", "an empty cell"), (None, "an empty cell")]
+)
+def test_a_split_that_has_no_known_name_is_refused_with_the_names_that_are_known(tmp_path, name, got) -> None:
+    path = json_lines(tmp_path, {"split": "Training"}, {"split": "development"}, {"split": name})
+    said = refusal(own(path, split_column="split"), tmp_path)
+    assert "expected split names train, val and test (or dev, " in said and f"got {got}" in said
 
 
 def test_test_documents_with_the_text_of_a_training_document_are_counted(

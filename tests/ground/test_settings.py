@@ -67,7 +67,10 @@ OUT_OF_RANGE = [
     ("datasets.notes.path", "folder", "give either `path` or `generate`"),
     ("datasets.mine.path", None, "give either `path` or `files`"),
     ("datasets.mine.labels_column", "text", "datasets.mine.labels_column: 'text' is the column of the text"),
-    ("datasets.a b", {"source": "table", "path": "a"}, "should match pattern"),
+    ("datasets.a b", {"source": "table", "path": "a"}, r"datasets\.a b: a name has letters .* \(got 'a b'\)"),
+    ("variants.best", {"finetuning": "focal"}, "variants.best: this name belongs to the folder of the best system"),
+    ("experiments.é", {**SYSTEMS}, r"experiments\.é: a name has letters"),
+    ("experiments.demo.seeds", 0, r"seeds: a list is needed, such as \[0\] .* \(got 0\)"),
     ("backbones.tiny.heads", 5, "hidden_size must be a multiple of heads"),
     ("backbones.hub.cache_features", True, "cache_features needs adapter: frozen"),
     (

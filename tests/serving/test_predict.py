@@ -222,6 +222,7 @@ BAD = {
     "two million.txt": (b"secret " * 300_000, "document two million: expected 1 to 1,000,000 characters, got"),
     "latin.txt": ("secret ä".encode("latin-1"), "expected text in UTF-8"),
     "short row.csv": (b"id,text\nx\n", "line 2: expected as many cells as the header has"),
+    "semicolons.csv": (b"id;text\nx;secret\n", "line 1: expected ',' between the columns, got ';'"),
     "open quote.csv": (b'id,text\nx,"secret\n', "expected as many cells as the header has, and closed quotes"),
     "no.jsonl": (b"[1]\n", "line 1: expected one JSON object a line"),
     "half.jsonl": (b'{"text": "\\ud83d"}\n', "line 1: expected one JSON object a line"),
@@ -314,6 +315,12 @@ def test_the_columns_of_a_table_stand_below_their_names_where_labels_are_long():
         assert row.index(score) + len(score) == head.index(" score") + len(" score")
         assert row.index("0.500") + 5 == head.index("threshold") + len("threshold")
     assert rows[2].split(maxsplit=1) == ["2", "(none above the threshold)\n"]
+
+
+def test_a_label_with_a_line_end_stays_in_its_row():
+    rows = list(as_table([Prediction("1\n2", (LabelScore("a\nb", 1.0, 0.5, True),), "")]))
+    assert len(rows) == 2 and rows[1].count("\n") == 1
+    assert rows[1].split() == [r"1\n2", r"a\nb", "1.000", "0.500"]
 
 
 def test_a_page_keeps_numbers_beside_words_that_run_from_right_to_left():

@@ -41,6 +41,15 @@ def test_a_model_waits_for_the_systems_that_it_chooses_from_and_for_no_other(fol
     assert "results/serving/mine/tfidf_linear" in alone
 
 
+def test_a_system_with_a_dot_in_its_name_can_be_saved(folder):
+    config = yaml.safe_load((ROOT / "config/own.yaml").read_text(encoding="utf-8"))
+    config["variants"]["static.2"] = config["variants"]["static"]
+    config["experiments"]["mine"]["variants"].append("static.2")
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    said = snakemake(folder, "--dry-run", "model_static.2_in_mine", config=folder / "config.yaml")
+    assert "results/serving/mine/static.2" in said
+
+
 def test_the_screen_says_that_a_better_system_could_not_be_saved(tmp_path):
     """Each code has one training document. Later documents share the word of its category with it, and no other."""
     own = {"k1.0": "uno", "k1.1": "due", "j2.0": "tre", "j2.1": "quattro"}

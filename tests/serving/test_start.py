@@ -58,6 +58,10 @@ TABLES = {
     "no column of ids.csv": (
         {"name": ["x", "y"] * 6, "text": TEXTS, "labels": joined(";")}, {"text": "text", "labels": "labels"}, ";",
     ),
+    "document is a name.csv": (
+        {"document": [f"D-{n}" for n in range(12)], "transcript": TEXTS, "topics": joined(";")},
+        {"id": "document", "text": "transcript", "labels": "topics"}, ";",
+    ),
     "commas.jsonl": (
         {"id": range(12), "text": TEXTS, "labels": joined(", "), "split": ["a"] * 12},
         {"id": "id", "text": "text", "labels": "labels"}, ",",
@@ -198,6 +202,29 @@ def test_a_column_of_ids_has_each_once_and_the_columns_are_said(tmp_path, capsys
     assert "Documents are numbered from 1" in capsys.readouterr().out
 
 
+def test_columns_that_are_not_read_are_said_because_one_may_name_splits_or_patients(tmp_path, capsys):
+    columns = {"paciente": ["p", "q"] * 4, "t" * 41: ["x"] * 8} | {f"c{number}": ["x"] * 8 for number in range(6)}
+    said = said_of(tmp_path, capsys, ["a;b", "b"] * 4, **columns)
+    assert "Not read: paciente, c0, c1, c2, c3 and 2 more. If one names splits or groups" in said and "ttt" not in said
+    (tmp_path / "mine.yaml").unlink()
+    assert "Not read" not in said_of(tmp_path, capsys, ["a;b", "b"] * 4)
+
+
+def test_labels_that_differ_in_their_spelling_alone_are_counted(tmp_path, capsys):
+    said = said_of(tmp_path, capsys, ["Sport;caf\u00e9", "sport;cafe\u0301", "a  b;c", "a b;SPORT"])
+    assert "Warning: 4 labels differ from another one only in capitals, spaces or" in said
+    (tmp_path / "mine.yaml").unlink()
+    assert "differ from another" not in said_of(tmp_path, capsys, ["a;b", "b", "a1;B2"])
+
+
+def test_ids_that_come_again_are_said_with_the_key_that_keeps_them_in_one_split(tmp_path, capsys):
+    said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, id=[number // 2 for number in range(20)])
+    assert "the column id has 10 different values for 20 documents" in said and "`group_column: id`" in said
+    assert "Documents are numbered from 1" in said
+    (tmp_path / "mine.yaml").unlink()
+    assert "different values" not in said_of(tmp_path, capsys, ["a;b", "b"] * 10, name=["x", "y"] * 10)
+
+
 def test_a_split_that_the_column_does_not_name_is_said_to_be_drawn_from_train(tmp_path, capsys):
     split = ["train"] * 30 + ["val"] * 10
     said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, split=split)
@@ -222,7 +249,7 @@ def test_a_column_of_splits_is_known_by_its_values_whatever_its_name(tmp_path):
 def test_texts_without_spaces_between_words_are_said_by_counts_and_the_name_of_the_script(tmp_path, capsys):
     said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, text=["今天天气很好，我们去公园散步吧"] * 40)
     assert "Warning: 40 of 40 documents are in a script without spaces (Chinese or Japanese)" in said
-    assert "Put a space between words beforehand" in said
+    assert "Put a space between words beforehand" in said and "count no word of one character" in said
     assert "今天" not in said
 
 
@@ -230,7 +257,7 @@ BAD = {
     "no labels": ({"id": [1, 2], "text": ["a b", "c d"]}, "a column of labels"),
     "a column for each label": (
         {"id": [1, 2], "text": ["a b", "c d"], "x": [0, 1]},
-        "It holds all labels of a document",
+        "It holds all labels of a document.* names of the labels with 1 into one column",
     ),
     "lists as text": ({"id": [1], "text": ["a b"], "labels": ["['x']"]}, "lists printed as text"),
     "an empty text": ({"id": [1, 2], "text": ["a b", ""], "labels": ["x", "y"]}, "a text for every document"),

@@ -83,10 +83,15 @@ def test_the_config_ends_with_a_report_of_the_own_table(tmp_path):
     assert (tmp_path / "results/paper/mine/report.html").is_file()
 
 
-def test_the_job_of_a_corpus_says_its_warnings_on_the_screen(tmp_path):
+def test_the_jobs_of_a_corpus_say_their_warnings_on_the_screen(tmp_path):
+    """A column of splits that is not read, and texts that are cut."""
     write_table(tmp_path, split=["train"] * 100 + ["val"] * 20 + ["test"] * 40)
-    said = follow("snakemake --cores 1 results/corpus/mine/statistics.json --configfile config/own.yaml", tmp_path)
+    config = SHIPPED.read_text("utf-8").replace("words: {kind: words}", "words: {kind: words, max_tokens: 20}")
+    (tmp_path / "own.yaml").write_text(config, encoding="utf-8")
+    target = "results/corpus/mine/words/statistics.json"
+    said = follow(f"snakemake --cores 1 {target} --configfile {tmp_path / 'own.yaml'}", tmp_path)
     assert re.search(r"^\S+ warning: data/mine\.csv: the column split is not read", said, re.MULTILINE)
+    assert re.search(r"^\S+ warning: 160 of 160 documents are longer than `max_tokens` \(20\)", said, re.MULTILINE)
 
 
 def test_2e_3_is_a_number_for_every_check_of_a_config(tmp_path):

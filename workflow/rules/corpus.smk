@@ -206,6 +206,7 @@ rule tokens:
         "../../envs/plant.yaml"
     params:
         settings=settings_of("backbone"),
+        screen="warnings",
         code=code("tokens"),
     script:
         "../scripts/tokens.py"

@@ -32,7 +32,7 @@ rule save_model:
     benchmark:
         "benchmarks/serving/{experiment}/{system}.tsv"
     wildcard_constraints:
-        system=r"[\w-]+",
+        system=one_of([BEST, *SETTINGS.variants, *baselines()]),
     conda:
         "../../envs/plant.yaml"
     threads: 2

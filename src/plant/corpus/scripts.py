@@ -21,7 +21,8 @@ SHARE = 0.3
 """Smallest share of a script among the letters."""
 ADVICE = (
     "Put a space between words beforehand, with a program that cuts this language into words, or name a pretrained "
-    "backbone: it has a tokenizer of its own. Baselines and Stage 3 need the spaces in any case"
+    "backbone: it has a tokenizer of its own. Baselines and Stage 3 need the spaces in any case, and count no word of "
+    "one character"
 )
 """What to do about a script without spaces."""
 

@@ -17,7 +17,11 @@ from plant.ground.settings import Split
 
 log = logging.getLogger("plant")
 
-NAMES = {"dev": "val", "valid": "val", "validation": "val", "trn": "train", "training": "train", "tst": "test"}
+NAMES = {
+    "dev": "val", "development": "val", "valid": "val", "validation": "val", "trn": "train", "training": "train",
+    "tst": "test",
+}  # fmt: skip
+"""Other names in use."""
 
 
 def canonical_name(name: str, *, where: str) -> str:
@@ -29,7 +33,10 @@ def canonical_name(name: str, *, where: str) -> str:
     name = name.strip().lower()
     name = NAMES.get(name, name)
     if name not in SPLITS:
-        raise InputError(where, expected="split names train, val and test", got="others", fix=nearest(name, SPLITS))
+        raise InputError(
+            where, expected=f"split names train, val and test (or {', '.join(NAMES)})",
+            got="another name" if name else "an empty cell", fix=f"{nearest(name, SPLITS)} Rename or fill them.",
+        )  # fmt: skip
     return name
 
 

@@ -163,7 +163,7 @@ def _delimited(path: Path, separator: str) -> pl.DataFrame:
         for row in reader:
             if row:
                 if not rows:
-                    _check_separator(row, separator, f"{path}, line {first}")
+                    check_separator(row, separator, f"{path}, line {first}")
                 rows.append(row)
                 _check_length(row, rows[0], f"{path}, line {first}")
             first = reader.line_num + 1
@@ -183,7 +183,7 @@ def _delimited(path: Path, separator: str) -> pl.DataFrame:
     return pl.DataFrame(cells, schema=dict.fromkeys(header, pl.String), orient="row")
 
 
-def _check_separator(header: list[str], separator: str, where: str) -> None:
+def check_separator(header: list[str], separator: str, where: str) -> None:
     """Refuse a header that is one name for a table, and several names with another sign between them."""
     other = next((sign for sign in ";\t,|" if len(header) == 1 and len(header[0].split(sign)) > 1), None)
     if other is not None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
-from plant.corpus.tables import json_object
+from plant.corpus.tables import check_separator, json_object
 from plant.ground.errors import InputError, nearest
 from plant.ground.files import require_file
 
@@ -154,6 +154,7 @@ def _delimited(lines: Iterator[str], file: str, *, separator: str) -> Iterator[M
     csv.field_size_limit(sys.maxsize)  # texts may be long
     reader = csv.DictReader(_utf8(lines, file), delimiter=separator, strict=True)
     try:
+        check_separator(list(reader.fieldnames or []), separator, f"{file}, line 1")
         for row in reader:
             if None in row or None in row.values():
                 raise csv.Error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from plant.baselines.words import split_words
+from plant.corpus.documents import ID
 from plant.corpus.scripts import word_warnings
 from plant.corpus.sources.table import MOVED, SEPARATORS, separates
 from plant.corpus.sources.table import read as read_table
@@ -44,7 +45,7 @@ NAMES = {
 MISSING = {
     "text": "Name the column of texts: --text-column COLUMN.",
     "labels": "Name the column of labels: --labels-column COLUMN. It holds all labels of a document, with ';' between "
-    "them.",
+    "them. A table with one column (0 or 1) for each label: write the names of the labels with 1 into one column.",
 }
 """What to do about a column that is not there."""
 FUNCTION_WORDS = {
@@ -74,6 +75,7 @@ class Look:
         language: of most texts, or None where it cannot be told.
         several, unlabelled: documents with more than one label, and with none.
         splits: split -> documents; empty without a column of splits.
+        unread: columns without a role.
         warnings: what is wrong with the texts, in sentences that quote none of them.
     """
 
@@ -88,6 +90,7 @@ class Look:
     several: int
     unlabelled: int
     splits: Mapping[str, int]
+    unread: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -112,6 +115,7 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
                 fix=nearest(name, table.columns),
             )  # fmt: skip
     strings = [name for name in table.columns if table[name].dtype == pl.String]
+    strings = [name for name in strings if not _are_names(table[name])] or strings  # `document` may hold names
     lengths = {name: float(table[name].str.len_chars().mean() or 0) for name in strings}  # type: ignore[arg-type]
     text = text_column or _named("text", strings) or max(lengths, key=lambda name: lengths[name], default=None)
     lists = [name for name in table.columns if table[name].dtype in (pl.List, pl.Array)]
@@ -145,7 +149,8 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
         float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]
         int((labels_of.list.n_unique() > 1).sum()), int((labels_of.list.len() == 0).sum()),
         dict(frame["split"].value_counts().iter_rows()) if "split" in found else {},
-        word_warnings(texts),
+        tuple(name for name in table.columns if name not in found.values()),
+        (*_shared_names(table, id_column, others, taken=found.values()), *_alike(names), *word_warnings(texts)),
     )  # fmt: skip
 
 
@@ -157,6 +162,35 @@ def _named(role: str, columns: Sequence[str]) -> str | None:
 def _are_ids(values: pl.Series) -> bool:
     """Whether values look like names of documents: no white space in any of them. A second text has some."""
     return not values.cast(pl.String).str.contains(r"\s").any()
+
+
+def _shared_names(
+    table: pl.DataFrame, id_column: str | None, columns: Sequence[str], *, taken: Iterable[str]
+) -> Iterator[str]:
+    """A warning if several documents have the same id: they may be of one patient, and must not be in two splits."""
+    column = None if id_column else _named("id", [name for name in columns if name not in taken])
+    if column is not None:
+        yield (
+            f"the column {column} has {table[column].n_unique():,} different values for {len(table):,} documents, so "
+            f"it is not read as an id. If it names a patient or an author, write `group_column: {column}`: it keeps "
+            "their documents in one split."
+        )
+
+
+def _alike(labels: pl.Series) -> Iterator[str]:
+    """A warning if labels differ in capitals, spaces or the form of their accents alone."""
+    unique = labels.unique()
+    same = len(unique) - unique.str.normalize("NFKC").str.to_lowercase().str.replace_all(r"\s+", " ").n_unique()
+    if same:
+        yield (
+            f"{same:,} labels differ from another one only in capitals, spaces or the Unicode form of accents. Here "
+            "they are different labels: write them in one way if they mean the same."
+        )
+
+
+def _are_names(values: pl.Series) -> bool:
+    """Whether all values look like ids or codes, and none like a text."""
+    return bool(values.str.contains(rf"^{ID.pattern}$").all())
 
 
 def _split_column(table: pl.DataFrame, columns: Sequence[str]) -> str | None:

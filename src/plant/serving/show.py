@@ -30,7 +30,7 @@ def as_table(found: Iterable[Prediction]) -> Iterator[str]:
             width = max([16, *(min(len(label.label), WIDEST) for label in one.labels)])
             yield f"{'document':<16} {'label':<{width}} {'score':>8} {'threshold':>9}  {'description':<32} reasons\n"
         for label in one.labels or (None,):
-            yield printable(_row(one.id, label, width)) + "\n"
+            yield printable(_row(one.id, label, width)).replace("\n", "\\n") + "\n"  # a name may hold a line end
 
 
 def _row(name: str, label: LabelScore | None, width: int) -> str:

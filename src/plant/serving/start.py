@@ -20,6 +20,8 @@ from plant.ground.settings import OwnTable, Settings, load
 from plant.serving.look import Look, look
 
 SIGNS = {";": "semicolons", ",": "commas", "|": "vertical bars", "\t": "tabs", " ": "spaces"}
+NAME, MOST = 40, 5
+"""Letters of a column that is named, and how many of the columns that are not read are."""
 TEMPLATE, SNAKEFILE = "config/own.yaml", "Snakefile"
 
 
@@ -89,6 +91,7 @@ def described(seen: Look) -> list[str]:
     columns = ", ".join(f"{column} ({role})" for role, column in seen.columns.items())
     lines += [
         f"Columns: {columns}.",
+        *_unread(seen),
         *_numbered(seen),
         _separation(seen),
         *_held_out(seen),
@@ -103,6 +106,17 @@ def described(seen: Look) -> list[str]:
     backbone = "a pretrained backbone" if seen.language == "English" else "a pretrained multilingual backbone"
     lines.append(f"The small backbone learns from these documents alone; for results, name {backbone}.")
     return lines
+
+
+def _unread(seen: Look) -> Iterator[str]:
+    """The other columns: one of them may name splits or patients in words that `look` does not know."""
+    short = [name for name in seen.unread if len(name) <= NAME]  # without a header, a long one is a text
+    if short:
+        more = "" if len(short) <= MOST else f" and {len(short) - MOST} more"
+        yield (
+            f"Not read: {', '.join(short[:MOST])}{more}. If one names splits or groups (such as patients), write it as "
+            "`split_column` or `group_column`."
+        )
 
 
 def _numbered(seen: Look) -> Iterator[str]:

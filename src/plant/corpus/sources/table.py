@@ -72,8 +72,9 @@ def _read_one(path: Path, dataset: OwnTable, *, split: str | None) -> pl.DataFra
         frame = frame.with_columns(split=pl.lit(split))
     frame = canonical(frame).with_columns(pl.col("document_id", "group_id").str.strip_chars())
     if split is None and dataset.split_column is not None:
-        names = {name: canonical_name(str(name), where=str(path)) for name in frame["split"].unique()}
-        frame = frame.with_columns(pl.col("split").replace_strict(names, return_dtype=pl.String))
+        split_names = frame["split"].fill_null("")
+        names = {name: canonical_name(name, where=str(path)) for name in split_names.unique()}
+        frame = frame.with_columns(split=split_names.replace_strict(names, return_dtype=pl.String))
     _check_complete(frame, path=path)
     return frame
 
@@ -119,16 +120,25 @@ def _labels(labels: pl.Series, dataset: OwnTable, *, path: Path) -> pl.Series:
         )  # fmt: skip
     if not isinstance(labels.dtype, pl.List | pl.Array | pl.Null):
         labels = labels.cast(pl.String).fill_null("")
-        if printed := int(labels.str.contains(r"""^\s*\[\s*['"].*\]\s*$""").sum()):
+        if printed := _printed_lists(labels):
             raise InputError(
                 str(path), expected=f"labels with {dataset.label_separator!r} between them",
-                got=f"lists printed as text, with brackets and quotes, in {printed} documents",
+                got=f"lists printed as text, in brackets, in {printed} documents",
                 fix="Write the labels without brackets, or the file as parquet or JSON lines.",
             )  # fmt: skip
         labels = labels.str.split(dataset.label_separator)
     lists = labels.cast(pl.List(pl.String)).fill_null([]).alias("labels")
     _warn_of_uncut_lists(lists, path=path)
     return lists
+
+
+def _printed_lists(cells: pl.Series) -> int:
+    """How many cells are lists that were printed. One with quotes is enough (`['a', 'b']`); without them (`[1, 2]`,
+    `{a,b}`), all cells that are not empty must be in brackets, because a label may be."""
+    quoted = int(cells.str.contains(r"""^\s*\[\s*['"].*\]\s*$""").sum())
+    filled = cells.filter(cells.str.strip_chars() != "")
+    bracketed = filled.str.contains(r"(?s)^\s*(\[.*\]|\{.*\})\s*$").all()
+    return len(filled) if bracketed and not quoted else quoted
 
 
 def _warn_of_uncut_lists(labels: pl.Series, *, path: Path) -> None:

@@ -33,7 +33,8 @@ def _path(text: str) -> str:
     return text
 
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 Positive = Annotated[int, Field(gt=0, lt=2**31)]
 """The upper end of this and of `Count` is that of the 32-bit integers in our arrays."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
 
 from plant.ground.errors import InputError, nearest
-from plant.ground.settings.base import NO_PRETRAINING, FilePath, Frozen, Name, refuse
+from plant.ground.settings.base import NAME, NO_PRETRAINING, FilePath, Frozen, Name, refuse
 from plant.ground.settings.corpus import Dataset, Download, Subset
 from plant.ground.settings.model import Backbone, Words
 from plant.ground.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
@@ -28,6 +28,11 @@ from plant.ground.settings.results import (
 )
 from plant.ground.settings.tuning import Tuned, Tuning, tuning_faults
 
+PLAINER = {
+    NAME: "a name has letters from A to Z, digits and . _ - only, and starts with a letter or a digit",
+    "tuple_type": "a list is needed, such as [0] or [a, b]",
+}
+"""What some faults say in place of pydantic's words, by the pattern or by the type of the fault."""
 WHOLE = "whole config"
 
 
@@ -180,7 +185,9 @@ def _first_causes(faults: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
 
 def _describe(fault: Mapping[str, Any]) -> Iterator[str]:
     """One line for each fault in an error of pydantic, with the key that has it."""
-    keys = [str(part) for place, part in enumerate(fault["loc"]) if not _is_tag(fault["loc"], place)]
+    keys = [
+        str(part) for place, part in enumerate(fault["loc"]) if not _is_tag(fault["loc"], place) and part != "[key]"
+    ]
     path = ".".join(keys) + ": " if keys else ""
     if fault["type"] == "extra_forbidden":
         yield f"{path}unknown key. {nearest(keys[-1], _keys_beside(fault['loc']))}"
@@ -191,7 +198,8 @@ def _describe(fault: Mapping[str, Any]) -> Iterator[str]:
             names_a_key = keys and re.match(r"\w+: ", line)
             yield f"{path.removesuffix(': ')}.{line}" if names_a_key else f"{path}{line}"
     else:
-        yield f"{path}{fault['msg']}" + ("" if isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})")
+        said = PLAINER.get(fault.get("ctx", {}).get("pattern", fault["type"]), fault["msg"])
+        yield f"{path}{said}" + ("" if isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})")
 
 
 def _is_tag(location: tuple[Any, ...], place: int) -> bool:
@@ -245,6 +253,8 @@ def _faults(settings: Settings) -> Iterator[str]:
 
 
 def _variant_faults(settings: Settings) -> Iterator[str]:
+    if "best" in settings.variants:
+        yield "variants.best: this name belongs to the folder of the best system (results/serving)"
     for name, recipe in settings.variants.items():
         yield from _check(f"variants.{name}.pretraining", recipe.pretraining, settings.pretrainings, (NO_PRETRAINING,))
         yield from _check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
