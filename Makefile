@@ -97,9 +97,9 @@ studies: setup  ## five experiments with small networks, half a day; LOCAL=mine.
 	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
 	$(call publish,$(STUDIES))
 
-OPEN := fair_codiesp fair_ablations_codiesp fair_laws fair_laws_2000 fair_laat_laws fair_laat_codiesp
+OPEN := fair_codiesp fair_ablations_codiesp fair_laws fair_laws_2000 fair_laat_laws
 FAIR := fair_trial fair_curve fair_wide fair_encoders fair_multires fair_laat fair_awd fair_ablations $(OPEN)
-FAIR_CONFIG := config/studies/base.yaml $(addprefix config/studies/,fair_trial.yaml fair_encoders.yaml fair_ablations.yaml)
+FAIR_CONFIG := config/studies/base.yaml $(addprefix config/studies/,fair_trial.yaml fair_encoders.yaml fair_ablations.yaml fair_starts.yaml)
 
 fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)
 	@echo "About sixteen hours of two cores (an estimate). A run that stops goes on where it was: give the command again."

@@ -34,7 +34,7 @@ PAGES = [
 ] + [path for kind in ("docs/**/*.md", "config/**/*.yaml") for path in sorted(ROOT.glob(kind)) if path.name != "log.md"]
 COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
 """A command ends at a backtick, a bracket, or where its words stand further apart than one space."""
-FAIR = ("base", "fair_trial", "fair_encoders", "fair_ablations")
+FAIR = ("base", "fair_trial", "fair_encoders", "fair_ablations", "fair_starts")
 MAKE = {
     "$(CORES)": "2", " $(LOCAL)": "", "\\\n\t    ": "", "$(STUDIES:%=study_%)": "study_when_planting_helps",
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
