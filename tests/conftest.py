@@ -24,8 +24,6 @@ os.environ.update(
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from hypothesis import settings
@@ -84,12 +82,13 @@ def make_case(seed: int, documents: int = 40, labels: int = 25) -> Case:
     return Case(scores.astype(np.float32), truth, n_train)
 
 
-def write_corpus(folder: Path, n_train: np.ndarray) -> Path:
-    """labels.parquet and labels.safetensors, as far as this room reads them."""
-    table = pa.table({"label": names(n_train.size), "n_train": pa.array(n_train.astype(np.uint32))})
+def write_corpus(folder: Path, n_train: np.ndarray, documents: int = 40) -> Path:
+    """The files of a corpus, as far as metrics and statistics read them. Each test document is a group of its own."""
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, folder / "labels.parquet")
-    write_arrays(folder / "labels.safetensors", {"split_sizes": np.array([TRAINING_DOCUMENTS, 40, 40])})
+    table = {"label": names(n_train.size), "n_train": n_train.astype(np.uint32)}
+    pl.DataFrame(table).write_parquet(folder / "labels.parquet")
+    pl.DataFrame({"group_id": list(map(str, range(documents)))}).write_parquet(folder / "test.parquet")
+    write_arrays(folder / "labels.safetensors", {"split_sizes": np.array([TRAINING_DOCUMENTS, 40, documents])})
     return folder / "labels.parquet"
 
 

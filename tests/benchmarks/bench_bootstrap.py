@@ -17,7 +17,7 @@ from plant.evaluation.values import metric_values
 from plant.ground.settings import Evaluation, Statistics
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores
-from plant.metrics.thresholds import Thresholds, TunedThreshold
+from plant.metrics.thresholds import TunedThreshold
 from plant.statistics.resampling import draw_bootstrap, draw_halves
 
 LABELS_PER_DOCUMENT, TRAINING_DOCUMENTS, PART = 15.7, 89_098, 3
@@ -60,5 +60,5 @@ def make_run(documents: int, labels: int) -> Run:
     scores = made.astype(np.float16).astype(np.float32)
     names, ids = tuple(map(str, range(labels))), tuple(map(str, range(documents)))
     space, true = LabelSpace(names, n_train, TRAINING_DOCUMENTS, Evaluation()), sp.csr_array(truth)
-    thresholds = Thresholds(None, space, {"tuned": TunedThreshold(-1.0, "macro_f1_present", 0.5)})
-    return Run(Scores(ids, names, true, true, scores, 100, 0.0), space, thresholds)
+    thresholds = {"tuned": TunedThreshold(-1.0, "macro_f1_present", 0.5)}
+    return Run(Scores(ids, names, true, true, scores, 100, 0.0), space, thresholds.__getitem__)

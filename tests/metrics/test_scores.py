@@ -14,7 +14,7 @@ from safetensors import safe_open
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation
-from plant.metrics.scores import count_documents, read_scores, require_memory, write_scores
+from plant.metrics.scores import read_scores, require_memory, write_scores
 from plant.metrics.top import top_labels
 
 
@@ -38,7 +38,6 @@ def test_dense_scores_come_back_as_fp16_rounds_them(tmp_path: Path, case) -> Non
     assert read.document_ids == tuple(f"document {n}" for n in range(40))
     assert read.label_names[:2] == ("label a", "label b")
     assert read.natural_threshold is None
-    assert count_documents(tmp_path, "test") == 40
 
 
 def test_the_table_holds_the_top_scores_and_every_true_label(tmp_path: Path, case) -> None:

@@ -14,7 +14,7 @@ from plant.evaluation.runs import Run
 from plant.ground.settings import Evaluation
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores
-from plant.metrics.thresholds import Thresholds, TunedThreshold
+from plant.metrics.thresholds import TunedThreshold
 
 DOCUMENTS, LABELS = 30, 12
 N_TRAIN = np.array([200, 120, 60, 40, 20, 12, 9, 6, 4, 2, 1, 0])
@@ -36,12 +36,11 @@ def make_truth(seed: int, documents: int = DOCUMENTS) -> np.ndarray:
     return truth
 
 
-def make_run(scores: np.ndarray, truth: np.ndarray, threshold: float = -1.0) -> Run:
+def make_run(scores: np.ndarray, truth: np.ndarray, threshold: float = -1.0, n_train: np.ndarray = N_TRAIN) -> Run:
     ids, names = tuple(map(str, range(len(truth)))), tuple(map(str, range(truth.shape[1])))
-    space = LabelSpace(names, N_TRAIN[: truth.shape[1]], 300, Evaluation(at=(1, 3, 5)))
-    true = sp.csr_array(truth)
+    space, true = LabelSpace(names, n_train, 300, Evaluation(at=(1, 3, 5))), sp.csr_array(truth)
     known = Scores(ids, names, true, true, scores.astype(np.float32), 100, 0.0)
-    return Run(known, space, Thresholds(None, space, {"tuned": TunedThreshold(threshold, "macro_f1_present", 0.5)}))
+    return Run(known, space, {"tuned": TunedThreshold(threshold, "macro_f1_present", 0.5)}.__getitem__)
 
 
 @pytest.fixture
@@ -88,6 +87,6 @@ def write_systems(score_files) -> Callable[..., tuple[dict[str, list[Path]], Pat
                 for split, truth in (("val", make_truth(7)), ("test", make_truth(test))):
                     scores = make_scores(truth, seed + (split == "val") * 50, strength)
                     score_files.write_split(folder, split, score_files.Case(scores, truth, N_TRAIN), settings=settings)
-        return folders, score_files.write_corpus(root, N_TRAIN)
+        return folders, score_files.write_corpus(root, N_TRAIN, DOCUMENTS)
 
     return write

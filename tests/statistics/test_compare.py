@@ -15,7 +15,7 @@ from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation, Statistics
 from plant.metrics.groups import read_label_space
 from plant.statistics.bootstrap import intervals
-from plant.statistics.compare import write_contrasts, write_intervals, write_randomization, write_wilcoxon
+from plant.statistics.compare import write_comparison, write_contrasts
 from plant.statistics.randomization import randomization_tests
 from plant.statistics.significance import arrow
 from plant.statistics.systems import open_comparison, resampled_values
@@ -119,10 +119,12 @@ def test_one_seed_has_an_interval_over_documents_alone(tmp_path: Path, write_sys
 
 def test_other_numbers_of_seeds_than_the_reference_are_refused(tmp_path: Path, write_systems) -> None:
     folders, labels = write_systems(tmp_path, {"weak": (0.5, (0, 1)), "plant": (2.0, (10, 11, 12))})
-    for write, more in ((write_intervals, {"reference": "plant"}), (write_contrasts, {"pairs": [("weak", "plant")]})):
-        with pytest.raises(InputError, match="as many seeds"):
-            write(tmp_path / "never.parquet", folders, **more, **options(labels))
-    assert not (tmp_path / "never.parquet").exists()
+    never = tmp_path / "never.parquet"
+    with pytest.raises(InputError, match="as many seeds"):
+        write_comparison(folders, {"intervals": never}, reference="plant", **options(labels))
+    with pytest.raises(InputError, match="as many seeds"):
+        write_contrasts(never, folders, pairs=[("weak", "plant")], **options(labels))
+    assert not never.exists()
 
 
 def test_resamples_are_paired_over_systems_and_averaged_over_seeds(written, found) -> None:
@@ -198,22 +200,21 @@ def test_kept_scores_are_enough_for_all_but_auc(tmp_path: Path, write_systems) -
         assert table.filter(~auc & (pl.col("metric") != "psp@3"))[column].null_count() == 0
 
 
-def test_each_table_can_be_written_alone(written, found, tmp_path: Path) -> None:
+def test_the_tables_are_written_to_their_files(written, found, tmp_path: Path) -> None:
     folders, labels = written
-    writers = (write_intervals, write_wilcoxon, write_randomization)
-    for write, expected in zip(writers, found, strict=True):
-        write(tmp_path / "out" / "table.parquet", folders, reference="plant", **options(labels))
-        assert pl.read_parquet(tmp_path / "out" / "table.parquet").equals(expected)
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["table.parquet"]
+    targets = {name: tmp_path / "out" / f"{name}.parquet" for name in ("intervals", "wilcoxon", "randomization")}
+    write_comparison(folders, targets, reference="plant", **options(labels))
+    for target, expected in zip(targets.values(), found, strict=True):
+        assert pl.read_parquet(target).equals(expected)
+    assert {*(tmp_path / "out").iterdir()} == {*targets.values()}
 
 
-def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_systems) -> None:
+@pytest.mark.parametrize("make", [intervals, wilcoxon_tests, randomization_tests])
+def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_systems, make) -> None:
     folders, labels = written
     others, _ = write_systems(tmp_path, {"older": (1.0, (77,))}, test=98)
-    for write in (write_intervals, write_wilcoxon, write_randomization):
-        with pytest.raises(InputError, match="the same documents"):
-            write(tmp_path / "never.parquet", {**folders, **others}, reference="plant", **options(labels))
-    assert not (tmp_path / "never.parquet").exists()
+    with pytest.raises(InputError, match="the same documents"):
+        make(open_comparison({**folders, **others}, reference="plant", **options(labels)))
 
 
 @pytest.mark.parametrize(
@@ -221,33 +222,28 @@ def test_systems_on_other_documents_are_refused(written, tmp_path: Path, write_s
     [
         ({"reference": "plnt"}, "Did you mean 'plant'"),
         ({"settings": Statistics(metrics=("micro_f2",))}, "Did you mean 'micro_f1'"),
-        ({"systems": {"plant": []}}, "a score folder of 'plant'"),
         ({"systems": {"plant": [Path("nowhere")]}}, "expected a file"),
     ],
 )
-def test_what_cannot_be_compared_is_named(written, tmp_path: Path, change, message: str) -> None:
+def test_what_cannot_be_compared_is_named(written, change, message: str) -> None:
     folders, labels = written
     arguments = {"systems": folders, "reference": "plant", **options(labels), **change}
     with pytest.raises(InputError, match=message):
-        write_intervals(tmp_path / "never.parquet", **arguments)
+        intervals(open_comparison(**arguments))
 
 
 def test_documents_of_a_group_are_resampled_and_swapped_together(written, found, tmp_path) -> None:
     folders, labels = written
     corpus = tmp_path / "corpus"
     shutil.copytree(labels.parent, corpus)
-    ids = list(map(str, range(open_comparison(folders, reference="plant", **options(labels)).documents)))
-    pl.DataFrame({"group_id": ids}).write_parquet(corpus / "test.parquet")
-    for table, alone in zip(tables(folders, corpus / "labels.parquet"), found, strict=True):
-        assert table.equals(alone)  # every document is a group of its own
-    pl.DataFrame({"group_id": [ids[number // 4] for number in range(len(ids))]}).write_parquet(corpus / "test.parquet")
+    pl.DataFrame({"group_id": [str(number // 4) for number in range(30)]}).write_parquet(corpus / "test.parquet")
     together, _, randomization = tables(folders, corpus / "labels.parquet")
     assert together["value"].equals(found[0]["value"])
     assert not together["diff_low"].equals(found[0]["diff_low"])
     assert not randomization["p"].equals(found[2]["p"])
-    pl.DataFrame({"group_id": ids[1:]}).write_parquet(corpus / "test.parquet")
+    pl.DataFrame({"group_id": ["a"] * 29}).write_parquet(corpus / "test.parquet")
     with pytest.raises(InputError, match="documents, as in the scores"):
         tables(folders, corpus / "labels.parquet")
-    pl.DataFrame({"id": ids}).write_parquet(corpus / "test.parquet")
+    pl.DataFrame({"id": ["a"] * 30}).write_parquet(corpus / "test.parquet")
     with pytest.raises(InputError, match="column group_id"):
         tables(folders, corpus / "labels.parquet")

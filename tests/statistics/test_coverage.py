@@ -11,15 +11,10 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from plant.evaluation.runs import Run
 from plant.evaluation.values import metric_values
-from plant.ground.settings import Evaluation
 from plant.metrics.f1 import best_threshold
-from plant.metrics.groups import LabelSpace
-from plant.metrics.scores import Scores
-from plant.metrics.thresholds import Thresholds, TunedThreshold
 from plant.statistics.resampling import (
     bootstrap_error,
     draw_bootstrap,
@@ -33,7 +28,7 @@ METRICS, RESAMPLES, CONFIDENCE = SMOOTH + LABEL_MACRO, 200, 0.95
 REACH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
-def population(documents: int, labels: int, rng: np.random.Generator) -> list[Run]:
+def population(run_of: Callable[..., Run], documents: int, labels: int, rng: np.random.Generator) -> list[Run]:
     """Two systems of nearly equal quality on documents with Zipfian labels, most of them rare.
 
     The scores of a label are its log prior, plus a signal on its documents (of a strength that differs between
@@ -47,14 +42,11 @@ def population(documents: int, labels: int, rng: np.random.Generator) -> list[Ru
     shared, own = rng.normal(size=(2, documents, labels))
     strength, logit = rng.gamma(2, 0.5, size=labels), np.log(prior / (1 - prior))
     first, second = 2.0 * strength * truth + shared, 1.7 * strength * truth + 0.8 * shared + 0.6 * own
-    space, true = LabelSpace(tuple(map(str, range(labels))), n_train, 300, Evaluation()), sp.csr_array(truth)
     runs = []
     for signal in (first, second):
         dense = np.where(n_train > 0, logit + signal, -np.inf).astype(np.float32)
         best = best_threshold(dense[: documents // 10], truth[: documents // 10])
-        tuned = {"tuned": TunedThreshold(best.value, "macro_f1_present", best.objective)}
-        scores = Scores(tuple(map(str, range(documents))), space.names, true, true, dense, 100, 0.0)
-        runs.append(Run(scores, space, Thresholds(None, space, tuned)))
+        runs.append(run_of(dense, truth, threshold=best.value, n_train=n_train))
     return runs
 
 
@@ -65,11 +57,12 @@ def quantities(systems: list[Run], weights: np.ndarray) -> dict[tuple[str, str],
 
 
 def simulate(
-    take: Callable[[Run, np.ndarray], Run], documents: int, labels: int, *, test_sets: int, expectation_sets: int
-) -> dict[tuple[str, str, str], np.ndarray]:
+    run_of: Callable[..., Run], take: Callable[[Run, np.ndarray], Run], documents: int, labels: int, *,
+    test_sets: int, expectation_sets: int,
+) -> dict[tuple[str, str, str], np.ndarray]:  # fmt: skip
     """(metric, quantity, interval) -> (test sets, 3): low, high, and the estimand."""
     rng = np.random.default_rng(0)
-    systems, ones = population(5000, labels, rng), np.ones((documents, 1), dtype=np.float32)
+    systems, ones = population(run_of, 5000, labels, rng), np.ones((documents, 1), dtype=np.float32)
 
     def drawn() -> list[Run]:
         rows = rng.integers(5000, size=documents)
@@ -102,8 +95,10 @@ def held(records: np.ndarray) -> float:
     return float(np.mean((low <= expected) & (expected <= high)))
 
 
-def test_our_interval_holds_the_estimand_where_the_percentile_interval_misses_it(take) -> None:
-    found = simulate(take, 100, 60, test_sets=80, expectation_sets=300)  # standard error of a coverage of .95: .024
+def test_our_interval_holds_the_estimand_where_the_percentile_interval_misses_it(run_of, take) -> None:
+    found = simulate(
+        run_of, take, 100, 60, test_sets=80, expectation_sets=300
+    )  # standard error of a coverage of .95: .024
     for metric in METRICS:
         for quantity in ("value", "difference"):
             assert held(found[metric, quantity, "half_sampling"]) >= 0.86, (metric, quantity)
@@ -116,8 +111,8 @@ def test_our_interval_holds_the_estimand_where_the_percentile_interval_misses_it
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("documents", "labels"), [(100, 60), (300, 150)])
-def test_coverage_is_near_nominal_for_every_metric(take, documents: int, labels: int) -> None:
-    found = simulate(take, documents, labels, test_sets=400, expectation_sets=1500)  # standard error .011
+def test_coverage_is_near_nominal_for_every_metric(run_of, take, documents: int, labels: int) -> None:
+    found = simulate(run_of, take, documents, labels, test_sets=400, expectation_sets=1500)  # standard error .011
     for metric in METRICS:
         for quantity in ("value", "difference"):
             assert held(found[metric, quantity, "half_sampling"]) >= 0.915, (metric, quantity)

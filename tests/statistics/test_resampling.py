@@ -1,13 +1,8 @@
-"""Resamples and intervals against closed forms and scikit-learn."""
-
-from collections.abc import Callable
-from functools import partial
+"""Resamples and intervals against closed forms."""
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, f1_score, ndcg_score, precision_score, roc_auc_score
 
-from plant.evaluation.values import metric_values
 from plant.ground import seeds
 from plant.ground.settings import Statistics
 from plant.statistics.resampling import (
@@ -19,8 +14,6 @@ from plant.statistics.resampling import (
     half_sampling_error,
     percentile_interval,
 )
-
-METRICS = Statistics().metrics
 
 
 def test_every_resample_has_as_many_documents_and_every_half_has_half() -> None:
@@ -38,46 +31,6 @@ def test_counts_of_a_document_are_binomial() -> None:
     assert weights.mean() == pytest.approx(1)
     assert weights.var() == pytest.approx(1 - 1 / 40, abs=0.01)
     assert (weights == 0).mean() == pytest.approx((1 - 1 / 40) ** 40, abs=0.005)
-
-
-def scikit_learn(scores: np.ndarray, truth: np.ndarray, threshold: float, rare: np.ndarray) -> dict[str, float]:
-    """Every metric of the config as scikit-learn computes it from documents, all of which have a label."""
-    labels = np.arange(truth.shape[1])
-    both = labels[truth.any(axis=0) & ~truth.all(axis=0)]
-    present, present_rare = labels[truth.any(axis=0)], labels[truth.any(axis=0) & rare]
-    predicted = scores > threshold
-
-    def macro(function: Callable[..., float], outputs: np.ndarray, which: np.ndarray) -> float:
-        return float(np.mean([function(truth[:, c], outputs[:, c]) for c in which])) if which.size else np.nan
-
-    top = np.argsort(-scores, axis=1)[:, :5]
-    return {
-        "macro_auc": macro(roc_auc_score, scores, both),
-        "map": macro(average_precision_score, scores, present),
-        "rare_ap": macro(average_precision_score, scores, present_rare),
-        "macro_f1_present": macro(partial(f1_score, zero_division=0), predicted, present),
-        "rare_f1": macro(partial(f1_score, zero_division=0), predicted, present_rare),
-        "micro_f1": f1_score(truth, predicted, average="micro", zero_division=np.nan),
-        "ndcg@5": ndcg_score(truth, scores, k=5),
-        "p@5": float(np.mean([precision_score(row[best], [True] * 5) for row, best in zip(truth, top, strict=True)])),
-    }
-
-
-@pytest.mark.parametrize("draw", [draw_bootstrap, draw_halves])
-def test_every_metric_in_every_resample_is_that_of_scikit_learn_on_the_drawn_rows(draw, run_of) -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.random((60, 12)) < 0.5 / np.arange(1, 13) ** 0.7
-    truth[np.arange(60), rng.integers(12, size=60)] = True
-    scores = (rng.normal(size=truth.shape) + truth).astype(np.float32)  # without ties
-    system = run_of(scores, truth, threshold=0.6)
-    weights = draw(60, 12, rng)
-    ours = metric_values(system, METRICS, weights)
-    for column in range(12):
-        rows = np.repeat(np.arange(60), weights[:, column].astype(int))
-        theirs = scikit_learn(scores[rows], truth[rows], np.float32(0.6), system.labels.groups["rare"])
-        assert set(theirs) == set(METRICS)
-        for metric in METRICS:
-            assert ours[metric][column] == pytest.approx(theirs[metric], abs=1e-12), metric
 
 
 def test_the_percentile_interval_is_that_of_the_definition() -> None:

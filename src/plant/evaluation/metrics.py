@@ -15,6 +15,7 @@ from plant.ground import files
 from plant.ground.settings import Evaluation
 from plant.metrics.calibration import calibration_of
 from plant.metrics.counts import count, label_f1
+from plant.metrics.curves import label_curves
 from plant.metrics.documents import AT_K
 from plant.metrics.groups import read_label_space
 from plant.metrics.names import metrics
@@ -55,11 +56,9 @@ def write_metrics(folder: Path, labels_parquet: Path, settings: Evaluation) -> d
 
 def per_label(run: Run) -> pa.Table:
     """One row per label, at the tuned threshold. f1, ap and auc are null if the test split has no positive."""
-    predicted_labels = run.predictions(TUNED)
-    if predicted_labels is None:
-        raise ValueError("per_label needs a tuned threshold")
-    tally = count(run.truth, predicted_labels)
-    auc, precision = run.label_curves(np.ones(run.truth.shape[0]), np.ones(run.truth.shape[1], dtype=bool))
+    tally = count(run.truth, run.predictions(TUNED))
+    scores, bound = run.curve_scores
+    auc, precision = label_curves(run.truth, scores, bound=bound)
     hits, predicted, positives = (array.astype(np.int64) for array in (tally.hits, tally.predicted, tally.positives))
     f1 = np.where(positives > 0, label_f1(tally), np.nan)
     counts = {"n_train": run.labels.n_train, "n_test": positives}
@@ -81,8 +80,8 @@ def _report(run: Run) -> dict[str, Any]:
     a, b = settings.propensity
     return report | {
         "threshold": {
-            **_threshold(run.tuned), "chosen_on": "val", "natural": run.scores.natural_threshold,
-            **{rule: _threshold(run.thresholds.of(rule)) for rule in THRESHOLD_RULES if rule != TUNED},
+            **_threshold(run.thresholds(TUNED)), "chosen_on": "val", "natural": run.scores.natural_threshold,
+            **{rule: _threshold(run.thresholds(rule)) for rule in THRESHOLD_RULES if rule != TUNED},
         },
         "documents": {"test": run.truth.shape[0]},
         "calibration": calibration_of(run.scores),
@@ -102,7 +101,7 @@ def _exactness(run: Run) -> dict[str, Any]:
         "scores": f"top {run.scores.top} of each document",
         "lower_bounds": _BOUNDED,
         # Documents that may have more than K labels above the threshold; only K are predicted.
-        "documents_limited_to_top": int((run.scores.bound > np.float32(run.tuned.value)).sum()),
+        "documents_limited_to_top": int((run.scores.bound > np.float32(run.thresholds(TUNED).value)).sum()),
     }
 
 

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
 from plant.ground.errors import InputError
-from plant.metrics import curves, documents
-from plant.metrics.documents import Ranking
+from plant.metrics.documents import Ranking, brier_gains, rank
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores, read_scores
-from plant.metrics.thresholds import NATURAL, TUNED, Thresholds, TunedThreshold, predict
+from plant.metrics.thresholds import NATURAL, THRESHOLD_RULES, TUNED, TunedThreshold, predict
+
+ThresholdOf = Callable[[str], TunedThreshold]
+"""Threshold rule -> the threshold of a run. It is tuned when it is first asked for."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Test scores, and the thresholds that are tuned on validation scores. Predictions and rankings are made once."""
+    """Test scores, and thresholds from validation scores. Predictions and rankings are made once."""
 
     scores: Scores
     labels: LabelSpace
-    thresholds: Thresholds
+    thresholds: ThresholdOf
     _rankings: dict[str | None, Ranking] = field(default_factory=dict, repr=False)
     _predictions: dict[str, sp.csr_array | None] = field(default_factory=dict, repr=False)
 
     @property
     def truth(self) -> sp.csr_array:
         return self.scores.truth
-
-    @property
-    def tuned(self) -> TunedThreshold:
-        """The threshold of all metrics that name no threshold rule."""
-        return self.thresholds.of(TUNED)
 
     def predictions(self, rule: str) -> sp.csr_array | None:
         """(N, L) boolean: the labels that a threshold rule predicts; None if the scores have no natural threshold."""
@@ -45,7 +44,7 @@ class Run:
         if rule == NATURAL:
             natural = self.scores.natural_threshold
             return None if natural is None else predict(self.scores, natural)
-        threshold = self.thresholds.of(rule)
+        threshold = self.thresholds(rule)
         return predict(self.scores, threshold.value, slope=threshold.slope, n_train=self.labels.n_train)
 
     def ranking(self, group: str | None) -> Ranking:
@@ -57,36 +56,36 @@ class Run:
         if group not in self._rankings:
             labels = slice(None) if group is None else np.flatnonzero(self.labels.groups[group])
             truth, scores = self.truth[:, labels], self.scores.known[:, labels]
-            self._rankings[group] = documents.rank(truth, scores, max(self.labels.settings.at))
+            self._rankings[group] = rank(truth, scores, max(self.labels.settings.at))
         return self._rankings[group]
 
-    def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """AUC and average precision of some labels (see `curves.label_curves`)."""
+    @property
+    def curve_scores(self) -> tuple[np.ndarray | sp.csr_array, np.ndarray | None]:
+        """Scores and bound for the curve of each label (`plant.metrics.curves.label_curves`)."""
         scores = self.scores
-        if scores.dense is not None:
-            return curves.label_curves(self.truth, scores.dense, weights=weights, labels=labels)
-        return curves.label_curves(self.truth, scores.kept, weights=weights, labels=labels, bound=scores.bound)
+        return (scores.kept, scores.bound) if scores.dense is None else (scores.dense, None)
 
-    def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None:
-        """None if not all scores are known."""
-        dense = self.scores.dense
-        return None if dense is None else curves.micro_roc_auc(self.truth, dense, weights=weights)
+    @property
+    def all_scores(self) -> np.ndarray | None:
+        """(N, L) for the curve over all pairs; None if not all scores are known."""
+        return self.scores.dense
 
+    @cached_property
     def brier_gains(self) -> np.ndarray | None:
         """(N,) (see `documents.brier_gains`); None if the scores have no natural threshold, and so no scale."""
         threshold = self.scores.natural_threshold
-        return None if threshold is None else documents.brier_gains(self.truth, self.scores.known, threshold)
+        return None if threshold is None else brier_gains(self.truth, self.scores.known, threshold)
 
 
-def load_run(folder: Path, labels: LabelSpace, thresholds: Thresholds | None = None) -> Run:
+def load_run(folder: Path, labels: LabelSpace, thresholds: ThresholdOf | None = None) -> Run:
     """Read the test scores, and the validation scores when a threshold has to be tuned.
 
     Raises:
         InputError: a score file is missing or damaged, its labels are not those of the corpus, or fewer scores
             were kept than the largest k of `evaluation.at`.
     """
-    thresholds = thresholds or Thresholds(lambda: _read(folder, "val", labels), labels)
-    thresholds.of(TUNED)  # before the test scores are in memory
+    thresholds = thresholds or cache(lambda rule: THRESHOLD_RULES[rule](_read(folder, "val", labels), labels))
+    thresholds(TUNED)  # before the test scores are in memory
     return Run(_read(folder, "test", labels), labels, thresholds)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from plant.metrics.counts import COUNT_METRICS, Counts, count
-from plant.metrics.curves import mean_over_labels
+from plant.metrics.curves import label_curves, mean_over_labels, micro_roc_auc
 from plant.metrics.documents import AT_K, DOCUMENT_METRICS, Ranking, brier_skill, propensity_precision_at_k
 from plant.metrics.groups import LabelSpace
 from plant.metrics.names import BRIER_SKILL, CURVES, MICRO_AUC, PROPENSITY, Metric, find
@@ -27,11 +27,14 @@ class TestOutputs(Protocol):
     def labels(self) -> LabelSpace: ...
     @property
     def truth(self) -> sp.csr_array: ...
+    @property
+    def curve_scores(self) -> tuple[np.ndarray | sp.csr_array, np.ndarray | None]: ...
+    @property
+    def all_scores(self) -> np.ndarray | None: ...
+    @property
+    def brier_gains(self) -> np.ndarray | None: ...
     def predictions(self, rule: str) -> sp.csr_array | None: ...
     def ranking(self, group: str | None) -> Ranking: ...
-    def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-    def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None: ...
-    def brier_gains(self) -> np.ndarray | None: ...
 
 
 def metric_values(run: TestOutputs, names: Iterable[str], weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -52,16 +55,9 @@ def metric_values(run: TestOutputs, names: Iterable[str], weights: np.ndarray | 
     wanted = [find(name, run.labels.settings) for name in names]
     if weights is None:
         weights = np.ones((run.truth.shape[0], 1), dtype=np.float32)
-    parts = [_values(run, wanted, weights[:, part]) for part in _parts(weights.shape[1], run.truth.shape[1])]
+    width = min(WIDTH, max(1, LARGEST // max(1, run.truth.shape[1])))
+    parts = [_values(run, wanted, weights[:, first : first + width]) for first in range(0, weights.shape[1], width)]
     return {metric.name: np.concatenate([part[metric.name] for part in parts]) for metric in wanted}
-
-
-def _parts(resamples: int, labels: int) -> Iterator[slice]:
-    """Slices of the resamples whose arrays fit into memory."""
-    width = max(1, LARGEST // max(1, labels))
-    for start in range(0, resamples, width):
-        stop = min(start + width, resamples)
-        yield from (slice(first, min(first + WIDTH, stop)) for first in range(start, stop, WIDTH))
 
 
 def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:
@@ -75,12 +71,13 @@ def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict
         if metric.base in CURVES:
             value = mean_over_labels(curves[metric.base][labels])
         elif metric.base == MICRO_AUC:
-            value = run.micro_roc_auc(weights)
+            scores = run.all_scores
+            value = None if scores is None else micro_roc_auc(run.truth, scores, weights=weights)
         elif metric.base in COUNT_METRICS:
             tally = counts.get(metric.rule)
             value = None if tally is None else COUNT_METRICS[metric.base](run.truth, tally.of(labels))
         elif metric.base == BRIER_SKILL:
-            gains = run.brier_gains()
+            gains = run.brier_gains
             value = None if gains is None else brier_skill(run.truth, gains, weights=exact)
         elif metric.base == PROPENSITY:
             value = _propensity_precision(run, metric, exact)
@@ -122,8 +119,9 @@ def _label_curves(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -
     if not groups:
         return {}
     everything = np.ones(run.truth.shape[1], dtype=bool)
-    labels = [everything if group is None else run.labels.groups[group] for group in groups]
-    return dict(zip(CURVES, run.label_curves(weights, np.logical_or.reduce(labels)), strict=True))
+    labels = np.logical_or.reduce([everything if group is None else run.labels.groups[group] for group in groups])
+    scores, bound = run.curve_scores
+    return dict(zip(CURVES, label_curves(run.truth, scores, weights=weights, labels=labels, bound=bound), strict=True))
 
 
 def _label_counts(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, Counts]:

@@ -177,11 +177,6 @@ def kept_scores(
     return sorted_csr(scipy.sparse.coo_array((values[first].astype(np.float32), coordinates), shape=truth.shape))
 
 
-def count_documents(folder: Path, split: str) -> int:
-    """Number of scored documents, from the header of the table alone. Raises the errors of `read_scores`."""
-    return int(_read_metadata(files.require_file(Path(folder) / f"{split}.scores.parquet"))[0]["documents"])
-
-
 def require_memory(shape: tuple[int, int], *, settings: settings.Evaluation, where: str) -> None:
     """Refuse a dense float32 array of (documents, labels) that needs more than `settings.memory_gb`; call it first.
 

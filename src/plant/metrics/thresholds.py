@@ -10,7 +10,7 @@ metrics.json records the threshold.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy  # loads its parts when they are used: the names of metrics need none
@@ -82,27 +82,6 @@ def tune_slope(validation: Scores, labels: LabelSpace) -> TunedThreshold:
     tried = [_tune_top(validation, labels, objective, slope * unit) for slope in SLOPES]
     best = max(tried, key=lambda each: each.on_validation)  # the first of equal ones
     return _tune(validation, labels, objective, best.slope)
-
-
-@dataclass
-class Thresholds:
-    """The thresholds of one run. Each is tuned when it is first needed.
-
-    Attributes:
-        validation: reads the validation scores.
-        labels: of the corpus.
-        tuned: threshold rule -> threshold, of those that are already tuned.
-    """
-
-    validation: Callable[[], Scores]
-    labels: LabelSpace
-    tuned: dict[str, TunedThreshold] = field(default_factory=dict)
-
-    def of(self, rule: str) -> TunedThreshold:
-        """The threshold of a rule."""
-        if rule not in self.tuned:
-            self.tuned[rule] = THRESHOLD_RULES[rule](self.validation(), self.labels)
-        return self.tuned[rule]
 
 
 def predict(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from plant.metrics.names import BRIER_SKILL
 from plant.statistics.crossed import crossed, require_paired
-from plant.statistics.resampling import Interval, Resampling, percentile_interval
+from plant.statistics.resampling import Resampling, percentile_interval
 from plant.statistics.systems import ComparedSystems, MetricValues, resampled_values, to_table
 
 SCHEMA = pa.schema([
@@ -43,36 +43,32 @@ def intervals(comparison: ComparedSystems) -> pa.Table:
     values, rows = resampled_values(comparison, kinds, settings.metrics), []
     for name in comparison.systems:
         for metric in settings.metrics:
-            row: dict[str, Any] = {"system": name, "metric": metric, "reference": reference}
-            least = -np.inf if metric == BRIER_SKILL else 0.0  # a metric is at most 1
-            row |= _own(values[name, metric], settings.confidence, least)
+            own, least = values[name, metric], -np.inf if metric == BRIER_SKILL else 0.0  # a metric is at most 1
+            low, high = _interval(own, settings.confidence, least, 1)
+            row: dict[str, Any] = {
+                "system": name, "metric": metric, "reference": reference, "value": float(own.by_seed.mean()),
+                "seed_sd": float(own.by_seed.std(ddof=1)) if own.by_seed.size > 1 else None,
+                "n_seeds": own.by_seed.size, "low": low, "high": high,
+            }  # fmt: skip
             if name != reference:
-                row |= _difference(values[name, metric], values[reference, metric], settings.confidence, 1 - least)
+                other = values[reference, metric]
+                row["difference"] = float(own.by_seed.mean() - other.by_seed.mean())
+                row |= _difference(own - other, settings.confidence, 1 - least)
             rows.append(row)
     return to_table(rows, SCHEMA)
 
 
-def _own(values: MetricValues, confidence: float, least: float) -> dict[str, float]:
-    by_seed = values.by_seed
-    low, high = _interval(values, confidence, limits=(least, 1))
-    spread = float(by_seed.std(ddof=1)) if by_seed.size > 1 else float("nan")
-    return {"value": float(by_seed.mean()), "seed_sd": spread, "n_seeds": by_seed.size, "low": low, "high": high}
-
-
-def _difference(values: MetricValues, reference: MetricValues, confidence: float, largest: float) -> dict[str, float]:
-    difference = values - reference
+def _difference(difference: MetricValues, confidence: float, largest: float) -> dict[str, float]:
     gains = difference.resampled["bootstrap"]
-    paper = percentile_interval(gains, confidence)
-    own = _interval(difference, confidence, limits=(-largest, largest))
+    paper, (low, high) = percentile_interval(gains, confidence), _interval(difference, confidence, -largest, largest)
     defined = gains[~np.isnan(gains)]
     return {
-        "difference": float(values.by_seed.mean() - reference.by_seed.mean()),
         "paper_gain": float(defined.mean()) if defined.size else float("nan"),
-        "paper_low": paper.low, "paper_high": paper.high, "diff_low": own.low, "diff_high": own.high,
+        "paper_low": paper.low, "paper_high": paper.high, "diff_low": low, "diff_high": high,
     }  # fmt: skip
 
 
-def _interval(values: MetricValues, confidence: float, *, limits: tuple[float, float]) -> Interval:
+def _interval(values: MetricValues, confidence: float, least: float, most: float) -> tuple[float, float]:
     """Over seeds and documents, cut at the smallest and largest possible value of the metric."""
     both = crossed(values.by_seed, values.error, confidence, trained=False)
-    return Interval(*(float(bound) for bound in np.clip((both.low, both.high), *limits)))
+    return float(np.clip(both.low, least, most)), float(np.clip(both.high, least, most))

@@ -32,7 +32,6 @@ from plant.evaluation.runs import Run
 from plant.evaluation.values import metric_values
 from plant.ground import seeds
 from plant.metrics.arrays import BLOCK
-from plant.metrics.curves import label_curves, micro_roc_auc
 from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores, require_comparable
@@ -131,29 +130,24 @@ class Stacked:
         arrays = (np.concatenate([getattr(run, field.name) for run in (first, second)]) for field in fields(Ranking))
         return Ranking(*arrays)
 
-    def label_curves(self, weights: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._label_ranks is not None:
-            return label_curves(self.truth, self._label_ranks, weights=weights, labels=labels)
+    @cached_property
+    def curve_scores(self) -> tuple[np.ndarray | sp.csr_array, np.ndarray | None]:
+        ranks = self._ranked(label_ranks)
+        if ranks is not None:
+            return ranks, None
         (first, bound), (second, other) = (_kept(run.scores) for run in (self.first, self.second))
-        bounds = np.concatenate([bound, other])
-        return label_curves(self.truth, _stack(first, second), weights=weights, labels=labels, bound=bounds)
+        return _stack(first, second), np.concatenate([bound, other])
 
-    def micro_roc_auc(self, weights: np.ndarray) -> np.ndarray | None:
-        return None if self._ranks is None else micro_roc_auc(self.truth, self._ranks, weights=weights)
+    @cached_property
+    def all_scores(self) -> np.ndarray | None:
+        return self._ranked(overall_ranks)
 
+    @cached_property
     def brier_gains(self) -> np.ndarray | None:
-        first, second = self.first.brier_gains(), self.second.brier_gains()
+        first, second = self.first.brier_gains, self.second.brier_gains
         return None if first is None or second is None else np.concatenate([first, second])
 
-    @cached_property
-    def _label_ranks(self) -> np.ndarray | None:
-        return self._of_dense(label_ranks)
-
-    @cached_property
-    def _ranks(self) -> np.ndarray | None:
-        return self._of_dense(overall_ranks)
-
-    def _of_dense(self, ranks: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
+    def _ranked(self, ranks: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
         """(2N, L) ranks of both runs; None if not all scores are known."""
         first, second = self.first.scores.dense, self.second.scores.dense
         return None if first is None or second is None else np.concatenate([ranks(first), ranks(second)])

@@ -11,35 +11,44 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plant.evaluation.runs import Run, load_run
+from plant.evaluation.runs import Run, ThresholdOf, load_run
 from plant.evaluation.values import metric_values
+from plant.ground import files
 from plant.ground.errors import InputError, nearest
 from plant.ground.settings import Evaluation, Statistics
 from plant.metrics.groups import LabelSpace, read_label_space
-from plant.metrics.names import find
-from plant.metrics.scores import Scores, count_documents, require_comparable
-from plant.metrics.thresholds import Thresholds
+from plant.metrics.scores import Scores, require_comparable
 from plant.statistics.resampling import Resampling, bootstrap_error, count_clusters, draw, half_sampling_error
 
 
 @dataclass(frozen=True)
 class ComparedSystems:
-    """Systems, checked. Runs are read one at a time: the dense scores of all systems may not fit into memory."""
+    """Systems of one test split. Runs are read one at a time: the dense scores of all may not fit into memory.
+
+    Attributes:
+        systems: name -> evaluation folders, one per seed.
+        reference: the system that every other is compared with.
+        labels: of the corpus.
+        settings: metrics, number of resamples, and level of the intervals.
+        clusters: (N,) cluster (patient) of each test document, numbered from 0 in the order of the documents.
+        thresholds: of the runs that were read, by folder. Tuning takes longer than reading.
+    """
 
     systems: Mapping[str, Sequence[Path]]
-    """Name -> evaluation folders, one per seed."""
     reference: str
     labels: LabelSpace
     settings: Statistics
-    groups: Sequence[str] | None = None
-    """Group (patient) of each test document. None: every document stands alone."""
-
-    thresholds: dict[Path, Thresholds] = field(default_factory=dict, repr=False)
-    """Of the runs that were read. Tuning takes longer than reading."""
+    clusters: np.ndarray
+    thresholds: dict[Path, ThresholdOf] = field(default_factory=dict, repr=False)
 
     def run(self, folder: Path) -> Run:
         """Read a run. Its thresholds are tuned at the first reading only."""
         run = load_run(folder, self.labels, self.thresholds.get(folder))
+        if len(run.scores.document_ids) != len(self.clusters):
+            raise InputError(
+                "test.parquet of the corpus", expected=f"{len(run.scores.document_ids)} documents, as in the scores",
+                got=str(len(self.clusters)), fix="Delete the scores and run again.",
+            )  # fmt: skip
         self.thresholds[folder] = run.thresholds
         return run
 
@@ -47,28 +56,6 @@ class ComparedSystems:
     def others(self) -> list[str]:
         """All systems but the reference."""
         return [name for name in self.systems if name != self.reference]
-
-    @property
-    def documents(self) -> int:
-        """N, the number of test documents of the reference's first run."""
-        return count_documents(self.systems[self.reference][0], "test")
-
-    @property
-    def clusters(self) -> np.ndarray:
-        """(N,) cluster of each test document, numbered from 0 in the order of the documents.
-
-        Raises:
-            InputError: the groups are of another number of documents.
-        """
-        if self.groups is None:
-            return np.arange(self.documents)
-        if len(self.groups) != self.documents:
-            raise InputError(
-                "test.parquet of the corpus", expected=f"{self.documents} documents, as in the scores",
-                got=str(len(self.groups)), fix="Delete the scores and run again.",
-            )  # fmt: skip
-        numbers: dict[str, int] = {}
-        return np.array([numbers.setdefault(group, len(numbers)) for group in self.groups], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -106,48 +93,31 @@ def open_comparison(
     evaluation: Evaluation,
     settings: Statistics,
 ) -> ComparedSystems:
-    """Check names and read the label space.
+    """Read what all runs share: the label space, and the groups of the test documents.
 
     Args:
-        systems: name -> evaluation folders with val and test scores, one per seed.
+        systems: name -> evaluation folders with val and test scores, one or more.
         reference: the system that every other is compared with.
-        labels_parquet: of the corpus.
-        evaluation: section `evaluation` of the config.
-        settings: section `statistics` of the config.
+        labels_parquet: of the corpus. test.parquet lies beside it.
+        evaluation, settings: sections `evaluation` and `statistics` of the config.
 
     Raises:
-        InputError: an unknown reference or metric, or a system without a folder.
+        InputError: the reference is no system, or a table of the corpus is missing or damaged.
     """
     if reference not in systems:
         raise InputError(
             "statistics", expected="a reference among the systems", got=repr(reference), fix=nearest(reference, systems)
         )
-    for name, folders in systems.items():
-        if not folders:
-            raise InputError("statistics", expected=f"a score folder of {name!r}", got="none", fix="Run its seeds.")
-    for metric in settings.metrics:
-        find(metric, evaluation)
-    labels = read_label_space(labels_parquet, evaluation)
-    return ComparedSystems(
-        systems, reference, labels, settings, _groups(Path(labels_parquet).with_name("test.parquet"))
-    )
-
-
-def _groups(test: Path) -> list[str] | None:
-    """Groups of the test documents of a corpus; None where the table is not beside the labels.
-
-    Raises:
-        InputError: the table cannot be read, or has no groups.
-    """
-    if not test.is_file():
-        return None
+    labels, test = read_label_space(labels_parquet, evaluation), Path(labels_parquet).with_name("test.parquet")
     try:
-        return pq.read_table(test, columns=["group_id"])["group_id"].to_pylist()
+        groups = pq.read_table(files.require_file(test), columns=["group_id"])["group_id"].combine_chunks()
     except (pa.ArrowException, KeyError) as error:
         raise InputError(
             str(test), expected="the test documents of a corpus, with the column group_id",
             got=f"another file ({type(error).__name__})", fix="Delete it and run again.",
         ) from error  # fmt: skip
+    clusters = groups.dictionary_encode().indices.to_numpy()  # in the order of their first documents
+    return ComparedSystems(systems, reference, labels, settings, clusters)
 
 
 def each_run(comparison: ComparedSystems) -> Iterator[tuple[str, Run]]:
