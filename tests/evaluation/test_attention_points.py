@@ -72,15 +72,11 @@ def run(folder):
     """A network whose stages have weights of other seeds."""
     for stage, seed in (("planted", 1), ("trained", 2)):
         save_weights(make(seed), folder / stage, head=stage == "trained")
-    data = load_training_data(folder, folder)
-    return TrainedNetwork(data, make(0), Finetuning(), folder / "planted", folder / "trained")
-
-
-@pytest.fixture
-def top():
     tokens = [(token, value) for name in ("a", "b") for token, value in LISTS[name].items()]
     ids, values = (np.array(part) for part in zip(*tokens, strict=True))
-    return TopTokens.from_csr(np.array([0, 3, 6]), ids.astype(np.int32), values.astype(np.float32), k=9, vocabulary=30)
+    top = TopTokens.from_csr(np.array([0, 3, 6]), ids.astype(np.int32), values.astype(np.float32), k=9, vocabulary=30)
+    data = load_training_data(folder, folder)
+    return TrainedNetwork(data, top, make(0), Finetuning(), folder / "planted", folder / "trained", folder, folder)
 
 
 def softmax_of(seed, tokens, label):
@@ -116,8 +112,8 @@ def test_without_stage_1_stage_2_starts_from_random_weights(run):
     assert not np.array_equal(found[1], found[2])
 
 
-def test_mass_and_entropy_are_those_of_a_loop(run, top, tmp_path):
-    write_mass(run, top, settings=AttentionStudy(grades=2), out=tmp_path / "mass.parquet")
+def test_mass_and_entropy_are_those_of_a_loop(run, tmp_path):
+    write_mass(run, settings=AttentionStudy(grades=2), out=tmp_path / "mass.parquet")
     table = pl.read_parquet(tmp_path / "mass.parquet")
     assert table.height == len(POINTS) * 2  # "never" is not trained
     for seed, point in enumerate(POINTS):
@@ -143,10 +139,10 @@ def test_equal_relevance_is_one_grade_and_zero_is_none():
     assert highest_grades(relevance, 9)[0].tolist() == [True, True, False, True, False, True]
 
 
-def test_attention_against_marks_is_that_of_a_loop(run, top, folder, tmp_path):
+def test_attention_against_marks_is_that_of_a_loop(run, tmp_path):
     marks = pl.DataFrame(LINES, schema=["document_id", "label", "start", "end"], orient="row")
     out = tmp_path / "marks.parquet"
-    counts = write_marks_study(run, top, marks, corpus=folder, tokens=folder, settings=AttentionStudy(at=2), out=out)
+    counts = write_marks_study(run, marks, settings=AttentionStudy(at=2), out=out)
     assert counts == {"marked_pairs": 5, "measured_pairs": 4}
     table = pl.read_parquet(out)
     assert set(table.columns) == {"scorer", "document", "label", "tokens", "marked", "ndcg", "mass", "recall", "drop"}
@@ -185,12 +181,11 @@ def test_attention_against_marks_is_that_of_a_loop(run, top, folder, tmp_path):
 
 
 @pytest.mark.parametrize("with_marks", [True, False])
-def test_texts_are_written_with_attention_at_each_point_relevance_and_marks(run, top, folder, tmp_path, with_marks):
+def test_texts_are_written_with_attention_at_each_point_relevance_and_marks(run, folder, tmp_path, with_marks):
     pl.DataFrame({"token": [f"t{i}" for i in range(30)]}).write_parquet(folder / "vocabulary.parquet")
     marks = pl.DataFrame(LINES, schema=["document_id", "label", "start", "end"], orient="row") if with_marks else None
     out = tmp_path / "points.parquet"
-    write_attention_points(run, top, marks, corpus=folder, tokens=folder, documents=2, out=out,
-                           vocabulary=folder / "vocabulary.parquet")  # fmt: skip
+    write_attention_points(run, marks, vocabulary=folder / "vocabulary.parquet", documents=2, out=out)
     table = pl.read_parquet(out)
     assert table.select("document_id", "label").unique(maintain_order=True).rows() == [
         ("test0", "b"), ("test1", "b"), ("test1", "a"),  # the rarest label first

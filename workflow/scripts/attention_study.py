@@ -12,24 +12,21 @@ def main(args: Namespace) -> dict[str, object]:
     from plant.evaluation.attention_mass import write_mass
     from plant.evaluation.points import open_network
     from plant.ground.settings import AttentionStudy
-    from plant.pretraining.lists import load_top_tokens
 
     run, facts = open_network(
         args.settings, seed=args.seed, corpus=args.labels.parent, tokens=args.tokens, backbone=args.backbone,
-        features=args.features, embeddings=args.embeddings, start=args.start, trained=args.weights[0].parent,
-        static=args.static, residual=args.residual,
+        features=args.features, embeddings=args.embeddings, relevance=args.relevance, start=args.start,
+        trained=args.weights[0].parent, static=args.static, residual=args.residual,
     )  # fmt: skip
     settings = AttentionStudy.model_validate(args.settings["attention_study"])
-    top = load_top_tokens(args.relevance, run.data, k=None)
-    folders = {"corpus": args.labels.parent, "tokens": args.tokens.parent}
     if args.rule == "attention_mass":
-        write_mass(run, top, settings=settings, out=args.table)
+        write_mass(run, settings=settings, out=args.table)
         return facts
     marks = args.marks and read_marks(args.marks)
     if args.rule == "attention_marks":
-        return facts | write_marks_study(run, top, marks, settings=settings, out=args.table, **folders)
+        return facts | write_marks_study(run, marks, settings=settings, out=args.table)
     shown = args.settings["evaluation"]["attention_documents"]
-    write_attention_points(run, top, marks, vocabulary=args.vocabulary, documents=shown, out=args.table, **folders)
+    write_attention_points(run, marks, vocabulary=args.vocabulary, documents=shown, out=args.table)
     return facts
 
 

@@ -3,7 +3,7 @@
 For credentialed text they are only made if asked for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,92 +32,85 @@ POINTS_SCHEMA: dict[str, Any] = {
 
 
 def write_attention(
-    classifier: LabelClassifier,
-    data: TrainingData,
-    top: TopTokens | None,
-    *,
-    corpus: Path,
-    vocabulary: Path,
-    out: Path,
-    documents: int,
-) -> None:
+    classifier: LabelClassifier, data: TrainingData, top: TopTokens, *,
+    corpus: Path, vocabulary: Path, documents: int, out: Path,
+) -> None:  # fmt: skip
     """Write the attention (see `points.attention`) of the rarest true labels of the first test documents.
 
     Args:
         classifier: trained.
         data: its corpus.
-        top: T_l in the trained label space, for the column `relevance`; None: this column is null.
-        corpus: folder of the corpus room.
+        top: T_l in the trained label space, for the column `relevance`.
+        corpus: folder of the corpus.
         vocabulary: vocabulary.parquet of the backbone's tokens.
+        documents: number of documents.
         out: parquet: document_id, label, truth, probability, position, token, weight in [0, 1], relevance (null outside
             T_l).
-        documents: number of documents.
     """
-    parts = [pl.DataFrame(schema=SCHEMA)]
-    for document, labels, words in _shown(data, documents, corpus=corpus, vocabulary=vocabulary):
-        weights = attention(classifier, data.corpus, document, labels)
+
+    def columns(document: int, labels: np.ndarray) -> Iterator[dict[str, Any]]:
         probability = _probabilities(classifier, data.corpus, document, labels)
-        for row, label in enumerate(labels):
-            relevance = None if top is None else top.relevance_of(labels, data.corpus.tokens(document))[row]
-            table = words | {
-                "label": data.names[data.trained[label]], "truth": True, "probability": float(probability[row]),
-                "weight": weights[row],
-                "relevance": None if relevance is None else np.where(relevance < 0, np.nan, relevance),
-            }  # fmt: skip
-            parts.append(pl.DataFrame(table, schema=SCHEMA).with_columns(pl.col("relevance").fill_nan(None)))
-    write_with(out, pl.concat(parts).write_parquet)
+        relevance = top.relevance_of(labels, data.corpus.tokens(document))
+        relevance = np.where(relevance < 0, np.nan, relevance)
+        weights = attention(classifier, data.corpus, document, labels)
+        for row in zip(probability.tolist(), weights, relevance, strict=True):
+            yield {"truth": True, **dict(zip(("probability", "weight", "relevance"), row, strict=True))}
+
+    _write(out, SCHEMA, data, _shown(data, documents, corpus=corpus, vocabulary=vocabulary), columns)
 
 
 def write_attention_points(
-    run: TrainedNetwork,
-    top: TopTokens,
-    marks: pl.DataFrame | None,
-    *,
-    corpus: Path,
-    tokens: Path,
-    vocabulary: Path,
-    documents: int,
-    out: Path,
+    run: TrainedNetwork, marks: pl.DataFrame | None, *, vocabulary: Path, documents: int, out: Path
 ) -> None:
     """Write the same attention at each point of training, for the page `attention_page_<experiment>`.
 
     Args:
         run: the network.
-        top: T_l of every label, in the trained label space.
         marks: as `plant.corpus.marks.read_marks` returns them; None where nobody marked words.
-        corpus: folder of the corpus.
-        tokens: folder of its tokens.
-        vocabulary: vocabulary.parquet of the backbone's tokens.
-        documents: number of documents.
+        vocabulary, documents: as in `write_attention`.
         out: parquet: document_id, label, position, token, relevance in [0, 1] (0 outside T_l), marked (whether people
             marked the token; null without marks), and the attention at each of `POINTS`.
     """
-    data = run.data
-    shown = list(_shown(data, documents, corpus=corpus, vocabulary=vocabulary))
-    weights: dict[tuple[str, int], np.ndarray] = {}
-    for point, read in run.points():
-        for document, labels, _ in shown:
-            weights[point, document] = attention(run.classifier, read, document, labels)
-    found = () if marks is None else marked_tokens(data, marks, corpus=corpus, tokens=tokens)
-    by_pair = {(each.document, int(label)): row for each in found
-               for label, row in zip(each.labels, each.tokens, strict=True)}  # fmt: skip
-    parts = [pl.DataFrame(schema=POINTS_SCHEMA)]
-    for document, labels, words in shown:
-        relevance = np.maximum(top.relevance_of(labels, data.corpus.tokens(document)), 0)
+    shown = list(_shown(run.data, documents, corpus=run.corpus, vocabulary=vocabulary))
+    weights = {
+        (point, document): attention(run.classifier, read, document, labels)
+        for point, read in run.points()
+        for document, labels, _ in shown
+    }
+    found = () if marks is None else marked_tokens(run, marks)
+    marked = {(each.document, int(label)): row for each in found
+              for label, row in zip(each.labels, each.tokens, strict=True)}  # fmt: skip
+
+    def columns(document: int, labels: np.ndarray) -> Iterator[dict[str, Any]]:
+        relevance = np.maximum(run.top.relevance_of(labels, run.data.corpus.tokens(document)), 0)
         none = np.zeros(relevance.shape[1], dtype=bool)
-        for row, label in enumerate(labels):
-            table = words | {
-                "label": data.names[data.trained[label]], "relevance": relevance[row],
-                "marked": None if marks is None else by_pair.get((document, int(label)), none),
+        for row, label in enumerate(labels.tolist()):
+            yield {
+                "relevance": relevance[row],
+                "marked": None if marks is None else marked.get((document, label), none),
                 **{point: weights[point, document][row] for point in POINTS},
-            }  # fmt: skip
-            parts.append(pl.DataFrame(table, schema=POINTS_SCHEMA))
-    write_with(out, pl.concat(parts).write_parquet)
+            }
+
+    _write(out, POINTS_SCHEMA, run.data, shown, columns)
 
 
-def _shown(
-    data: TrainingData, documents: int, *, corpus: Path, vocabulary: Path
-) -> Iterator[tuple[int, np.ndarray, dict[str, Any]]]:
+Shown = tuple[int, np.ndarray, dict[str, Any]]
+"""A document, the ids of some of its labels, and its tokens as columns."""
+
+
+def _write(
+    out: Path, schema: dict[str, Any], data: TrainingData, shown: Iterable[Shown],
+    columns: Callable[[int, np.ndarray], Iterator[dict[str, Any]]],
+) -> None:  # fmt: skip
+    """A row for each token of each label that is shown; `columns` gives the columns of each label beside the tokens."""
+    parts = [pl.DataFrame(schema=schema)]
+    for document, labels, words in shown:
+        for label, own in zip(labels, columns(document, labels), strict=True):
+            parts.append(pl.DataFrame(words | own | {"label": data.names[data.trained[label]]}, schema=schema))
+    write_with(out, pl.concat(parts).fill_nan(None).write_parquet)
+
+
+def _shown(data: TrainingData, documents: int, *, corpus: Path, vocabulary: Path) -> Iterator[Shown]:
     """The first test documents with a label, the ids of the rarest true labels of each, and its tokens as columns."""
     read, tokens = data.corpus, pl.read_parquet(vocabulary)["token"]
     names = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]

@@ -29,7 +29,6 @@ from plant.ground.files import write_with
 from plant.ground.seeds import generator
 from plant.ground.settings import AttentionStudy
 from plant.metrics.attention import equal_length_recall, marked_ndcg, mass, top_tokens
-from plant.model.assemble import TrainingData
 from plant.model.batches import Corpus
 from plant.pretraining.lists import TopTokens
 
@@ -56,23 +55,13 @@ class Marked:
 
 
 def write_marks_study(
-    run: TrainedNetwork,
-    top: TopTokens,
-    marks: pl.DataFrame,
-    *,
-    corpus: Path,
-    tokens: Path,
-    settings: AttentionStudy,
-    out: Path,
+    run: TrainedNetwork, marks: pl.DataFrame, *, settings: AttentionStudy, out: Path
 ) -> dict[str, int]:
     """Score the attention of a network, and the references, for every test document and label with marked tokens.
 
     Args:
         run: the network.
-        top: T_l of every label, in the trained label space.
         marks: as `plant.corpus.marks.read_marks` returns them.
-        corpus: folder of the corpus.
-        tokens: folder of its tokens.
         settings: k, and the sample for occlusion and drops.
         out: parquet without any text: scorer (a point of training or a reference), document (its place in the split),
             label, tokens (n), marked (how many), ndcg, mass, recall, drop (null outside the sample).
@@ -80,17 +69,16 @@ def write_marks_study(
     Returns:
         Numbers of pairs of document and label: with marks, and of these with a trained label and a marked token.
     """
-    found = list(marked_tokens(run.data, marks, corpus=corpus, tokens=tokens))
+    found = list(marked_tokens(run, marks))
     sample = set(sampled([each.document for each in found], settings.hidden_documents, settings.seed))
     names, first = [run.data.names[label] for label in run.data.trained], run.data.corpus.splits["test"][0]
     rankings: dict[int, dict[str, np.ndarray]] = {each.document: {} for each in found}
-    read = run.data.corpus
     for point, read in run.points():
         for each in found:
             rankings[each.document][point] = attention(run.classifier, read, each.document, each.labels)
     parts = [pl.DataFrame(schema=SCHEMA)]
     for each in found:  # the classifier is the trained network now
-        scores = rankings.pop(each.document) | references(each, read, top, settings.seed)
+        scores = rankings.pop(each.document) | references(each, read, run.top, settings.seed)
         drops: dict[str, np.ndarray] = {}
         if each.document in sample:
             scores["occlusion"] = occlusion(run, read, each)
@@ -105,14 +93,14 @@ def write_marks_study(
     return {"marked_pairs": pairs, "measured_pairs": sum(len(each.labels) for each in found)}
 
 
-def marked_tokens(data: TrainingData, marks: pl.DataFrame, *, corpus: Path, tokens: Path) -> Iterator[Marked]:
+def marked_tokens(run: TrainedNetwork, marks: pl.DataFrame) -> Iterator[Marked]:
     """Test documents with the tokens that overlap a mark.
 
     Labels without a training document, and those without a marked token, are left out.
     """
-    texts, first = load_tokens(tokens), data.corpus.splits["test"][0]
-    ids = {name: place for place, name in enumerate(data.names[label] for label in data.trained)}
-    listed = pl.read_parquet(corpus / "test.parquet", columns=["document_id"])["document_id"]
+    texts, first = load_tokens(run.tokens), run.data.corpus.splits["test"][0]
+    ids = {run.data.names[label]: place for place, label in enumerate(run.data.trained)}
+    listed = pl.read_parquet(run.corpus / "test.parquet", columns=["document_id"])["document_id"]
     by_document = marks.partition_by("document_id", as_dict=True)
     for place, name in enumerate(listed):
         document, own = first + place, by_document.get((name,))

@@ -30,12 +30,11 @@ SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def write_mass(run: TrainedNetwork, top: TopTokens, *, settings: AttentionStudy, out: Path) -> None:
+def write_mass(run: TrainedNetwork, *, settings: AttentionStudy, out: Path) -> None:
     """Measure a sample of validation documents with a label, at each point of training, for each of their labels.
 
     Args:
         run: the network.
-        top: T_l of every label, in the trained label space.
         settings: size of the sample and number of grades.
         out: parquet, one row for each point, document (its place in the split) and label: `tokens` n; `mass_first` and
             `mass_grades`, the attention on the tokens of the highest grade and of the highest grades, and
@@ -49,7 +48,7 @@ def write_mass(run: TrainedNetwork, top: TopTokens, *, settings: AttentionStudy,
     for point, read in run.points():
         for document in sample:
             labels = corpus.labels(document)
-            values = measure(run.classifier, read, document, top, settings.grades)
+            values = measure(run.classifier, read, document, run.top, settings.grades)
             row = {"point": point, "document": document - first, "label": [names[label] for label in labels]}
             parts.append(pl.DataFrame(row | {"tokens": len(corpus.tokens(document))} | values, schema=SCHEMA))
     write_with(out, pl.concat(parts).fill_nan(None).write_parquet)

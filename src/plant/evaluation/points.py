@@ -15,8 +15,9 @@ from plant.finetuning.kept_evidence import keep_evidence
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, prepare
 from plant.model.batches import Corpus, pad_documents
-from plant.model.classifier import Documents, Known, LabelClassifier
+from plant.model.classifier import Known, LabelClassifier
 from plant.model.label_attention import ScoreBias
+from plant.pretraining.lists import TopTokens, load_top_tokens
 
 POINTS = ("before_stage_1", "before_stage_2", "after_stage_2")
 """Random weights; the weights (and static attention) that Stage 2 starts from; the trained network."""
@@ -30,18 +31,23 @@ class TrainedNetwork:
 
     Attributes:
         data: documents and label space.
+        top: T_l of every label, in the trained label space.
         classifier: as its seed initialises it.
         recipe: of Stage 2.
         planted: folder of the weights of Stage 1; None without Stage 1.
         trained: folder of the weights of Stage 2.
+        corpus, tokens: folders of the corpus and of its tokens.
         static, residual: files of the relevance room that the recipe keeps, or None.
     """
 
     data: TrainingData
+    top: TopTokens
     classifier: LabelClassifier
     recipe: Finetuning
     planted: Path | None
     trained: Path
+    corpus: Path
+    tokens: Path
     static: Path | None = None
     residual: Path | None = None
 
@@ -62,27 +68,33 @@ class TrainedNetwork:
 
 
 def open_network(
-    settings: Mapping[str, Any], *, start: str | None, trained: Path, static: Path | None, residual: Path | None,
-    **more: Any,
+    settings: Mapping[str, Any], *, corpus: Path, tokens: Path, relevance: Path, start: str | None, trained: Path,
+    static: Path | None, residual: Path | None, **more: Any,
 ) -> tuple[TrainedNetwork, dict[str, Any]]:  # fmt: skip
     """Build the network of a run, with the weights that its seed gives.
 
     Args:
         settings: sections of the config, with `backbone`, `compute`, `finetuning` and `initialisation`.
-        start: folder of the weights of Stage 1, or None.
-        trained: folder of the weights of Stage 2.
+        corpus: folder of the corpus.
+        tokens: tokens.safetensors of the backbone.
+        relevance: `mig.safetensors` of the relevance room.
+        start, trained: folders of the weights of Stage 1 (or None) and of Stage 2.
         static, residual: as in `TrainedNetwork`.
         more: the other arguments of `plant.model.assemble.prepare`.
 
     Returns:
         The network, and facts for the provenance.
     """
-    data, classifier, facts = prepare(settings, initialisation=settings["initialisation"], **more)
-    recipe = Finetuning.model_validate(settings["finetuning"])
-    planted = None if start is None else Path(start)
-    return TrainedNetwork(data, classifier, recipe, planted, trained, static, residual), facts
+    initial, planted = settings["initialisation"], None if start is None else Path(start)
+    data, classifier, facts = prepare(settings, corpus=corpus, tokens=tokens, initialisation=initial, **more)
+    network = TrainedNetwork(
+        data, load_top_tokens(relevance, data, k=None), classifier, Finetuning.model_validate(settings["finetuning"]),
+        planted, trained, corpus, tokens.parent, static, residual,
+    )  # fmt: skip
+    return network, facts
 
 
+@torch.no_grad()
 def attention(classifier: LabelClassifier, corpus: Corpus, document: int, labels: np.ndarray) -> np.ndarray:
     """The attention of labels (m) to the n tokens of a document as the head uses it, (m, n); rows sum to 1.
 
@@ -90,15 +102,9 @@ def attention(classifier: LabelClassifier, corpus: Corpus, document: int, labels
     scaled to sum to 1. With `segment` the softmax is over each segment, and all segments weigh the same.
     """
     classifier.eval()
-    device = classifier.attention.embeddings.device
-    return attention_of(classifier, pad_documents(corpus, [document], device), labels)[0].cpu().numpy()
-
-
-@torch.no_grad()
-def attention_of(classifier: LabelClassifier, documents: Documents, labels: np.ndarray) -> Tensor:
-    """`attention` of documents of one length, (B, m, n)."""
-    hidden, known = classifier.hidden_states(documents), documents.known
-    ids = torch.from_numpy(labels.astype(np.int64)).to(hidden.device).expand(len(hidden), -1)
+    padded = pad_documents(corpus, [document], classifier.attention.embeddings.device)
+    hidden, known = classifier.hidden_states(padded), padded.known
+    ids = torch.from_numpy(labels.astype(np.int64))[None].to(hidden.device)
     bias = None if known.bias is None else classifier.dense_bias(hidden, ids, known.bias)
     whole = classifier.stateful is None
     size = hidden.shape[1] if classifier.stateful is None else classifier.stateful.segment
@@ -106,11 +112,13 @@ def attention_of(classifier: LabelClassifier, documents: Documents, labels: np.n
     for start in range(0, hidden.shape[1], size):
         part = slice(start, start + size)
         own = None if bias is None else bias[:, :, part]
-        parts.append(classifier.attention.token_probabilities(hidden[:, part], ids, documents.mask[:, part], own))
+        parts.append(classifier.attention.token_probabilities(hidden[:, part], ids, padded.mask[:, part], own))
     weights = parts[0] if whole else torch.cat(parts, dim=-1)
     if known.weights is not None:
         weights = weights + classifier.dense_bias(hidden, ids, known.weights)
-    return weights if whole and known.weights is None else weights / weights.sum(-1, keepdim=True)
+    if not whole or known.weights is not None:
+        weights = weights / weights.sum(-1, keepdim=True)
+    return weights[0].cpu().numpy()
 
 
 @torch.no_grad()
