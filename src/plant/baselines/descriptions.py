@@ -32,12 +32,7 @@ _BLOCK = 500  # documents scored at once
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases of labels, sorted by label.
-
-    Attributes:
-        label: id of each phrase's label.
-        phrase: strings of at least one word.
-    """
+    """Phrases of labels, sorted by label: the id of each phrase's label, and its string of at least one word."""
 
     label: np.ndarray
     phrase: tuple[str, ...]

@@ -39,17 +39,14 @@ def mig_log_odds(sources: Sources) -> Outcome:
     odds = {k: word_weights(table, labels, k=k, smoothing=settings.smoothing) for k in settings.log_odds_k}
     k, choices, scores = choose(sources, "k", odds, lambda split, k: odds[k].of(present[split]))
     chosen = odds[k]
-    words_of_weights = [text.vocabulary[token] for token in chosen.token]
-    weights = table_with_constants(labels, chosen.constant, chosen.label, words_of_weights, chosen.weight)
-    return Outcome(scores, 0.0, choices, weights)
+    strings = [text.vocabulary[token] for token in chosen.token]
+    return Outcome(
+        scores, 0.0, choices, table_with_constants(labels, chosen.constant, chosen.label, strings, chosen.weight)
+    )
 
 
 def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
-    """The `most` best tokens of each label: label id, token_id, rank and the counts.
-
-    Raises:
-        InputError: see `mig_log_odds`.
-    """
+    """The `most` best tokens of each label: label id, token_id, rank and the counts. Raises as `mig_log_odds` does."""
     import polars as pl
 
     columns = ["label", "token_id", "rank", "n_label", "n_token", "n_joint", "n_documents"]
@@ -78,14 +75,7 @@ def presence(tokens: Tokens, rows: slice) -> scipy.sparse.csr_array:
 
 
 def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> LogOdds:
-    """A constant for each label, and a weight for each of its k best words.
-
-    Args:
-        table: of `read_relevance`.
-        labels: for n_l, N and L.
-        k: tokens per label, at least 1.
-        smoothing: s > 0.
-    """
+    """A constant for each label, and a weight for each of its k best words in a table of `read_relevance`."""
     import polars as pl
 
     top = table.filter(pl.col("rank") <= k)

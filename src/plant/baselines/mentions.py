@@ -138,11 +138,8 @@ def count(
 ) -> MentionOdds:
     """Count mentions over N training documents.
 
-    Args:
-        pairs: (P, 2) mention and label, each pair once.
-        matches: (N, M), 1 if a mention matches a document.
-        truth: (N, L) true labels.
-        smoothing: s > 0.
+    `pairs` (P, 2) are mentions and labels, each pair once; `matches` (N, M) is 1 if a mention matches a document;
+    `truth` (N, L) are the true labels; s is `smoothing`.
     """
     mention, label = pairs.T
     carried = truth.astype(np.float64)

@@ -110,11 +110,8 @@ def choose(
 ) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     """Choose the option with the best validation scores, and score both splits with it.
 
-    Args:
-        sources: of the baseline.
-        name: of the option in choices.json.
-        options: values to try.
-        score: split and option -> (N, L) float32 scores. Labels without training documents lose their scores here.
+    `name` is that of the option in choices.json; `score` gives (N, L) float32 scores of a split under an option. Labels
+    without training documents lose their scores here.
 
     Returns:
         The option, the record for choices.json, and split -> scores.

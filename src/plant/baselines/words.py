@@ -53,13 +53,7 @@ def largest(weights: np.ndarray, most: int) -> np.ndarray:
 
 
 def table_of(labels: Sequence[str] | np.ndarray, features: Iterable[str | None], weights: np.ndarray) -> pl.DataFrame:
-    """weights.parquet.
-
-    Args:
-        labels: name of each row.
-        features: string of each row; None for a constant.
-        weights: float64, of each row.
-    """
+    """weights.parquet. A row with the feature None is the constant of its label."""
     import polars as pl
 
     return pl.DataFrame({
@@ -72,10 +66,7 @@ def table_with_constants(
 ) -> pl.DataFrame:
     """weights.parquet of the labels with training documents: sorted by label, its constant first, then as given.
 
-    Args:
-        labels: of the corpus.
-        constant: (L,).
-        label, features, weights: id, string and weight of each feature.
+    `constant` is (L,); `label`, `features` and `weights` are id, string and weight of each feature.
     """
     import polars as pl
 
@@ -90,22 +81,17 @@ def table_with_constants(
 
 
 def read_weights(folder: Path) -> pl.DataFrame:
-    """weights.parquet of a baseline.
-
-    Raises:
-        InputError: the file is missing.
-    """
+    """weights.parquet of a baseline."""
     import polars as pl
 
-    return pl.read_parquet(require_file(Path(folder) / WEIGHTS))
+    return pl.read_parquet(require_file(folder / WEIGHTS))
 
 
 def read_features(folder: Path) -> dict[str, float]:
     """features.parquet of a baseline: n-gram -> idf."""
     import polars as pl
 
-    frame = pl.read_parquet(require_file(Path(folder) / FEATURES))
-    return dict(zip(frame["feature"].to_list(), frame["idf"].to_list(), strict=True))
+    return dict(pl.read_parquet(require_file(folder / FEATURES)).select("feature", "idf").iter_rows())
 
 
 def tfidf(grams: Iterable[str], idf: Mapping[str, float]) -> dict[str, float]:

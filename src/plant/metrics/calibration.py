@@ -49,17 +49,17 @@ def calibration_of(scores: Scores) -> dict[str, Any] | None:
     It covers the pairs that have a score; if only the top K labels were kept, only these. Scores without a natural
     threshold have no scale: None.
     """
-    return None if scores.natural_threshold is None else calibration(_scored_pairs(scores, scores.natural_threshold))
+    threshold = scores.natural_threshold
+    if threshold is None:
+        return None
 
+    def scored_pairs() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for first in range(0, scores.truth.shape[0], DOCUMENTS):
+            part = slice(first, first + DOCUMENTS)
+            some, truth = scores.known[part], scores.truth[part].toarray()
+            pairs = None if isinstance(some, np.ndarray) else some.tocoo()
+            logits, true = (some.ravel(), truth.ravel()) if pairs is None else (pairs.data, truth[pairs.coords])
+            finite = np.isfinite(logits)
+            yield logits[finite].astype(np.float64) - threshold, true[finite]
 
-def _scored_pairs(scores: Scores, threshold: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for first in range(0, scores.truth.shape[0], DOCUMENTS):
-        part = slice(first, first + DOCUMENTS)
-        some, truth = scores.known[part], scores.truth[part].toarray()
-        if isinstance(some, np.ndarray):
-            logits, true = some.reshape(-1), truth.reshape(-1)
-        else:
-            pairs = some.tocoo()
-            logits, true = pairs.data, truth[pairs.coords]
-        finite = np.isfinite(logits)
-        yield logits[finite].astype(np.float64) - threshold, true[finite]
+    return calibration(scored_pairs())

@@ -1,6 +1,6 @@
-"""Precision, recall and F1 of predicted labels.
+"""Precision, recall and F1 of predicted labels, each written as a function of counts.
 
-Every metric is `metric(y_true, y_pred, weights=None)`:
+Every metric is called as `metric(y_true, y_pred, weights=None)`:
 
 - `y_true`, `y_pred`: (N, L) boolean sparse arrays of N documents and L labels. To compute several metrics of the same
   arrays, pass the result of `count` as `y_pred`;
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 import scipy  # loads its parts when they are used: the names of metrics need none
@@ -63,76 +64,81 @@ def label_f1(counts: Counts) -> Array:
     return ratio(2 * counts.hits, counts.predicted + counts.positives)
 
 
-def macro_f1_present(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+COUNT_METRICS: dict[str, Callable[..., Array]] = {}
+"""Metric name -> function."""
+
+
+def _metric(of_counts: Callable[[Counts], Array]) -> Callable[..., Array]:
+    """Make `metric(y_true, y_pred, weights=None)` of a function of counts, and list it."""
+
+    @wraps(of_counts)
+    def metric(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+        return of_counts(count(y_true, y_pred, weights))
+
+    COUNT_METRICS[metric.__name__] = metric
+    return metric
+
+
+@_metric
+def macro_f1_present(counts: Counts) -> Array:
     """Mean F1 over the labels with a positive (Edin et al. 2023); NaN if no label has one."""
-    counts = count(y_true, y_pred, weights)
     return _mean(label_f1(counts), counts.positives > 0)
 
 
-def macro_f1_all(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def macro_f1_all(counts: Counts) -> Array:
     """Mean F1 over all labels (PLANT, appendix E); a label that is neither predicted nor true counts as 0."""
-    counts = count(y_true, y_pred, weights)
     return _mean(label_f1(counts))
 
 
-def macro_f1_caml(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def macro_f1_caml(counts: Counts) -> Array:
     """Harmonic mean of macro-precision and macro-recall over all labels (Mullenbach et al. 2018)."""
-    counts = count(y_true, y_pred, weights)
-    precision, recall = (metric(y_true, counts) for metric in (macro_precision_all, macro_recall_all))
+    precision, recall = (_mean(ratio(counts.hits, all_of)) for all_of in (counts.predicted, counts.positives))
     return np.where(np.isnan(precision), np.nan, ratio(2 * precision * recall, precision + recall))[()]
 
 
-def macro_precision_all(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def macro_precision_all(counts: Counts) -> Array:
     """Mean TP / predicted over all labels (appendix E); a label that is never predicted counts as 0."""
-    counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.predicted))
 
 
-def macro_recall_all(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def macro_recall_all(counts: Counts) -> Array:
     """Mean TP / positives over all labels (appendix E); a label without a positive counts as 0."""
-    counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.positives))
 
 
-def macro_precision_present(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def macro_precision_present(counts: Counts) -> Array:
     """Mean TP / predicted over the labels with a positive; a label that is never predicted counts as 0."""
-    counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.predicted), counts.positives > 0)
 
 
-def macro_recall_present(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def macro_recall_present(counts: Counts) -> Array:
     """Mean TP / positives over the labels with a positive; NaN if no label has one."""
-    counts = count(y_true, y_pred, weights)
     return _mean(ratio(counts.hits, counts.positives), counts.positives > 0)
 
 
-def micro_precision(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def micro_precision(counts: Counts) -> Array:
     """Sum of TP / sum of predictions (appendix E); NaN without any prediction."""
-    counts = count(y_true, y_pred, weights)
     return ratio(counts.hits.sum(axis=0), counts.predicted.sum(axis=0), np.nan)
 
 
-def micro_recall(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def micro_recall(counts: Counts) -> Array:
     """Sum of TP / sum of positives (appendix E); NaN without any positive."""
-    counts = count(y_true, y_pred, weights)
     return ratio(counts.hits.sum(axis=0), counts.positives.sum(axis=0), np.nan)
 
 
-def micro_f1(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+@_metric
+def micro_f1(counts: Counts) -> Array:
     """2 sum TP / (sum of predictions + sum of positives) (appendix E); NaN without both."""
-    counts = count(y_true, y_pred, weights)
     total = counts.predicted.sum(axis=0) + counts.positives.sum(axis=0)
     return ratio(2 * counts.hits.sum(axis=0), total, np.nan)
-
-
-COUNT_METRICS: dict[str, Callable[..., Array]] = {
-    function.__name__: function
-    for function in (
-        macro_f1_present, macro_f1_all, macro_f1_caml, macro_precision_all, macro_recall_all,
-        macro_precision_present, macro_recall_present, micro_precision, micro_recall, micro_f1,
-    )
-}  # fmt: skip
-"""Metric name -> function."""
 
 
 def _mean(values: Array, counted: Array | None = None) -> Array:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy  # loads its parts when they are used: the names of metrics need none
@@ -40,7 +41,10 @@ class Ranking:
     """(N,) |Y|."""
 
 
-def rank(y_true: Sparse, y_score: Array | Sparse | Ranking, k: int) -> Ranking:
+Ranked: TypeAlias = "Array | Sparse | Ranking"
+
+
+def rank(y_true: Sparse, y_score: Ranked, k: int) -> Ranking:
     """The k best labels of each document. A ranking is returned unchanged."""
     if isinstance(y_score, Ranking):
         return y_score
@@ -49,9 +53,7 @@ def rank(y_true: Sparse, y_score: Array | Sparse | Ranking, k: int) -> Ranking:
     return Ranking(best, hits, np.diff(y_true.indptr))
 
 
-def precision_at_k(
-    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, weights: Weights = None, average: bool = True
-) -> Array:
+def precision_at_k(y_true: Sparse, y_score: Ranked, k: int, *, weights: Weights = None, average: bool = True) -> Array:
     """P@k = 1/k sum_i 1[y_i in Y] (appendix E), at most min(k, |Y|) / k; documents without a true label do not count.
 
     >>> float(precision_at_k(scipy.sparse.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 3).round(3))
@@ -61,9 +63,7 @@ def precision_at_k(
     return _mean(ranking.hits[:, :k].sum(axis=1) / k, ranking.true > 0, weights, average)
 
 
-def recall_at_k(
-    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, weights: Weights = None, average: bool = True
-) -> Array:
+def recall_at_k(y_true: Sparse, y_score: Ranked, k: int, *, weights: Weights = None, average: bool = True) -> Array:
     """R@k = 1/min(k, |Y|) sum_i 1[y_i in Y] (appendix E); documents without a true label do not count.
 
     >>> float(recall_at_k(scipy.sparse.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 1))
@@ -73,9 +73,7 @@ def recall_at_k(
     return _mean(ranking.hits[:, :k].sum(axis=1) / np.clip(ranking.true, 1, k), ranking.true > 0, weights, average)
 
 
-def ndcg_at_k(
-    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, weights: Weights = None, average: bool = True
-) -> Array:
+def ndcg_at_k(y_true: Sparse, y_score: Ranked, k: int, *, weights: Weights = None, average: bool = True) -> Array:
     """nDCG@k with gain 1 and discount 1 / log2(i + 1); the ideal is over min(k, |Y|) labels.
 
     Documents without a true label do not count.
@@ -91,15 +89,11 @@ def ndcg_at_k(
 
 
 def propensity_precision_at_k(
-    y_true: Sparse, y_score: Array | Sparse | Ranking, k: int, *, inverse_propensity: Array, weights: Weights = None
+    y_true: Sparse, y_score: Ranked, k: int, *, inverse_propensity: Array, weights: Weights = None
 ) -> Array:
     """PSP@k = sum_n sum_{i<=k} 1[y_i in Y] / p_{y_i}, divided by its largest possible value (Jain et al. 2016).
 
-    It is a ratio of sums, not a mean over documents.
-
-    Args:
-        y_true, y_score, k, weights: as above.
-        inverse_propensity: (L,), 1/p_l.
+    It is a ratio of sums, not a mean over documents. `inverse_propensity` is (L,), 1/p_l.
     """
     ranking = rank(y_true, y_score, k)
     gain = np.where(ranking.hits, inverse_propensity[ranking.best], 0.0)[:, :k].sum(axis=1) / k
@@ -137,11 +131,8 @@ def brier_skill(y_true: Sparse, y_score: Array | Sparse, *, weights: Weights = N
     probability is certain and right, 0 if it is as good as the reference, and negative if it is worse. It is a proper
     score: on average no p does better than the true probability. NaN without a true label.
 
-    Args:
-        y_true: as above.
-        y_score: (N, L), log-odds; p = 0 for the score -inf, and for an entry that a sparse array does not store.
-            Or (N,), the result of `brier_gains`.
-        weights: as above.
+    `y_score` is (N, L), log-odds; p = 0 for the score -inf, and for an entry that a sparse array does not store. Or it
+    is (N,), the result of `brier_gains`.
 
     >>> float(brier_skill(scipy.sparse.csr_array([[True, False]]), np.array([[np.inf, 0.0]])))
     0.75

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from safetensors import safe_open
 
 from plant.ground import files
 from plant.ground.errors import InputError
@@ -63,7 +62,9 @@ def read_label_space(labels_parquet: Path, settings: Evaluation) -> LabelSpace:
             str(path), expected="a labels table with the columns label and n_train",
             got=f"another file ({type(error).__name__})", fix="Give the labels.parquet of the corpus folder.",
         ) from error  # fmt: skip
-    return LabelSpace(tuple(names), n_train, _training_documents(path.with_suffix(".safetensors")), settings)
+    arrays = path.with_suffix(".safetensors")
+    documents = int(files.read_arrays(arrays)["split_sizes"][0]) if arrays.is_file() else None
+    return LabelSpace(tuple(names), n_train, documents, settings)
 
 
 def label_groups(n_train: np.ndarray, settings: Evaluation) -> dict[str, np.ndarray]:
@@ -102,10 +103,3 @@ def inverse_propensity(n_train: np.ndarray, documents: int, constants: tuple[flo
     a, b = constants
     scale = (np.log(max(documents, np.e)) - 1) * (b + 1) ** a  # N < e would give propensities above 1
     return 1 + scale * (n_train + b) ** -a
-
-
-def _training_documents(path: Path) -> int | None:
-    if not path.is_file():
-        return None
-    with safe_open(path, framework="numpy") as handle:
-        return int(handle.get_tensor("split_sizes")[0])
