@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from plant.evidence import design as evidence_design
 from plant.evidence import fit as evidence_fit
 from plant.evidence.design import Design, LabelSide
-from plant.evidence.fit import FeatureScale, bounded_step, fit
+from plant.evidence.fit import bounded_step, fit, standardisation
 from plant.ground.errors import InputError
 from plant.metrics.aligned import AlignedScores
 from plant.metrics.calibration import calibration
@@ -37,7 +37,7 @@ def make(seed=0, *, channels=CHANNELS, slopes=False, signs=(1.0, 0.5, 0.8), miss
 
 def fitted(design, documents=None, *, ridge=0.0):
     documents = np.arange(design.pairs.shape[0]) if documents is None else documents
-    return fit(design, documents, scale=FeatureScale.of(design), ridge=ridge, where="test")
+    return fit(design, documents, matrix=standardisation(design), ridge=ridge, where="test")
 
 
 def flat(design):

@@ -20,16 +20,10 @@ from plant.metrics.aligned import align
 
 
 def average(folders: Sequence[Path], *, corpus: Path, evaluation: Evaluation, out: Path) -> None:
-    """Average two systems' scores of validation and test, and write them by the scores contract.
+    """Average the scores of two networks (`folders`) on validation and test, and write them by the scores contract.
 
     A pair without a score in one of them has no score (-inf). If the label set is too large for dense scores, the pairs
     are those of `plant.metrics.aligned.align`.
-
-    Args:
-        folders: evaluation folders of two networks.
-        corpus: folder of the corpus.
-        evaluation: limits of the score files.
-        out: the average's evaluation folder.
 
     Raises:
         InputError: scores are missing, or of other documents or labels.

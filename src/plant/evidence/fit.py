@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
 import numpy as np
 
@@ -33,40 +32,29 @@ class Sums:
     hessian: np.ndarray
 
 
-@dataclass(frozen=True)
-class FeatureScale:
-    """Mean and standard deviation of each feature over the known pairs of a split; 0 for a constant feature."""
+def standardisation(design: Design) -> np.ndarray:
+    """(F + 1, K + 1): from the scalars of K standardised features and the constant to those of the F raw ones.
 
-    mean: np.ndarray
-    deviation: np.ndarray
-
-    @classmethod
-    def of(cls, design: Design) -> Self:
-        """The scale of all pairs, true or not."""
-        count, total, squares = 0, 0.0, 0.0
-        for block in design.blocks():
-            features = block.rows[:, :-1]
-            count += len(features)
-            total = total + features.sum(axis=0)
-            squares = squares + np.einsum("ij,ij->j", features, features)
-        mean = np.asarray(total) / max(1, count) * np.ones(len(design.side.lower) - 1)
-        variance = np.asarray(squares) / max(1, count) - mean**2
-        constant = variance <= 1e-12 * np.maximum(mean**2, 1e-300)
-        return cls(mean, np.where(constant, 0.0, np.sqrt(np.maximum(variance, 0.0))))
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """(F + 1, K + 1): from scalars of the K standardised features to scalars of the F raw ones; last the
-        constant."""
-        kept = np.flatnonzero(self.deviation > 0)
-        matrix = np.zeros((len(self.mean) + 1, len(kept) + 1))
-        matrix[kept, np.arange(len(kept))] = 1 / self.deviation[kept]
-        matrix[-1, :-1] = -self.mean[kept] / self.deviation[kept]
-        matrix[-1, -1] = 1.0
-        return matrix
+    Mean and deviation are over all known pairs of the split, true or not. A constant feature is left out.
+    """
+    count, total, squares = 0, 0.0, 0.0
+    for block in design.blocks():
+        features = block.rows[:, :-1]
+        count += len(features)
+        total = total + features.sum(axis=0)
+        squares = squares + np.einsum("ij,ij->j", features, features)
+    mean = np.asarray(total) / max(1, count) * np.ones(len(design.side.lower) - 1)
+    variance = np.asarray(squares) / max(1, count) - mean**2
+    kept = np.flatnonzero(variance > 1e-12 * np.maximum(mean**2, 1e-300))
+    deviation = np.sqrt(variance[kept])
+    matrix = np.zeros((len(mean) + 1, len(kept) + 1))
+    matrix[kept, np.arange(len(kept))] = 1 / deviation
+    matrix[-1, :-1] = -mean[kept] / deviation
+    matrix[-1, -1] = 1.0
+    return matrix
 
 
-def fit(design: Design, documents: np.ndarray, *, scale: FeatureScale, ridge: float, where: str) -> np.ndarray:
+def fit(design: Design, documents: np.ndarray, *, matrix: np.ndarray, ridge: float, where: str) -> np.ndarray:
     """The scalars that minimise the sum of log-losses over the pairs of some documents, plus ridge / 2 sum (w sd)^2.
 
     The weights of all channels but the prior are at least 0. A feature that is constant on the split has weight 0.
@@ -74,7 +62,7 @@ def fit(design: Design, documents: np.ndarray, *, scale: FeatureScale, ridge: fl
     Args:
         design: the pairs.
         documents: ascending.
-        scale: of the features.
+        matrix: `standardisation` of the design.
         ridge: at least 0; the constant is not penalised.
         where: what is fitted, for errors.
 
@@ -84,8 +72,7 @@ def fit(design: Design, documents: np.ndarray, *, scale: FeatureScale, ridge: fl
     Raises:
         InputError: the pairs hold no true or no false label, or the weights grow without end.
     """
-    matrix = scale.matrix
-    lower = np.append(design.side.lower[:-1][scale.deviation > 0], -np.inf)
+    lower = design.side.lower[matrix.any(axis=1)]
     scalars = np.zeros(len(lower))
     size = design.pairs.scores[0].size / max(1, design.pairs.shape[0]) * len(documents)
     for part in (documents[::8], documents) if size > SUBSAMPLE else (documents,):

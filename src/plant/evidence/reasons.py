@@ -22,18 +22,17 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 
 from plant.baselines.registry import channels as readable_channels
 from plant.baselines.target import ExplainedDocument
 from plant.baselines.words import read_weights
-from plant.corpus.reader import Labels, load_labels, load_tokens
+from plant.corpus.reader import load_labels, load_tokens
 from plant.evidence.design import LabelSide
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
 from plant.metrics.aligned import align
 from plant.metrics.scores import read_scores
-from plant.metrics.top import top_labels
+from plant.metrics.top import scores_at, stored_at, top_labels
 
 EVIDENCE, REASONS = "evidence.parquet", "reasons.parquet"
 LABELS = 5
@@ -135,30 +134,25 @@ def reasons(
         )  # fmt: skip
     aligned = align([read_scores(path, "test") for path in channels.values()])
     scores = dict(zip(channels, map(aligned.filled, aligned.scores), strict=True))
+    texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
     rows: list[tuple[object, ...]] = []
-    for document, seen in _read_test(data, tokens, {document: places[document] for document in documents}):
+    for document in documents:
         place = places[document]
-        said = {channel: _row(some, place) for channel, some in scores.items()}
-        truth = set(written.truth[[place]].indices.tolist())
+        ids = () if words is None else words.row(data.rows("test").start + place)
+        seen = ExplainedDocument(texts[place], frozenset(words.vocabulary[i] for i in ids) if words else frozenset())
         best = top_labels(written.known[[place]], labels)[0]
-        for label in best[best >= 0].tolist():
+        best = best[best >= 0]
+        pairs = np.full(len(best), place), best
+        said = {channel: scores_at(some, *pairs).tolist() for channel, some in scores.items()}
+        for rank, (label, true) in enumerate(
+            zip(best.tolist(), stored_at(written.truth, *pairs).tolist(), strict=True)
+        ):
             name = written.label_names[label]
             own = {channel: values(seen, name) for channel, values in features.items()}
-            parts = [*_parts(evidence.filter(label=name), {c: float(row[label]) for c, row in said.items()}, own)]
+            parts = [*_parts(evidence.filter(label=name), {c: some[rank] for c, some in said.items()}, own)]
             total = fsum(part[-1] for part in parts)
-            rows += [(document, name, label in truth, total, *part) for part in parts]
+            rows += [(document, name, true, total, *part) for part in parts]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-
-
-def _read_test(data: Labels, tokens: Path | None, places: Mapping[str, int]) -> Iterator[tuple[str, ExplainedDocument]]:
-    """Test documents with their ids. Without a token folder their sets of tokens are empty."""
-    texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
-    for document, place in places.items():
-        ids = () if words is None else words.row(data.rows("test").start + place)
-        yield (
-            document,
-            ExplainedDocument(texts[place], frozenset(words.vocabulary[i] for i in ids) if words else frozenset()),
-        )
 
 
 def _parts(
@@ -188,13 +182,3 @@ def _parts(
         listed += sorted(present, key=lambda part: -abs(part[-1]))
         yield from listed
         yield channel, OTHER, None, total - fsum(part[-1] for part in listed)
-
-
-def _row(scores: np.ndarray | sp.csr_array, place: int) -> np.ndarray:
-    """(L,) scores of one document; -inf: no score."""
-    if isinstance(scores, np.ndarray):
-        return scores[place]
-    row = np.full(scores.shape[1], -np.inf, np.float32)
-    stored = slice(scores.indptr[place], scores.indptr[place + 1])
-    row[scores.indices[stored]] = scores.data[stored]
-    return row

@@ -20,7 +20,7 @@ from plant.baselines.target import SPLITS, Outcome, read_comparable, write
 from plant.corpus.folds import deal_folds
 from plant.corpus.reader import load_labels
 from plant.evidence.design import Design, LabelSide
-from plant.evidence.fit import FeatureScale, fit
+from plant.evidence.fit import fit, standardisation
 from plant.evidence.reasons import EVIDENCE, REASONS, export, reasons
 from plant.ground.files import is_private, write_with
 from plant.ground.settings import Evaluation, Evidence
@@ -42,7 +42,7 @@ def evidence(
     shown: int = 0,
     tokens: Path | None = None,
 ) -> None:
-    """Fit the scalars on validation and write scores, choices.json, evidence.parquet and reasons.parquet.
+    """Fit the scalars on validation and write scores, choices.json, evidence.parquet and reasons.parquet to `out`.
 
     Test scores come from the fit on all validation documents. The scores of a validation document come from the fit
     without its fold, because the threshold is tuned on them. They are logits: above 0 is probability above .5. A pair
@@ -52,10 +52,7 @@ def evidence(
 
     Args:
         channels: channel -> evaluation folder with its scores, for all channels of the recipe but the prior.
-        corpus: folder of the corpus.
         settings: the recipe.
-        evaluation: limits of the score files.
-        out: the system's evaluation folder.
         seed: of the folds.
         shown: number of test documents whose reasons are written; 0 for text that must not be shown.
         tokens: folder of the tokens that the log-odds were counted on; only needed for reasons.
@@ -94,9 +91,9 @@ def _fit(design: Design, fold_of: np.ndarray, settings: Evidence, *, where: str)
 
     The scalars for the documents of a fold do not depend on the truth of these documents.
     """
-    scale = FeatureScale.of(design)
+    matrix = standardisation(design)
     parts = [np.arange(len(fold_of)), *(np.flatnonzero(fold_of != fold) for fold in range(settings.folds))]
-    return [fit(design, part, scale=scale, ridge=settings.ridge, where=where) for part in parts]
+    return [fit(design, part, matrix=matrix, ridge=settings.ridge, where=where) for part in parts]
 
 
 def _validation(design: Design, logits: np.ndarray) -> dict[str, Any]:
