@@ -38,8 +38,6 @@ def write_attention(
     """Write the attention (see `points.attention`) of the rarest true labels of the first test documents.
 
     Args:
-        classifier: trained.
-        data: its corpus.
         top: T_l in the trained label space, for the column `relevance`.
         corpus: folder of the corpus.
         vocabulary: vocabulary.parquet of the backbone's tokens.
@@ -65,7 +63,6 @@ def write_attention_points(
     """Write the same attention at each point of training, for the page `attention_page_<experiment>`.
 
     Args:
-        run: the network.
         marks: as `plant.corpus.marks.read_marks` returns them; None where nobody marked words.
         vocabulary, documents: as in `write_attention`.
         out: parquet: document_id, label, position, token, relevance in [0, 1] (0 outside T_l), marked (whether people

@@ -41,17 +41,13 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Marked:
-    """A document with marked tokens.
-
-    Attributes:
-        document: its id in the corpus.
-        labels: ids of its labels with a marked token, in the trained label space (m).
-        tokens: bool (m, n), the marked tokens of each.
-    """
+    """A document (its id in the corpus) with marked tokens."""
 
     document: int
     labels: np.ndarray
+    """Ids of its labels with a marked token, in the trained label space (m)."""
     tokens: np.ndarray
+    """bool (m, n), the marked tokens of each label."""
 
 
 def write_marks_study(
@@ -59,12 +55,9 @@ def write_marks_study(
 ) -> dict[str, int]:
     """Score the attention of a network, and the references, for every test document and label with marked tokens.
 
-    Args:
-        run: the network.
-        marks: as `plant.corpus.marks.read_marks` returns them.
-        settings: k, and the sample for occlusion and drops.
-        out: parquet without any text: scorer (a point of training or a reference), document (its place in the split),
-            label, tokens (n), marked (how many), ndcg, mass, recall, drop (null outside the sample).
+    `marks` are those of `plant.corpus.marks.read_marks`. The table `out` (parquet) is without any text: scorer (a point
+    of training or a reference), document (its place in the split), label, tokens (n), marked (how many), ndcg, mass,
+    recall, drop (null outside the sample).
 
     Returns:
         Numbers of pairs of document and label: with marks, and of these with a trained label and a marked token.

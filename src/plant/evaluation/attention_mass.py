@@ -33,13 +33,10 @@ SCHEMA: dict[str, Any] = {
 def write_mass(run: TrainedNetwork, *, settings: AttentionStudy, out: Path) -> None:
     """Measure a sample of validation documents with a label, at each point of training, for each of their labels.
 
-    Args:
-        run: the network.
-        settings: size of the sample and number of grades.
-        out: parquet, one row for each point, document (its place in the split) and label: `tokens` n; `mass_first` and
-            `mass_grades`, the attention on the tokens of the highest grade and of the highest grades, and
-            `uniform_first` and `uniform_grades`, what uniform attention has there (null without a relevant token);
-            `entropy` in nats and `relative_entropy`, entropy / ln n (null where n is 1).
+    The table `out` (parquet) has one row for each point, document (its place in the split) and label: `tokens` n;
+    `mass_first` and `mass_grades`, the attention on the tokens of the highest grade and of the highest grades, and
+    `uniform_first` and `uniform_grades`, what uniform attention has there (null without a relevant token); `entropy` in
+    nats and `relative_entropy`, entropy / ln n (null where n is 1).
     """
     corpus = run.data.corpus
     sample = sampled([d for d in corpus.documents("val") if len(corpus.labels(d))], settings.documents, settings.seed)

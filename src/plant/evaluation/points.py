@@ -130,12 +130,8 @@ def logits_of_parts(
     The backbone reads the shorter document; cached hidden states stay what they were. What counts say of the tokens
     that are left (static attention, residual) stays too.
 
-    Args:
-        classifier: trained.
-        corpus: with the evidence that its recipe keeps.
-        document: its id.
-        labels: label ids (m).
-        kept: positions of the tokens that are left, ascending, at least one; one array for each altered document.
+    `corpus` has the evidence that the recipe keeps. `kept` has an array for each altered document: the positions of the
+    tokens that are left, ascending, at least one.
     """
     classifier.eval()
     device = classifier.attention.embeddings.device

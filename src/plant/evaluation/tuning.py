@@ -7,14 +7,13 @@ they hold no score of the test split.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import yaml
 
-from plant.ground.files import atomic_path, read_json, require_file
+from plant.ground.files import read_json, require_file, write_text, write_with
 from plant.ground.settings import Tuned, Tuning
 
 RATES = ("head_learning_rate", "learning_rate")
@@ -23,12 +22,7 @@ Points = Mapping[str, Mapping[str, Tuned]]
 
 
 def read_grid(points: Points, folder: Path, tuning: Tuning) -> pl.DataFrame:
-    """Every validation score of a tuning.
-
-    Args:
-        points: of each arm.
-        folder: holds a folder for each network, with a folder for each seed.
-        tuning: its seeds and patience.
+    """Every validation score of a tuning; `folder` holds a folder for each network, with a folder for each seed.
 
     Returns:
         One row per epoch: arm, rates, seed, epoch, macro_f1, kept (the run keeps the weights of this epoch),
@@ -96,12 +90,9 @@ def write_choice(
     """Write all scores as CSV, and the choice as a config to lay over the config of the tuning.
 
     Args:
-        grid: of `read_grid`.
-        tuning: its recipe.
         runs: run (as in section `tuned`) -> its arm. The run gets the arm's rates, epochs and patience.
         also: further run -> arm. The run gets the rates alone.
-        table: target of the scores.
-        config: target of the config, which has one section, `tuned`.
+        table, config: targets. The config has one section, `tuned`.
     """
     chosen = choose(grid)
     doubts = find_doubts(grid, chosen, tuning)
@@ -110,12 +101,6 @@ def write_choice(
     whole = {"epochs": tuning.epochs, "patience": tuning.patience}
     tuned = {run: dict(chosen[arm]) for run, arm in also.items()}
     tuned |= {run: chosen[arm] | whole for run, arm in runs.items()}
-    with atomic_path(table) as partial:
-        grid.write_csv(partial)
-    with atomic_path(config) as partial:
-        partial.write_text(_text(tuned, doubts), encoding="utf-8")
-
-
-def _text(tuned: Mapping[str, Mapping[str, Any]], doubts: Sequence[str]) -> str:
     head = ["Chosen on the validation split. Lay it over the config: --configfile <config> <this file>", *doubts]
-    return "".join(f"# {line}\n" for line in head) + yaml.safe_dump({"tuned": dict(tuned)}, sort_keys=True)
+    write_with(table, grid.write_csv)
+    write_text(config, "".join(f"# {line}\n" for line in head) + yaml.safe_dump({"tuned": tuned}, sort_keys=True))

@@ -61,17 +61,14 @@ class LabelSide:
 
 @dataclass(frozen=True)
 class PairBlock:
-    """The pairs of some documents that have a score in every channel.
-
-    Attributes:
-        rows: (m, F + 1) features and a 1 for the constant.
-        truth: (m,) boolean.
-        places: (m,) places in the flattened scores of `AlignedScores`.
-    """
+    """The pairs of some documents that have a score in every channel."""
 
     rows: np.ndarray
+    """(m, F + 1) features and a 1 for the constant."""
     truth: np.ndarray
+    """(m,) boolean."""
     places: np.ndarray
+    """(m,) places in the flattened scores of `AlignedScores`."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +128,7 @@ class Design:
     def logits(self, scalars: Mapping[int, np.ndarray], folds: np.ndarray) -> np.ndarray:
         """Logits of all pairs, in the shape of the scores of `pairs`; -inf if a channel has no score.
 
-        Args:
-            scalars: fold -> (F + 1,) scalars for the documents of the fold.
-            folds: (N,) fold of each document.
+        `scalars` has (F + 1,) numbers for the documents of each fold, and `folds` (N,) the fold of each document.
         """
         out = np.full(self.pairs.scores[0].size, -np.inf)
         for fold, weights in scalars.items():

@@ -60,7 +60,6 @@ def fit(design: Design, documents: np.ndarray, *, matrix: np.ndarray, ridge: flo
     The weights of all channels but the prior are at least 0. A feature that is constant on the split has weight 0.
 
     Args:
-        design: the pairs.
         documents: ascending.
         matrix: `standardisation` of the design.
         ridge: at least 0; the constant is not penalised.
@@ -92,16 +91,10 @@ def fit(design: Design, documents: np.ndarray, *, matrix: np.ndarray, ridge: flo
 
 
 def minimise(sums: Callable[[np.ndarray], Sums], start: np.ndarray, lower: np.ndarray, *, where: str) -> np.ndarray:
-    """The minimum of a convex function with lower bounds, by Newton's method with bounded steps.
-
-    Args:
-        sums: scalars -> objective, gradient, Hessian.
-        start: within the bounds.
-        lower: lower bounds of the scalars.
-        where: what is fitted, for errors.
+    """The minimum of a convex function with lower bounds, by Newton's method with bounded steps from `start`.
 
     Raises:
-        InputError: it does not end within ITERATIONS steps.
+        InputError: it does not end within ITERATIONS steps. `where` says what is fitted.
     """
     point, here = start, sums(start)
     for _ in range(ITERATIONS):
