@@ -1,23 +1,17 @@
 """The targets on attention, from a table with marked words to their pages: a word network and a transformer."""
 
-import os
 import stat
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
 STAGE = {"epochs": 1, "batch_size": 16, "accumulation": 1, "learning_rate": 0.01, "head_learning_rate": 0.01}
 TARGETS = ("attention_mass", "attention_against_people", "attention_page")
 
 
-def write_inputs(folder, *, mentions=True):
-    """A credentialed table: the word `sign<i>` is the reason for the label L<i>."""
+def write_inputs(folder, **marks):
+    """A credentialed table, and its config: the word `sign<i>` is the reason for the label L<i>."""
     random = np.random.default_rng(0)
     own = [random.choice(6, random.integers(1, 4), replace=False) for _ in range(120)]
     texts = [" ".join([*(f"sign{label}" for label in labels), *(f"word{i}" for i in random.integers(0, 90, 20))])
@@ -27,8 +21,8 @@ def write_inputs(folder, *, mentions=True):
     marked = [(f"d{i}", f"L{label}", f"sign{label}") for i, each in enumerate(own) for label in each]
     pl.DataFrame(marked, schema=["document", "label", "mention"], orient="row").write_csv(folder / "marked.csv")
     of = {"dataset": "small", "variants": ["plant", "none"], "reference": "none", "seeds": [0], "report": False}
-    config = {
-        "datasets": {"small": {"source": "table", "path": "own.csv", "credentialed": True}},
+    return {
+        "datasets": {"small": {"source": "table", "path": "own.csv", "credentialed": True, **marks}},
         "backbones": {
             "cnn": {"kind": "word_network", "encoder": "cnn", "attention": "per_label", "embedding_size": 8,
                     "hidden_size": 8, "kernel_sizes": [3]},
@@ -44,22 +38,13 @@ def write_inputs(folder, *, mentions=True):
         "attention_study": {"hidden_documents": 3},
         "experiments": {name: {**of, "backbone": name} for name in ("cnn", "tiny")},
     }  # fmt: skip
-    if mentions:
-        config["datasets"]["small"]["mentions"] = "marked.csv"
-    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-
-
-def snakemake(folder, *arguments):
-    command = [sys.executable, "-m", "snakemake", *arguments, "--snakefile", ROOT / "Snakefile", "--directory", folder,
-               "--cores", "2", "--show-failed-logs", "--configfile", folder / "config.yaml"]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 @pytest.mark.slow
-def test_both_kinds_of_network_get_their_pages_and_no_word_leaves_the_page_to_look_at(tmp_path):
-    write_inputs(tmp_path)
-    run = snakemake(tmp_path, *(f"{target}_{name}" for target in TARGETS for name in ("cnn", "tiny")))
-    assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
+def test_both_kinds_of_network_get_their_pages_and_no_word_leaves_the_page_to_look_at(snakemake, tmp_path):
+    config = write_inputs(tmp_path, mentions="marked.csv")
+    run = snakemake(tmp_path, config, *(f"{target}_{name}" for target in TARGETS for name in ("cnn", "tiny")))
+    assert run.returncode == 0, run.stdout[-3000:]
     for name in ("cnn", "tiny"):
         paper = tmp_path / f"results/paper/{name}"
         page = paper / "attention.html"
@@ -74,11 +59,9 @@ def test_both_kinds_of_network_get_their_pages_and_no_word_leaves_the_page_to_lo
         assert not [file for file in files if "sign" in file.read_text() or "word1" in file.read_text()]
 
 
-def test_a_dataset_without_marks_ends_the_run_before_anything_is_trained(tmp_path):
-    write_inputs(tmp_path, mentions=False)
-    run = snakemake(tmp_path, "attention_against_people_cnn", "--dry-run")
+def test_a_dataset_without_marks_ends_the_run_before_anything_is_trained(snakemake, tmp_path):
+    run = snakemake(tmp_path, write_inputs(tmp_path), "attention_against_people_cnn", "--dry-run")
     assert run.returncode != 0
-    said = [line for line in (run.stdout + run.stderr).splitlines() if line.startswith("error: ")]
-    assert len(said) == 1
-    assert "people marked the words of each label" in said[0]
-    assert "Traceback" not in run.stdout + run.stderr
+    (said,) = (line for line in run.stdout.splitlines() if line.startswith("error: "))
+    assert "people marked the words of each label" in said
+    assert "Traceback" not in run.stdout

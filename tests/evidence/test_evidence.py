@@ -30,27 +30,26 @@ def corpus(sign_documents, table_corpus, tmp_path_factory) -> Path:
     return table_corpus(made, tmp_path_factory.mktemp("evidence") / "corpus", relevance=10, group_column="group")
 
 
-def run_baselines(corpus: Path, out: Path, evaluation: Evaluation | None = None) -> dict[str, Path]:
+def run_baselines(corpus: Path, out: Path) -> dict[str, Path]:
     """Channel -> folder, with a made-up network that half knows the truth."""
-    evaluation = evaluation or Evaluation()
     files = {"tokens": corpus / "words", "relevance": corpus / "mig.parquet"}
     for name, channel in (("tfidf_linear", "linear"), ("mig_log_odds", "log_odds")):
-        run(name, Sources(load_labels(corpus), BASELINES, files), evaluation=evaluation, out=out / channel)
+        run(name, Sources(load_labels(corpus), BASELINES, files), evaluation=Evaluation(), out=out / channel)
     random = np.random.default_rng(7)
     for split in ("val", "test"):
         given = read_scores(out / "linear", split)
         made = (3 * given.truth.toarray() - 2 + 2 * random.normal(size=given.truth.shape)).astype(np.float32)
         made[:, 6] = -np.inf
-        rewrite(out / "linear", out / "network", split, truth=given.truth, scores=made, evaluation=evaluation)
+        rewrite(out / "linear", out / "network", split, truth=given.truth, scores=made)
     return {channel: out / channel for channel in ("network", "log_odds", "linear")}
 
 
-def rewrite(source: Path, target: Path, split: str, *, truth=None, scores=None, evaluation=None) -> None:
+def rewrite(source: Path, target: Path, split: str, *, truth=None, scores=None) -> None:
     given = read_scores(source, split)
     write_scores(
         target, split, document_ids=given.document_ids, label_names=given.label_names, names=given.names,
         truth=given.truth if truth is None else truth, scores=given.dense if scores is None else scores,
-        natural_threshold=0.0, settings=evaluation or Evaluation(),
+        natural_threshold=0.0, settings=Evaluation(),
     )  # fmt: skip
 
 
@@ -68,11 +67,11 @@ def channels(corpus, tmp_path_factory) -> dict[str, Path]:
     return run_baselines(corpus, tmp_path_factory.mktemp("evidence") / "scores")
 
 
-def make(corpus: Path, folders: dict[str, Path], out: Path, *, evaluation=None, seed=0, shown=0, **recipe):
+def make(corpus: Path, folders: dict[str, Path], out: Path, *, shown=0, **recipe):
     settings = Evidence(**{"folds": 4, **recipe})
     used = {channel: folders[channel] for channel in settings.channels if channel != "prior"}
     evidence(
-        used, corpus=corpus, settings=settings, evaluation=evaluation or Evaluation(), out=out, seed=seed, shown=shown,
+        used, corpus=corpus, settings=settings, evaluation=Evaluation(), out=out, seed=0, shown=shown,
         tokens=corpus / "words",
     )  # fmt: skip
     return tuple(read_scores(out, split) for split in ("val", "test"))
@@ -159,19 +158,6 @@ def test_what_it_is_worth_on_validation_is_on_record(corpus, channels, tmp_path)
     assert told["out_of_fold"]["calibration_error"] < told["network_alone"]["calibration_error"]
     make(corpus, channels, tmp_path / "words", channels=("log_odds", "linear"))
     assert choices(tmp_path / "words")["validation"]["network_alone"] is None
-
-
-def test_sparse_scores_that_keep_every_label_give_what_dense_ones_give(corpus, channels, tmp_path):
-    _, dense = make(corpus, channels, tmp_path / "dense")
-    sparse_evaluation = Evaluation(dense_limit=1, top=50)
-    given = run_baselines(corpus, tmp_path / "scores", sparse_evaluation)
-    _, sparse = make(corpus, given, tmp_path / "sparse", evaluation=sparse_evaluation)
-    assert sparse.dense is None
-    kept = sparse.kept.tocoo()
-    known = kept.data > -np.inf
-    assert known.sum() == 20 * 6
-    rows, columns = (places[known] for places in kept.coords)
-    np.testing.assert_allclose(kept.data[known], dense.dense[rows, columns], rtol=5e-3, atol=5e-3)
 
 
 # --- reasons --------------------------------------------------------------------------------------

@@ -1,17 +1,12 @@
 """Stage 3 through its rule: from raw notes to scores and reasons, and what a private corpus keeps to itself."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
 SCORES = "results/evaluation/small"
 CONFIG = {
     "datasets": {
@@ -45,25 +40,27 @@ CONFIG = {
 }  # fmt: skip
 
 
-def snakemake(folder: Path, config: dict, *arguments: str) -> str:
-    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
-               "--configfile", folder / "config.yaml", "--cores", "2", *arguments]  # fmt: skip
-    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    said = run.stdout + run.stderr
-    assert run.returncode == 0, said[-3000:]
-    return said
+@pytest.fixture
+def make(snakemake, tmp_path):
+    """(config, *arguments) -> what Snakemake says; it must succeed."""
+
+    def run(config: dict, *arguments: str) -> str:
+        done = snakemake(tmp_path, config, *arguments, "--show-failed-logs")
+        assert done.returncode == 0, done.stdout[-3000:]
+        return done.stdout
+
+    return run
 
 
 @pytest.mark.slow
-def test_from_raw_notes_to_scores_metrics_and_reasons(read_reasons, tmp_path):
+def test_from_raw_notes_to_scores_metrics_and_reasons(make, read_reasons, tmp_path):
     words = tmp_path / SCORES / "tiny/none+focal+words_only/seed0"
-    snakemake(tmp_path, CONFIG, str((words / "metrics.json").relative_to(tmp_path)), "--show-failed-logs")
+    make(CONFIG, str((words / "metrics.json").relative_to(tmp_path)))
     assert not (tmp_path / "results/finetuning").exists()  # no network was trained for it
     record = json.loads((words / "choices.json").read_text(encoding="utf-8"))
     assert set(record["weights"]) == {"log_odds", "linear", "characters", "categories", "prior"}
     assert {"characters", "categories"} <= set(read_reasons(words).filter(part="word")["channel"])
-    snakemake(tmp_path, CONFIG, "ablation_evidence", "--show-failed-logs")
+    make(CONFIG, "ablation_evidence")
     folder = tmp_path / SCORES / "tiny/none+focal+all/seed0"
     files = {"choices.json", "evidence.parquet", "reasons.parquet", "metrics.json", "test.scores.parquet"}
     assert files <= {file.name for file in folder.iterdir()}
@@ -78,7 +75,7 @@ def test_from_raw_notes_to_scores_metrics_and_reasons(read_reasons, tmp_path):
     assert any(path.endswith("evidence.parquet") for path in sidecar["outputs"])
     assert "torch" not in sidecar["versions"] or sidecar["resources"]["peak_host_mb"] < 500
     config = {**CONFIG, "evidences": {**CONFIG["evidences"], "words_only": {"channels": ["log_odds"]}}}
-    said = snakemake(tmp_path, config, "--dry-run", "ablation_words_only", "ablation_evidence")
+    said = make(config, "--dry-run", "ablation_words_only", "ablation_evidence")
     assert "rule evidence" in said and "rule tfidf_linear" not in said and "rule predict" not in said
     made = " ".join(re.findall(r"output: (.*)", said))
     assert "none+focal+words_only" in made
@@ -86,17 +83,16 @@ def test_from_raw_notes_to_scores_metrics_and_reasons(read_reasons, tmp_path):
 
 
 @pytest.mark.slow
-def test_of_a_private_corpus_no_reason_is_written_unasked_and_all_is_the_owners(tmp_path):
+def test_of_a_private_corpus_no_reason_is_written_unasked_and_all_is_the_owners(make, tmp_path):
     config = {**CONFIG, "datasets": {"small": {**CONFIG["datasets"]["small"], "credentialed": True}}}
-    snakemake(tmp_path, config, "ablation_words_only", "--show-failed-logs")
+    make(config, "ablation_words_only")
     base = tmp_path / SCORES
     assert pl.read_parquet(base / "tiny/none+focal+words_only/seed0/reasons.parquet").is_empty()
     files = [file for file in base.rglob("*.*") if file.is_file()]
     assert {"evidence.parquet", "weights.parquet", "features.parquet"} <= {file.name for file in files}
     assert {file.stat().st_mode & 0o077 for file in files} == {0}
     config = {**config, "evaluation": {"show_credentialed": True}}
-    said = snakemake(tmp_path, config, "--dry-run", "ablation_words_only")
-    assert "rule evidence" in said
+    assert "rule evidence" in make(config, "--dry-run", "ablation_words_only")
 
 
 def write_own(folder: Path) -> dict:
@@ -115,7 +111,7 @@ def write_own(folder: Path) -> dict:
 
 
 @pytest.mark.slow
-def test_own_mentions_and_descriptions_come_through_the_rules(tmp_path):
+def test_own_mentions_and_descriptions_come_through_the_rules(make, snakemake, tmp_path):
     channels = ["log_odds", "descriptions", "mentions", "prior"]
     own = {
         **CONFIG,
@@ -130,7 +126,7 @@ def test_own_mentions_and_descriptions_come_through_the_rules(tmp_path):
         },
     }  # fmt: skip
     own["evaluation"] = {"show_credentialed": True}
-    snakemake(tmp_path, own, "ablation_phrases", f"{SCORES}/words/mentions/seed0/metrics.json", "--show-failed-logs")
+    make(own, "ablation_phrases", f"{SCORES}/words/mentions/seed0/metrics.json")
     base = tmp_path / SCORES
     told = pl.read_parquet(base / "tiny/none+focal+phrases/seed0/reasons.parquet")
     listed = set(told.filter(part="word").select("channel", "feature").iter_rows())
@@ -144,9 +140,6 @@ def test_own_mentions_and_descriptions_come_through_the_rules(tmp_path):
     sidecar = json.loads(marked.with_name("mentions.provenance.json").read_text(encoding="utf-8"))
     assert any(path.endswith("marked.csv") for path in sidecar["inputs"])
     own["datasets"]["small"].pop("mentions")
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
-    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", tmp_path]
-    command += ["--configfile", tmp_path / "config.yaml", "--dry-run", "ablation_phrases"]
-    said = subprocess.run(command, capture_output=True, text=True)
-    assert said.returncode
-    assert "mentions and phrases cannot be made, the dataset small has no mentions" in said.stdout + said.stderr
+    run = snakemake(tmp_path, own, "--dry-run", "ablation_phrases")
+    assert run.returncode
+    assert "mentions and phrases cannot be made, the dataset small has no mentions" in run.stdout

@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 
 from plant.ground.errors import InputError
-from plant.ground.identity import digest
 from plant.ground.settings import Evaluation
 from plant.metrics.scores import Scores, read_scores, require_comparable, write_scores
 
@@ -76,9 +75,3 @@ def test_files_without_names_are_still_read(scores, tmp_path: Path) -> None:
     after = read_scores(tmp_path / "one", "test")
     assert after.names == (None, None)
     assert after.document_ids == before.document_ids
-
-
-def test_the_digest_keeps_names_apart_that_run_together() -> None:
-    different = [["a", "bc"], ["ab", "c"], ["abc"], ["a", "b", "c"], ["c", "b", "a"], ["1:a"], ["a", ""], []]
-    assert len({digest(names) for names in different}) == len(different)
-    assert digest(iter(["a", "bc"])) == digest(("a", "bc"))
