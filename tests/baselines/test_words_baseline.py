@@ -1,4 +1,4 @@
-"""Values of words and choice of weights, which make a linear model's reasons."""
+"""Values of words, which make a linear model's reasons."""
 
 import json
 
@@ -9,7 +9,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from plant.baselines.linear import values_of_grams
 from plant.baselines.target import ExplainedDocument
-from plant.baselines.words import largest
 
 
 @pytest.mark.parametrize(
@@ -27,11 +26,3 @@ def test_the_values_of_a_text_are_scikit_learns(tmp_path, analysis, record):
     for text, row in zip(texts, vectorizer.transform(texts).toarray(), strict=True):
         expected = {names[i]: row[i] for i in np.flatnonzero(row)}
         assert values(ExplainedDocument(text, frozenset()), "any label") == pytest.approx(expected)
-
-
-def test_the_largest_weights_are_those_of_a_full_sort():
-    random = np.random.default_rng(0)
-    for most in (1, 3, 9, 50):
-        weights = random.integers(-3, 4, size=30) / 2  # ties and zeros
-        order = sorted(range(30), key=lambda place: (-abs(weights[place]), place))
-        assert largest(weights, most).tolist() == [place for place in order if weights[place]][:most]

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from plant.evidence import design as evidence_design
 from plant.evidence import fit as evidence_fit
 from plant.evidence.design import Design, LabelSide
-from plant.evidence.fit import bounded_step, fit, standardisation
+from plant.evidence.fit import fit, standardisation
 from plant.ground.errors import InputError
 from plant.metrics.aligned import AlignedScores
 from plant.metrics.calibration import calibration
@@ -98,20 +98,6 @@ def test_where_bounds_bind_the_optimality_conditions_hold(signs, slopes):
     assert (found >= lower).all()
     assert (slope[bound] >= -1e-5).all()
     np.testing.assert_allclose(slope[~bound], 0, atol=1e-5)
-
-
-def test_the_bounded_step_solves_its_quadratic_programme():
-    random = np.random.default_rng(3)
-    for _ in range(50):
-        root = random.normal(size=(6, 6))
-        hessian, slope = root @ root.T + 0.1 * np.eye(6), random.normal(size=6) * 3
-        lower = np.where(random.random(6) < 0.5, -random.random(6), -np.inf)
-        lower[random.random(6) < 0.2] = 0.0
-        step = bounded_step(slope, hessian, lower)
-        left, at = slope + hessian @ step, step <= lower + 1e-12
-        assert (step >= lower - 1e-12).all()
-        assert (left[at] >= -1e-6).all()
-        np.testing.assert_allclose(left[~at], 0, atol=1e-6)
 
 
 def test_small_blocks_and_a_start_from_a_part_change_nothing(monkeypatch):

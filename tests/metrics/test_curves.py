@@ -67,18 +67,6 @@ def test_auc_is_the_exact_share_of_pairs_to_the_last_bit() -> None:
     assert micro_roc_auc(sp.csr_array(truth), scores, weights=weights).tolist() == micro
 
 
-def test_fractional_weights_are_the_sample_weights_of_scikit_learn(case) -> None:
-    made = case(0)
-    weights = np.random.default_rng(0).integers(1, 9, size=40) / 16
-    auc, precision = label_curves(sp.csr_array(made.truth), made.scores, weights=weights)
-    defined = np.flatnonzero(~np.isnan(auc) & np.isfinite(made.scores).all(axis=0))
-    assert defined.size
-    for c in defined:
-        truth, scores = made.truth[:, c], made.scores[:, c]
-        assert auc[c] == pytest.approx(roc_auc_score(truth, scores, sample_weight=weights))
-        assert precision[c] == pytest.approx(average_precision_score(truth, scores, sample_weight=weights))
-
-
 def test_blocks_change_nothing(case, monkeypatch: pytest.MonkeyPatch) -> None:
     made = case(1)
     truth, weights = sp.csr_array(made.truth), np.random.default_rng(0).poisson(1, size=(40, MANY))

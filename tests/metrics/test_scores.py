@@ -44,9 +44,10 @@ def test_the_table_holds_the_top_scores_and_every_true_label(tmp_path: Path, cas
     made = case(1)
     write(tmp_path, made.scores, made.truth, top=5)
     table = pl.read_parquet(tmp_path / "test.scores.parquet")
-    assert table.schema == {
-        "document_id": pl.String, "label": pl.String, "score": pl.Float32, "truth": pl.Boolean,
-    }  # fmt: skip
+    assert table.schema == {"document_id": pl.String, "label": pl.String, "score": pl.Float32, "truth": pl.Boolean}
+    noted = pl.read_parquet_metadata(tmp_path / "test.scores.parquet")["plant"]  # no text can be in the files
+    names = {"split", "documents", "top", "dense", "labels", "split_name", "label_space_name"}
+    assert json.loads(noted).keys() == names
     for n, ((identifier,), rows) in enumerate(table.group_by("document_id", maintain_order=True)):
         assert identifier == f"document {n}"
         order = np.lexsort((np.arange(25), -made.scores[n]))
@@ -143,14 +144,6 @@ def test_missing_and_damaged_score_files_are_named(tmp_path: Path, case) -> None
     (tmp_path / "test.scores.safetensors").write_bytes(b"\0" * 20)
     with pytest.raises(InputError, match="safetensors"):
         read_scores(tmp_path, "test")
-
-
-def test_no_document_text_can_be_in_the_files(tmp_path: Path, case) -> None:
-    write(tmp_path, case(0).scores)
-    assert pl.read_parquet(tmp_path / "test.scores.parquet").columns == ["document_id", "label", "score", "truth"]
-    assert json.loads(pl.read_parquet_metadata(tmp_path / "test.scores.parquet")["plant"]).keys() == {
-        "split", "documents", "top", "dense", "labels", "split_name", "label_space_name",
-    }  # fmt: skip
 
 
 @given(
