@@ -32,20 +32,16 @@ _SMALL = 10**8  # numbers to read (features of all documents, times labels): bel
 
 @dataclass(frozen=True)
 class _Problem:
-    """All that is needed to fit one label.
-
-    Attributes:
-        train, held: (training documents, features) and (val + test documents, features), float64.
-        truth: (training documents, labels).
-        names: label names; they name the random streams.
-        settings: `max_negatives`, and `reasons`, the number of weights kept per label.
-        seed: see `tfidf_linear`.
-    """
+    """All that is needed to fit one label. It goes to worker processes, so it holds no text."""
 
     train: scipy.sparse.csr_matrix
+    """(training documents, features)."""
     held: scipy.sparse.csr_matrix
+    """(val + test documents, features)."""
     truth: scipy.sparse.csc_array
+    """(training documents, labels)."""
     names: tuple[str, ...]
+    """Of the labels; they name the random streams."""
     settings: BaselineSettings
     seed: int
 

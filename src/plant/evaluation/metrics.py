@@ -59,17 +59,15 @@ def per_label(run: Run) -> pa.Table:
     tally = count(run.truth, run.predictions(TUNED))
     scores, bound = run.curve_scores
     auc, precision = label_curves(run.truth, scores, bound=bound)
-    hits, predicted, positives = (array.astype(np.int64) for array in (tally.hits, tally.predicted, tally.positives))
-    f1 = np.where(positives > 0, label_f1(tally), np.nan)
-    counts = {"n_train": run.labels.n_train, "n_test": positives}
-    curves = {"f1": f1, "ap": precision, "auc": auc}
-    errors = {"tp": hits, "fp": predicted - hits, "fn": positives - hits}
-    return pa.table(
-        {"label": pa.array(run.labels.names, pa.string())}
-        | {name: pa.array(values.astype(np.uint32)) for name, values in counts.items()}
-        | {name: pa.array(values, from_pandas=True) for name, values in curves.items()}
-        | {name: pa.array(values.astype(np.uint32)) for name, values in errors.items()}
-    )
+    counts = {
+        "n_train": run.labels.n_train, "n_test": tally.positives, "tp": tally.hits, "fp": tally.predicted - tally.hits,
+        "fn": tally.positives - tally.hits,
+    }  # fmt: skip
+    curves = {"f1": np.where(tally.positives > 0, label_f1(tally), np.nan), "ap": precision, "auc": auc}
+    columns = {"label": pa.array(run.labels.names, pa.string())}
+    columns |= {name: pa.array(values.astype(np.uint32)) for name, values in counts.items()}
+    columns |= {name: pa.array(values, from_pandas=True) for name, values in curves.items()}
+    return pa.table(columns).select(["label", "n_train", "n_test", *curves, "tp", "fp", "fn"])
 
 
 def _report(run: Run) -> dict[str, Any]:

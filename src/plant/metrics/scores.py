@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +27,7 @@ from plant.ground.identity import digest
 from plant.metrics.top import pair_ids, scores_at, sorted_csr, stored_at, top_entries
 
 LARGEST_FP16 = 65504.0
-METADATA = "plant"
+METADATA = b"plant"
 PART = 512  # documents whose scores are dense at the same time, ...
 SCORES = 2**25  # ... or fewer where the label set is large: about 0.5 GB with their order
 
@@ -149,8 +148,16 @@ def read_scores(folder: Path, split: str) -> Scores:
         InputError: a file is missing, damaged, or was not written by `write_scores`.
     """
     path = files.require_file(Path(folder) / f"{split}.scores.parquet")
-    details, threshold = _read_metadata(path)
-    table, labels = pq.read_table(path), tuple(details["labels"])
+    try:
+        table = pq.read_table(path)
+        details, natural = json.loads(table.schema.metadata[METADATA]), table.schema.metadata[b"natural_threshold"]
+        threshold = None if natural == b"none" else float(natural)
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            str(path), expected="a scores table of this pipeline", got=f"another file ({type(error).__name__})",
+            fix="Delete it and run again: the rule that makes it will write it anew.",
+        ) from error  # fmt: skip
+    labels = tuple(details["labels"])
     shape = (details["documents"], len(labels))
     ids = pc.unique(table["document_id"])  # in the order of the table
     rows = pc.index_in(table["document_id"], ids).to_numpy().astype(np.int64)
@@ -158,7 +165,14 @@ def read_scores(folder: Path, split: str) -> Scores:
     truth = table["truth"].to_numpy()
     kept = scipy.sparse.coo_array((table["score"].to_numpy(), (rows, columns)), shape=shape)
     true = scipy.sparse.coo_array((np.ones(int(truth.sum()), dtype=bool), (rows[truth], columns[truth])), shape=shape)
-    dense = _read_dense(path.with_suffix(".safetensors"), shape) if details["dense"] else None
+    dense = None
+    if details["dense"]:
+        dense = files.read_arrays(path.with_suffix(".safetensors"))["scores"].astype(np.float32)
+        if dense.shape != shape:
+            raise InputError(
+                str(path.with_suffix(".safetensors")), expected=f"scores of {shape[0]} documents x {shape[1]} labels",
+                got=f"{dense.shape[0]} x {dense.shape[1]}", fix="Delete both score files and run again.",
+            )  # fmt: skip
     names = details.get("split_name"), details.get("label_space_name")
     document_ids = tuple(ids.to_pylist())
     return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)
@@ -268,29 +282,3 @@ def _table(
             "truth": pa.array(true),
         }
     )
-
-
-def _read_metadata(path: Path) -> tuple[dict[str, Any], float | None]:
-    """The details that `write_scores` noted, and the natural threshold."""
-    try:
-        metadata = pq.read_schema(path).metadata
-        threshold = metadata[b"natural_threshold"].decode()
-        return json.loads(metadata[METADATA.encode()]), None if threshold == "none" else float(threshold)
-    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            str(path),
-            expected="a scores table of this pipeline",
-            got=f"another file ({type(error).__name__})",
-            fix="Delete it and run again: the rule that makes it will write it anew.",
-        ) from error  # fmt: skip
-
-
-def _read_dense(path: Path, shape: tuple[int, int]) -> np.ndarray:
-    scores = files.read_arrays(path)["scores"]
-    if scores.shape != shape:
-        raise InputError(
-            str(path), expected=f"scores of {shape[0]} documents x {shape[1]} labels",
-            got=f"{scores.shape[0]} x {scores.shape[1]}",
-            fix="Delete both score files and run again.",
-        )  # fmt: skip
-    return scores.astype(np.float32)

@@ -79,7 +79,7 @@ def tune_slope(validation: Scores, labels: LabelSpace) -> TunedThreshold:
     if not spread or not of_true.size:
         return _tune(validation, labels, objective)
     unit = float(of_true.std(dtype=np.float64)) / spread
-    tried = [_tune_top(validation, labels, objective, slope * unit) for slope in SLOPES]
+    tried = [_tune(validation, labels, objective, slope * unit, of_top=True) for slope in SLOPES]
     best = max(tried, key=lambda each: each.on_validation)  # the first of equal ones
     return _tune(validation, labels, objective, best.slope)
 
@@ -102,23 +102,25 @@ def predict(
     )
 
 
-def _tune(validation: Scores, labels: LabelSpace, objective: Objective, slope: float = 0.0) -> TunedThreshold:
-    """The best value for a slope, exactly. Equal maxima: the highest threshold."""
-    if validation.dense is None:
-        return _tune_top(validation, labels, objective, slope)
-    scores = _less_slope(validation.dense, slope, labels.n_train)
-    best = best_threshold(scores, validation.truth.toarray(), objective)
-    return TunedThreshold(best.value, objective, best.objective, slope)
+def _tune(
+    validation: Scores, labels: LabelSpace, objective: Objective, slope: float = 0.0, *, of_top: bool = False
+) -> TunedThreshold:
+    """The best value for a slope, exactly. Equal maxima: the highest threshold.
 
-
-def _tune_top(validation: Scores, labels: LabelSpace, objective: Objective, slope: float) -> TunedThreshold:
-    """The same from the top K scores of each document: at most K labels of a document are predicted."""
-    kept = validation.retrieved.tocoo()
-    columns = kept.coords[1]
-    best = best_threshold_of_entries(
-        columns, _less_slope(kept.data, slope, labels.n_train[columns]), stored_at(validation.truth, *kept.coords),
-        positives=np.bincount(validation.truth.indices, minlength=validation.truth.shape[1]), objective=objective,
-    )  # fmt: skip
+    It comes from all scores if they are known, else (and with `of_top`) from the top K scores of each document: then at
+    most K labels of a document are predicted.
+    """
+    if validation.dense is not None and not of_top:
+        scores = _less_slope(validation.dense, slope, labels.n_train)
+        best = best_threshold(scores, validation.truth.toarray(), objective)
+    else:
+        kept = validation.retrieved.tocoo()
+        columns, positives = kept.coords[1], np.bincount(validation.truth.indices, minlength=validation.truth.shape[1])
+        scores, truth = (
+            _less_slope(kept.data, slope, labels.n_train[columns]),
+            stored_at(validation.truth, *kept.coords),
+        )
+        best = best_threshold_of_entries(columns, scores, truth, positives=positives, objective=objective)
     return TunedThreshold(best.value, objective, best.objective, slope)
 
 
