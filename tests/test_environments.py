@@ -177,6 +177,7 @@ def test_the_container_installs_locks_that_exist_and_starts_what_they_hold():
 def test_the_commands_of_the_recipe_are_those_of_make():
     """The container installs the package as `make setup` does: without a download, as it lies there."""
     makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "envs/install.py dev" in makefile
     for text in (steps("RUN")[-1], makefile):
         assert re.search(r"pip install .*--no-build-isolation --no-deps --editable \.", text)
 
@@ -219,27 +220,28 @@ def test_the_locks_are_what_is_installed_here():
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", ["cpu.in", "cpu.txt", "dev.in", "dev.txt", "cuda.txt", "optional.txt"])
-def test_every_line_of_a_lock_is_one_exact_version(name):
-    assert [line for line in lock(name) if not re.fullmatch(r"-r [\w.]+|[\w.-]+==[\w.+!]+", line)] == []
+def test_every_line_of_a_lock_is_one_exact_version_with_the_hashes_of_its_files():
+    version, digests = r"-r [\w.]+|[\w.-]+==[\w.+!]+", r"( --hash=sha256:[0-9a-f]{64})+"
+    files = dict.fromkeys(("cpu.in", "dev.in"), version)
+    files |= dict.fromkeys(("cpu.txt", "dev.txt", "cuda.txt", "docs.txt", "optional.txt"), version + digests)
+    wrong = [
+        line for name, form in files.items() for line in lines(name) if not re.fullmatch(form, " ".join(line.split()))
+    ]
+    assert wrong == []
 
 
-HASH = re.compile("--hash=sha256:[0-9a-f]{64}")
-
-
-@pytest.mark.parametrize("name", ["cpu.txt", "dev.txt", "cuda.txt", "docs.txt", "optional.txt"])
-def test_every_pin_has_the_hashes_of_its_files_and_nothing_is_installed_without_them(name):
-    found = [line.split() for line in lines(name) if not line.startswith("-r")]
-    assert [pin for pin, *options in found if not options or not all(map(HASH.fullmatch, options))] == []
-    assert "envs/install.py dev" in (ROOT / "Makefile").read_text("utf-8")
+def load_installer():
+    """The module envs/install.py, which is in no package."""
+    spec = importlib.util.spec_from_file_location("install", ROOT / "envs" / "install.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
 def install(monkeypatch):
     """envs/install.py, whose calls of pip are kept in `calls`; its index offers the wheel `offered`."""
-    spec = importlib.util.spec_from_file_location("install", ROOT / "envs" / "install.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_installer()
     module.calls, module.offered, module.installed = [], ("torch-9+cpu.whl", b"small"), ""
 
     def run(command, *, check):
@@ -285,10 +287,7 @@ def test_a_build_of_torch_that_the_lock_does_not_know_is_refused(install):
 
 
 def test_the_pin_of_torch_is_read_with_its_hashes():
-    spec = importlib.util.spec_from_file_location("install", ROOT / "envs" / "install.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    pin, hashes = module.torch_pin()
+    pin, hashes = load_installer().torch_pin()
     (line,) = (line for line in lines("cpu.txt") if line.startswith("torch=="))
     assert line.startswith(f"torch=={pin} ")
     assert {f"--hash=sha256:{each}" for each in hashes} == set(line.split()[1:])
