@@ -17,6 +17,7 @@ from plant.metrics.groups import read_label_space
 from plant.statistics.bootstrap import intervals
 from plant.statistics.compare import write_comparison, write_contrasts
 from plant.statistics.randomization import randomization_tests
+from plant.statistics.resampling import draw
 from plant.statistics.significance import arrow
 from plant.statistics.systems import open_comparison, resampled_values
 from plant.statistics.wilcoxon import signed_rank, wilcoxon_tests
@@ -89,17 +90,18 @@ def test_our_interval_is_over_seeds_and_documents_together_and_wilcoxon_over_mea
         for name in folders
     }
     rows = {row["system"]: row for row in found[0].filter(metric="p@5").iter_rows(named=True)}
+    halves = draw("halves", np.arange(30), SETTINGS)
     for name, by_document, column in [
         ("weak", each["weak"], ""), ("plant", each["plant"], ""), ("base", each["base"], ""),
         ("weak", each["weak"] - each["plant"], "diff_"), ("base", each["base"] - each["plant"], "diff_"),
     ]:  # fmt: skip
         seeds = len(by_document)
-        of_documents = stats.sem(by_document.mean(axis=0)) ** 2
+        of_documents = np.var(by_document.mean(axis=0) @ halves / 15, ddof=1) / (30 / 15 - 1)
         of_seeds = stats.sem(by_document.mean(axis=1)) ** 2 if seeds > 1 else 0.0
         degrees = (of_documents + of_seeds) ** 2 / (of_seeds**2 / (seeds - 1)) if of_seeds else np.inf
-        low, high = stats.t.interval(0.95, degrees, by_document.mean(), np.sqrt(of_documents + of_seeds))
-        width = rows[name][f"{column}high"] - rows[name][f"{column}low"]
-        assert width == pytest.approx(high - low, rel=0.25), (name, column)  # 60 halves: error of a width 9 %
+        expected = stats.t.interval(0.95, degrees, by_document.mean(), np.sqrt(of_documents + of_seeds))
+        bounds = [rows[name][f"{column}{bound}"] for bound in ("low", "high")]
+        assert bounds == pytest.approx(np.clip(expected, -1 if column else 0, 1)), (name, column)
     for row in found[1].filter(metric="p@5").iter_rows(named=True):
         expected = signed_rank(each["plant"].mean(axis=0), each[row["system"]].mean(axis=0))
         assert [row[name] for name in expected._fields] == pytest.approx(list(expected))

@@ -27,7 +27,7 @@ from plant.ground.identity import digest
 from plant.metrics.top import pair_ids, scores_at, sorted_csr, stored_at, top_entries
 
 LARGEST_FP16 = 65504.0
-METADATA = b"plant"
+METADATA = "plant"
 PART = 512  # documents whose scores are dense at the same time, ...
 SCORES = 2**25  # ... or fewer where the label set is large: about 0.5 GB with their order
 
@@ -150,7 +150,10 @@ def read_scores(folder: Path, split: str) -> Scores:
     path = files.require_file(Path(folder) / f"{split}.scores.parquet")
     try:
         table = pq.read_table(path)
-        details, natural = json.loads(table.schema.metadata[METADATA]), table.schema.metadata[b"natural_threshold"]
+        details, natural = (
+            json.loads(table.schema.metadata[METADATA.encode()]),
+            table.schema.metadata[b"natural_threshold"],
+        )
         threshold = None if natural == b"none" else float(natural)
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise InputError(
