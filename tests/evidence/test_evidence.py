@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from plant.baselines.target import Sources, run
 from plant.corpus.folds import deal_folds
 from plant.corpus.reader import load_labels
-from plant.evidence.stage3 import evidence, reasons
+from plant.evidence.stage3 import evidence
 from plant.ground.errors import InputError
 from plant.ground.settings import BaselineSettings, Evaluation, Evidence
 from plant.metrics.scores import read_scores, write_scores
@@ -216,7 +216,7 @@ def test_the_words_are_those_of_the_two_baselines(corpus, channels, tmp_path):
     assert rest <= 0.01 * weights["log_odds"]  # what rounding the stored score to 16 bits leaves
 
 
-def test_the_export_and_the_reasons_of_chosen_documents(corpus, channels, tmp_path):
+def test_the_export_has_the_weights_of_the_baselines_times_those_of_their_channels(corpus, channels, tmp_path):
     make(corpus, channels, tmp_path, shown=0)
     assert pl.read_parquet(tmp_path / "reasons.parquet").is_empty()
     table = pl.read_parquet(tmp_path / "evidence.parquet")
@@ -228,13 +228,6 @@ def test_the_export_and_the_reasons_of_chosen_documents(corpus, channels, tmp_pa
     both = table.filter(channel="linear", part="word").join(linear, on=["label", "feature"], suffix="_own")
     assert both.height == linear.height
     np.testing.assert_allclose(both["weight"], both["weight_own"] * weights["linear"])
-    told = reasons(tmp_path, channels, corpus=corpus, documents=["test9", "test3"], labels=2, tokens=corpus / "words")
-    assert told["document_id"].unique(maintain_order=True).to_list() == ["test9", "test3"]
-    assert told.group_by("document_id").agg(pl.col("label").n_unique())["label"].to_list() == [2, 2]
-    with pytest.raises(InputError, match="ids of test documents that were scored, got 'val1'"):
-        reasons(tmp_path, channels, corpus=corpus, documents=["val1"], tokens=corpus / "words")
-    with pytest.raises(InputError, match="the tokens of the log-odds"):
-        reasons(tmp_path, channels, corpus=corpus, documents=["test1"])
 
 
 # --- faults and privacy ---------------------------------------------------------------------------

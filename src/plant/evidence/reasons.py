@@ -26,12 +26,10 @@ import polars as pl
 from plant.baselines.registry import channels as readable_channels
 from plant.baselines.target import ExplainedDocument
 from plant.baselines.words import read_weights
-from plant.corpus.reader import load_labels, load_tokens
+from plant.corpus.reader import Labels, load_tokens
 from plant.evidence.design import LabelSide
-from plant.ground.errors import InputError
-from plant.ground.files import require_file
-from plant.metrics.aligned import align
-from plant.metrics.scores import read_scores
+from plant.metrics.aligned import AlignedScores
+from plant.metrics.scores import Scores
 from plant.metrics.top import scores_at, stored_at, top_labels
 
 EVIDENCE, REASONS = "evidence.parquet", "reasons.parquet"
@@ -92,66 +90,46 @@ def _alone(rows: pl.DataFrame, channel: str, part: str, weights: np.ndarray) -> 
 
 
 def reasons(
-    folder: Path,
-    channels: Mapping[str, Path],
-    *,
-    corpus: Path,
-    documents: Sequence[str],
-    labels: int = LABELS,
-    tokens: Path | None = None,
-) -> pl.DataFrame:
+    evidence: pl.DataFrame, written: Scores, pairs: AlignedScores, channels: Mapping[str, Path], *,
+    data: Labels, documents: Sequence[int], tokens: Path | None,
+) -> pl.DataFrame:  # fmt: skip
     """Why a system of Stage 3 gives some test documents their highest scores: which words add how much.
 
     Args:
-        folder: the system's evaluation folder, with evidence.parquet.
-        channels: channel -> evaluation folder, as for `plant.evidence.stage3.evidence`.
-        corpus: folder of the corpus.
-        documents: ids of test documents.
-        labels: number of labels per document, those of highest score.
+        evidence: evidence.parquet of the system.
+        written: its test scores.
+        pairs: the test scores of its channels.
+        channels: channel -> evaluation folder, in the order of `pairs`.
+        data: labels and texts of the corpus.
+        documents: places in the test split.
         tokens: folder of the tokens of the log-odds; needed if a channel reads them.
 
     Returns:
         reasons.parquet: documents in the given order, labels by score, channels in the order of evidence.parquet, the
         largest contributions of a channel first.
-
-    Raises:
-        InputError: a document is unknown, or a file is missing.
     """
     if not documents:
         return pl.DataFrame(schema=_SCHEMA)
-    data = load_labels(corpus)
     known = {channel: entry for channel, entry in readable_channels().items() if channel in channels}
     features = {channel: read(channels[channel], data) for channel, entry in known.items() if (read := entry.features)}
-    if tokens is None and any("tokens" in entry.inputs for entry in known.values()):
-        raise InputError("reasons", expected="the tokens of the log-odds", got="none", fix="Pass their folder.")
-    evidence = pl.read_parquet(require_file(Path(folder) / EVIDENCE))
-    written = read_scores(folder, "test")
-    places = {one: place for place, one in enumerate(written.document_ids)}
-    if unknown := [document for document in documents if document not in places]:
-        raise InputError(
-            str(folder), expected="ids of test documents that were scored", got=repr(unknown[0]),
-            fix="Name documents of test.parquet.",
-        )  # fmt: skip
-    aligned = align([read_scores(path, "test") for path in channels.values()])
-    scores = dict(zip(channels, map(aligned.filled, aligned.scores), strict=True))
+    scores = dict(zip(channels, map(pairs.filled, pairs.scores), strict=True))
     texts, words = data.texts("test"), None if tokens is None else load_tokens(tokens)
     rows: list[tuple[object, ...]] = []
-    for document in documents:
-        place = places[document]
+    for place in documents:
         ids = () if words is None else words.row(data.rows("test").start + place)
         seen = ExplainedDocument(texts[place], frozenset(words.vocabulary[i] for i in ids) if words else frozenset())
-        best = top_labels(written.known[[place]], labels)[0]
+        best = top_labels(written.known[[place]], LABELS)[0]
         best = best[best >= 0]
-        pairs = np.full(len(best), place), best
-        said = {channel: scores_at(some, *pairs).tolist() for channel, some in scores.items()}
+        where = np.full(len(best), place), best
+        said = {channel: scores_at(some, *where).tolist() for channel, some in scores.items()}
         for rank, (label, true) in enumerate(
-            zip(best.tolist(), stored_at(written.truth, *pairs).tolist(), strict=True)
+            zip(best.tolist(), stored_at(written.truth, *where).tolist(), strict=True)
         ):
             name = written.label_names[label]
             own = {channel: values(seen, name) for channel, values in features.items()}
             parts = [*_parts(evidence.filter(label=name), {c: some[rank] for c, some in said.items()}, own)]
             total = fsum(part[-1] for part in parts)
-            rows += [(document, name, true, total, *part) for part in parts]
+            rows += [(written.document_ids[place], name, true, total, *part) for part in parts]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 

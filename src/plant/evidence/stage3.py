@@ -27,8 +27,7 @@ from plant.ground.settings import Evaluation, Evidence
 from plant.ground.staging import owner_only
 from plant.metrics.aligned import align
 from plant.metrics.calibration import calibration
-
-__all__ = ["evidence", "reasons"]
+from plant.metrics.scores import read_scores
 
 
 def evidence(
@@ -79,11 +78,14 @@ def evidence(
     beside = Path(next(iter(channels.values()))) / "val.scores.parquet"
     write(out, labels, made, evaluation=evaluation, beside=beside)
     with owner_only(is_private(beside)):
-        write_with(Path(out) / EVIDENCE, export(side, whole, labels.names, channels).write_parquet)
-        with_label = np.flatnonzero(np.diff(scores["test"][0].truth.indptr) > 0)[:shown]
-        documents = [scores["test"][0].document_ids[place] for place in with_label]
-        told = reasons(out, channels, corpus=corpus, documents=documents, tokens=tokens)
-        write_with(Path(out) / REASONS, told.write_parquet)
+        table = export(side, whole, labels.names, channels)
+        write_with(out / EVIDENCE, table.write_parquet)
+        documents = np.flatnonzero(np.diff(designs["test"].truth.indptr) > 0)[:shown].tolist()  # with a label
+        told = reasons(
+            table, read_scores(out, "test"), designs["test"].pairs, channels, data=labels, documents=documents,
+            tokens=tokens,
+        )  # fmt: skip
+        write_with(out / REASONS, told.write_parquet)
 
 
 def _fit(design: Design, fold_of: np.ndarray, settings: Evidence, *, where: str) -> list[np.ndarray]:
