@@ -40,14 +40,6 @@ def test_rarer_labels_have_a_larger_inverse_propensity_and_all_are_at_least_1() 
     assert inverse[0] == pytest.approx(1 + (np.log(1000) - 1) * 2.5**0.55 * 1.5**-0.55)
 
 
-def test_without_the_size_of_the_training_split_there_is_no_propensity(tmp_path: Path) -> None:
-    path = tmp_path / "labels.parquet"
-    pl.DataFrame({"label": ["a"], "n_train": [3]}).write_parquet(path)
-    space = read_label_space(path, Evaluation())
-    assert (space.names, space.n_train.tolist(), space.documents) == (("a",), [3], None)
-    assert space.inverse_propensity is None
-
-
 def test_a_table_without_counts_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     pl.DataFrame({"label": ["a"]}).write_parquet(path)

@@ -79,8 +79,10 @@ def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict
         elif metric.base == BRIER_SKILL:
             gains = run.brier_gains
             value = None if gains is None else brier_skill(run.truth, gains, weights=exact)
-        elif metric.base == PROPENSITY:
-            value = _propensity_precision(run, metric, exact)
+        elif metric.base == PROPENSITY and metric.k is not None:
+            value = propensity_precision_at_k(
+                run.truth, run.ranking(None), metric.k, inverse_propensity=run.labels.inverse_propensity, weights=exact
+            )
         else:
             value = document_values(run, metric, weights=exact)
         values[metric.name] = np.full(weights.shape[1], np.nan) if value is None else value
@@ -103,14 +105,6 @@ def document_values(
         labels = np.flatnonzero(run.labels.groups[metric.group])
         truth, predicted = truth[:, labels], predicted[:, labels]
     return DOCUMENT_METRICS[metric.base](truth, predicted, weights=weights, average=average)
-
-
-def _propensity_precision(run: TestOutputs, metric: Metric, weights: np.ndarray) -> np.ndarray | None:
-    inverse = run.labels.inverse_propensity
-    if inverse is None or metric.k is None:
-        return None
-    ranking = run.ranking(None)
-    return propensity_precision_at_k(run.truth, ranking, metric.k, inverse_propensity=inverse, weights=weights)
 
 
 def _label_curves(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, np.ndarray]:

@@ -30,8 +30,8 @@ class LabelSpace:
     names: tuple[str, ...]
     n_train: np.ndarray
     """(L,), training documents of each label."""
-    documents: int | None
-    """Number of training documents; None if the corpus folder does not say. Propensities need it."""
+    documents: int
+    """Number of training documents."""
     settings: Evaluation
 
     @cached_property
@@ -40,10 +40,8 @@ class LabelSpace:
         return label_groups(self.n_train, self.settings)
 
     @cached_property
-    def inverse_propensity(self) -> np.ndarray | None:
-        """(L,), 1/p_l; None if the number of training documents is not known."""
-        if self.documents is None:
-            return None
+    def inverse_propensity(self) -> np.ndarray:
+        """(L,), 1/p_l."""
         return inverse_propensity(self.n_train, self.documents, self.settings.propensity)
 
 
@@ -51,7 +49,7 @@ def read_label_space(labels_parquet: Path, settings: Evaluation) -> LabelSpace:
     """Read labels.parquet, and the number of training documents from labels.safetensors beside it.
 
     Raises:
-        InputError: the table is missing or lacks `label` or `n_train`.
+        InputError: a file is missing, or the table lacks `label` or `n_train`.
     """
     path = files.require_file(Path(labels_parquet))
     try:
@@ -62,8 +60,7 @@ def read_label_space(labels_parquet: Path, settings: Evaluation) -> LabelSpace:
             str(path), expected="a labels table with the columns label and n_train",
             got=f"another file ({type(error).__name__})", fix="Give the labels.parquet of the corpus folder.",
         ) from error  # fmt: skip
-    arrays = path.with_suffix(".safetensors")
-    documents = int(files.read_arrays(arrays)["split_sizes"][0]) if arrays.is_file() else None
+    documents = int(files.read_arrays(path.with_suffix(".safetensors"))["split_sizes"][0])
     return LabelSpace(tuple(names), n_train, documents, settings)
 
 
