@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -14,17 +15,17 @@ from safetensors import safe_open
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation
-from plant.metrics.scores import read_scores, require_memory, write_scores
+from plant.metrics.scores import read_scores, require_comparable, require_memory, write_scores
 from plant.metrics.top import top_labels
 
 
-def write(folder, scores, truth=None, *, ids=None, natural=0.0, **settings):
+def write(folder, scores, truth=None, *, ids=None, labels=None, natural=0.0, names=(None, None), **settings):
     shape = scores.shape
     truth = np.eye(*shape, dtype=bool) if truth is None else truth
     write_scores(
         folder, "test", document_ids=ids or [f"document {n}" for n in range(shape[0])],
-        label_names=[f"label {chr(97 + c)}" for c in range(shape[1])], truth=sp.csr_array(truth), scores=scores,
-        natural_threshold=natural, settings=Evaluation(at=(1,), **settings),
+        label_names=labels or [f"label {chr(97 + c)}" for c in range(shape[1])], truth=sp.csr_array(truth),
+        scores=scores, natural_threshold=natural, settings=Evaluation(at=(1,), **settings), names=names,
     )  # fmt: skip
 
 
@@ -144,6 +145,60 @@ def test_missing_and_damaged_score_files_are_named(tmp_path: Path, case) -> None
     (tmp_path / "test.scores.safetensors").write_bytes(b"\0" * 20)
     with pytest.raises(InputError, match="safetensors"):
         read_scores(tmp_path, "test")
+
+
+# Scores on two splits or over two label spaces are never compared, whatever tells them apart.
+
+TRUTH = np.array([[1, 0], [0, 1], [1, 1]], dtype=bool)
+
+
+@pytest.fixture
+def scored(tmp_path):
+    """(folder, properties) -> scores of documents d1 to d3 for labels a and b, written and read again."""
+
+    def make(name="one", *, truth=TRUTH, ids=("d1", "d2", "d3"), labels=("a", "b"), **changed):
+        scores = np.arange(6, dtype=np.float32).reshape(3, 2)
+        write(tmp_path / name, scores, truth, ids=list(ids), labels=list(labels), **changed)
+        return read_scores(tmp_path / name, "test")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((None, None), (None, None)), (("edin", None), ("edin", "full")), (("edin", "full"), (None, None))],
+)
+def test_the_same_contents_can_be_compared_unless_both_are_named_otherwise(scored, one, other) -> None:
+    first, second = scored(names=one), scored("two", names=other)
+    assert (first.names, second.names) == (one, other)
+    assert require_comparable(first, second, "here") is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"names": ("caml", "full")}, r"the same documents .* got two: edin \(3, \w{8}\) and caml \(3, \w{8}\)"),
+        ({"names": ("edin", "top50")}, r"one label space, got two: full \(2, \w{8}\) and top50 \(2, \w{8}\)"),
+        ({"ids": ["d1", "d2", "d4"]}, r"the same documents .* one without a name"),
+        ({"ids": ["d1", "d3", "d2"]}, "the same documents"),
+        ({"labels": ["a", "c"]}, "one label space"),
+        ({"truth": ~TRUTH}, "the same true labels"),
+    ],
+)
+def test_another_split_label_space_or_truth_is_refused(scored, changed, says: str) -> None:
+    first, second = scored(names=("edin", "full")), scored("two", **changed)
+    with pytest.raises(InputError, match=f"^plant and base: expected .*{says}"):
+        require_comparable(first, second, "plant and base")
+
+
+def test_files_without_names_are_still_read(scored, tmp_path: Path) -> None:
+    before, path = scored(names=("edin", "full")), tmp_path / "one" / "test.scores.parquet"
+    table = pq.read_table(path)
+    metadata = table.schema.metadata
+    details = {key: value for key, value in json.loads(metadata[b"plant"]).items() if not key.endswith("_name")}
+    pq.write_table(table.replace_schema_metadata({**metadata, b"plant": json.dumps(details)}), path)
+    after = read_scores(tmp_path / "one", "test")
+    assert (after.names, after.document_ids) == ((None, None), before.document_ids)
 
 
 @given(
