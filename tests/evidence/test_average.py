@@ -12,7 +12,7 @@ from plant.evidence.average import average, mean_logit
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation, load
 from plant.metrics.scores import read_scores, write_scores
-from plant.paper.systems import find_roles, list_networks, list_systems, system_of, total_epochs
+from plant.paper.systems import find_roles, find_system, list_networks, list_systems, system_of
 
 SIZES = {"train": 30, "val": 12, "test": 10}
 CONFIG = {
@@ -105,7 +105,7 @@ def test_averages_and_evidence_share_the_network_and_have_scores_of_their_own():
         assert settings.reads_network(name)
     experiment = settings.experiments["small"]
     assert list(list_networks(settings, experiment)) == ["plain"]
-    assert [total_epochs(settings, experiment, name) for name in systems] == [4, 8, 4]
+    assert [find_system(settings, experiment, name).total_epochs for name in systems] == [4, 8, 4]
 
 
 def test_evidence_without_a_network_is_a_baseline_and_a_control_has_the_evidence_of_the_planted_system():

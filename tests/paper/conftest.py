@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import TypeAdapter
 
 from plant.ground.files import write_json
 from plant.ground.seeds import generator
 from plant.ground.settings import Experiment, Settings, load
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.inputs import Inputs
+from plant.paper.inputs import Inputs, runs_of
+from plant.paper.paths import Paths
 
 SYSTEMS = {  # name: (macro-F1, rare F1), fractions
     "bce": (0.091, 0.011), "focal": (0.128, 0.028), "plant": (0.369, 0.228), "shuffled": (0.210, 0.090),
@@ -31,8 +33,11 @@ class Toy:
 
     inputs: Inputs
     settings: Settings
-    experiment: Experiment
     folder: Path
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.settings.experiments["toy"]
 
     @property
     def data(self) -> ExperimentData:
@@ -49,8 +54,7 @@ class Toy:
         config = toy_config()
         for section, keys in sections.items():
             config.setdefault(section, {}).update(keys)
-        settings = load(config)
-        return replace(self, settings=settings, experiment=settings.experiments["toy"])
+        return replace(self, settings=load(config))
 
     def with_experiment(self, **keys: Any) -> Toy:
         """The same files under a config with some keys of the experiment changed."""
@@ -116,33 +120,19 @@ def assert_latex() -> Callable[[str, str], None]:
 def toy(tmp_path: Path) -> Toy:
     """Files of all rooms under `tmp_path`, by their contracts."""
     settings = load(toy_config())
-    write_statistics(tmp_path / "statistics")
-    write_json(tmp_path / "corpus" / "statistics.json", corpus_statistics())
-    runs = {name: (0, 1, 2) if name in settings.variants else (0,) for name in SYSTEMS}
-    folders = {
-        room: {name: [tmp_path / room / name / f"seed{seed}" for seed in seeds] for name, seeds in runs.items()}
-        for room in ("evaluation", "finetuning")
-    }
-    pretraining = {
-        name: [tmp_path / "pretraining" / name / f"seed{seed}" for seed in range(3)] for name in settings.pretrainings
-    }
-    finetuning = {name: paths for name, paths in folders["finetuning"].items() if name in settings.variants}
-    for name, paths in folders["evaluation"].items():
-        for seed, folder in enumerate(paths):
-            write_evaluation(folder, name, seed)
-    for stage, group in (("1", pretraining), ("2", finetuning)):
-        for name, paths in group.items():
-            for seed, folder in enumerate(paths):
-                write_history(folder, name, seed, stage=stage)
-    attention = {name: tmp_path / f"{name}-attention.parquet" for name in ("plant", "focal")}
-    for name, path in attention.items():
+    paths = Paths(settings.model_copy(update={"results": str(tmp_path)})).inputs("toy")
+    inputs = TypeAdapter(Inputs).validate_python(paths)
+    write_statistics(inputs.statistics)
+    write_json(inputs.corpus / "statistics.json", corpus_statistics())
+    for name, seed, folder in runs_of(inputs.evaluations):
+        write_evaluation(folder, name, seed)
+    for stage, runs in (("1", inputs.pretrainings), ("2", inputs.finetunings)):
+        for name, seed, folder in runs_of(runs):
+            write_history(folder, name, seed, stage=stage)
+    for name, path in inputs.attention.items():
         write_attention(path, planted=name == "plant")
-    write_json(folders["evaluation"]["combined"][0] / "choices.json", {"weight": 0.4})
-    inputs = Inputs(
-        statistics=tmp_path / "statistics", corpus=tmp_path / "corpus", evaluations=folders["evaluation"],
-        pretrainings=pretraining, finetunings=finetuning, attention=attention,
-    )  # fmt: skip
-    return Toy(inputs, settings, settings.experiments["toy"], tmp_path)
+    write_json(inputs.evaluations["combined"][0] / "choices.json", {"weight": 0.4})
+    return Toy(inputs, settings, tmp_path)
 
 
 def value_of(system: str, metric: str) -> float:

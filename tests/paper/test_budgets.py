@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from shipped import shipped
 
-from plant.ground.settings import NO_PRETRAINING, Experiment, Finetuning, Settings, forget_foreign_nulls, load
-from plant.paper.systems import budget_notes, list_systems, total_epochs
+from plant.ground.settings import NO_PRETRAINING, Experiment, Finetuning, Settings, load
+from plant.paper.systems import budget_notes, find_system, list_systems
 from plant.paper.values.transcription import load_values
 
 ROOT = Path(__file__).parents[2]
@@ -20,14 +19,6 @@ STUDIED = {"codiesp_en_start"}
 """Experiments without table and figure: a row of a study compares a variant with another experiment."""
 
 
-def shipped(*names: str) -> Settings:
-    config: dict = {}
-    for name in names:
-        update_config(config, yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8")))
-    forget_foreign_nulls(config)  # as the Snakefile does
-    return load(config)
-
-
 BELOW = {
     "miniature.yaml": ["paper.yaml"],
     "paper_awd_lstm.yaml": ["paper.yaml"],
@@ -35,13 +26,11 @@ BELOW = {
 }
 """A config that is laid over others -> the others, the lowest first."""
 CONFIGS = {
-    file.name: shipped(*BELOW.get(file.name, []), file.name) for file in sorted((ROOT / "config").glob("*.yaml"))
+    file.name: load(shipped(*BELOW.get(file.name, []), file.name)) for file in sorted((ROOT / "config").glob("*.yaml"))
 }
 ON_MIMIC = "studies/fair_mimic.yaml"
-CONFIGS["studies"] = shipped(
-    *sorted({f"studies/{one.name}" for one in (ROOT / "config/studies").iterdir()} - {ON_MIMIC})
-)
-CONFIGS["study on MIMIC"] = shipped("paper.yaml", ON_MIMIC)
+STUDIES = sorted({f"studies/{one.name}" for one in (ROOT / "config/studies").iterdir()} - {ON_MIMIC})
+CONFIGS |= {"studies": load(shipped(*STUDIES)), "study on MIMIC": load(shipped("paper.yaml", ON_MIMIC))}
 assert {"config.yaml", "miniature.yaml", "open.yaml", "paper.yaml"} <= CONFIGS.keys()
 every_config = pytest.mark.parametrize("settings", CONFIGS.values(), ids=CONFIGS)
 
@@ -100,8 +89,8 @@ def test_every_row_of_a_table_has_the_epochs_of_its_reference_or_says_that_they_
     for name, experiment in settings.experiments.items():
         expected = epochs(settings, experiment.reference)
         for variant in experiment.variants:
-            networks = 1 + (settings.variants[variant].average_with is not None)
-            assert total_epochs(settings, experiment, variant) == networks * epochs(settings, variant)
+            networks = settings.reads_network(variant) + (settings.variants[variant].average_with is not None)
+            assert find_system(settings, experiment, variant).total_epochs == networks * epochs(settings, variant)
         if name in STUDIED or to_the_end(settings, experiment):
             continue
         for variant in experiment.variants:
@@ -144,14 +133,15 @@ def test_a_row_that_is_marked_as_the_papers_is_one_of_the_paper_and_has_an_equal
 def test_the_notes_of_a_table_name_the_rows_of_other_epochs_and_those_that_may_stop_early():
     settings = CONFIGS["paper.yaml"]
     experiment = settings.experiments["mimic4_full_mistral"]
-    assert budget_notes(settings, experiment, list_systems(settings, experiment), "plant") == (
+    systems = list_systems(settings, experiment)
+    assert budget_notes(systems, systems[-1]) == (
         "Not equal compute: PLANT has 20 epochs in all; single stage, paper's epochs 10 (choice C16).",
     )
     config = settings.model_dump(mode="json")
     config["finetunings"]["focal_hnm_long"]["patience"] = 2
     early = load(config)
-    notes = budget_notes(early, experiment, list_systems(early, experiment), "plant")
+    notes = budget_notes(list_systems(early, experiment), systems[-1])
     assert notes[1] == "May stop before their last epoch (`patience`): single stage, equal epochs (choice C16)."
     demo = CONFIGS["config.yaml"]
-    experiment = demo.experiments["demo"]
-    assert budget_notes(demo, experiment, list_systems(demo, experiment), "plant") == ()
+    systems = list_systems(demo, demo.experiments["demo"])
+    assert budget_notes(systems, systems[-1]) == ()

@@ -9,8 +9,8 @@ import pytest
 
 from plant.ground.files import read_json, write_json
 from plant.ground.settings import Settings, load
+from plant.paper.costs import cost_table, read_runs, write_costs
 from plant.paper.experiment.tables import build_tables
-from plant.paper.grid.cost import cost_table, read_runs, write_costs
 
 SECONDS = {
     "corpus/toy/": 1.0, "corpus/toy/tiny/": 2.0, "relevance/toy/tiny/mig.": 5.0,

@@ -72,7 +72,9 @@ def test_a_reference_with_stage_3_has_the_budget_of_its_network_and_a_baseline_h
         }},
     )  # fmt: skip
     assert budget_table(stage3.data).data.equals(first)
-    none = budget_table(toy.with_experiment(reference="combined").data)
+    baseline = toy.with_experiment(reference="combined")
+    assert "Not equal compute" not in " ".join(build_tables(baseline.data)["ablation"].notes)
+    none = budget_table(baseline.data)
     assert none.data["best_in_equal_passes"].is_null().all() and none.data["best"].equals(first["best"])
     assert {row[-1].main for row in none.rows} == {percent(None)}
 

@@ -10,15 +10,15 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
+from drawn import texts
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from plant.paper.contents import report_figures
-from plant.paper.experiment.attention import readings, spaced
+from plant.paper.experiment.attention import heaviest, readings, spaced
 from plant.paper.figures import write_figures
 from plant.paper.figures.style import look, marks, save, spread
-from plant.paper.inputs import read_labels
 from plant.paper.paths import FIGURE_FORMATS
 from plant.paper.systems import group_systems
 
@@ -26,11 +26,6 @@ from plant.paper.systems import group_systems
 def drawn(toy, name: str):
     with look():
         return report_figures()[name].load()(toy.data)
-
-
-def texts(figure) -> str:
-    """All text of a figure."""
-    return "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))
 
 
 def test_every_declared_figure_is_written_with_ink_and_the_same_bytes_again(toy):
@@ -97,7 +92,7 @@ def test_labels_absent_from_the_test_split_do_not_count(toy):
     )
     for folder in toy.inputs.evaluations["plant"]:
         table.write_parquet(folder / "per_label.parquet")
-    assert read_labels(toy.inputs).filter(system="plant").get_column("label").to_list() == ["a"]
+    assert toy.data.labels.filter(system="plant").get_column("label").to_list() == ["a"]
 
 
 def test_interval_marks_are_filled_only_where_zero_is_excluded(toy):
@@ -121,7 +116,7 @@ def test_forest_rows_are_grouped_by_the_stage_that_differs_from_the_reference(to
     alone = drawn(toy.with_experiment(baselines=[], variants=["bce", "plant"]), "differences")
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["random init, BCE"]
     baseline = toy.with_experiment(reference="combined")
-    assert set(group_systems(baseline.settings, baseline.experiment)) == {"networks", "no network"}
+    assert set(group_systems(baseline.data.systems)) == {"networks", "no network"}
 
 
 def test_training_curves_of_many_networks_name_only_the_leading_ones(toy, monkeypatch):
@@ -153,25 +148,24 @@ def test_a_figure_with_nothing_to_show_says_why(toy):
 
 def test_attention_pairs_planted_and_random_over_the_same_tokens(toy):
     found = readings(toy.with_config(evaluation={"attention_documents": 2}).data)
-    assert [reading.document for reading in found] == ["d1", "d2"]
+    assert [reading["document"] for reading in found] == ["d1", "d2"]
     for reading in found:
-        assert [panel.system.name for panel in reading.panels] == ["plant", "focal"]
-        for panel in reading.panels:
-            assert len(panel.weights) == len(reading.pieces) == len(reading.relevant)
-            assert panel.weights.sum() == pytest.approx(1)
-        marked = {piece for piece, relevant in zip(reading.pieces, reading.relevant, strict=True) if relevant}
+        pieces, relevant = reading["pieces"], reading["relevant"]
+        assert [panel["system"].name for panel in reading["panels"]] == ["plant", "focal"]
+        for panel in reading["panels"]:
+            assert len(panel["weights"]) == len(pieces) == len(relevant)
+            assert panel["weights"].sum() == pytest.approx(1)
+        marked = {piece for piece, is_relevant in zip(pieces, relevant, strict=True) if is_relevant}
         assert marked == {" fever", " cough", " chest"}  # in every place
-        assert sum(reading.relevant) == sum(piece in marked for piece in reading.pieces)
+        assert sum(relevant) == sum(piece in marked for piece in pieces)
+        assert reading["part"] == slice(0, len(pieces))
 
 
-def test_excerpt_is_the_window_with_most_weight_of_both_panels(toy):
-    reading, *_ = readings(toy.data)
-    part = reading.excerpt(20)
-    total = sum(panel.weights for panel in reading.panels)
-    sums = [total[start : start + 20].sum() for start in range(len(total) - 19)]
+def test_the_part_of_a_long_text_that_is_shown_is_the_window_with_most_weight_of_both_panels():
+    weights = np.random.default_rng(0).dirichlet(np.ones(140), size=2)
+    part, total = heaviest(weights, 20), weights.sum(axis=0)
     assert part.stop - part.start == 20
-    assert part.start == int(np.argmax(sums))
-    assert reading.excerpt(10_000) == slice(0, len(reading.pieces))
+    assert part.start == int(np.argmax([total[start : start + 20].sum() for start in range(len(total) - 19)]))
 
 
 @pytest.mark.parametrize(("tokens", "text"), [

@@ -117,36 +117,23 @@ def test_control_is_the_random_initialisation_with_the_same_loss_and_budget(toy)
     assert "the loss and the budget of PLANT: 12 epochs in all" in headline(toy).certainty
 
 
-UNEQUAL = "Not an equal-compute comparison: "
-
-
-def test_unequal_budget_is_said(toy):
-    shorter = toy.with_config(finetunings={"focal_long": {"epochs": 8, "patience": None}})
-    assert shorter.data.roles.equal_compute is False
-    said = f"{UNEQUAL}PLANT has 12 epochs in all, random init, focal + HNM 8 (4 fewer)."
-    assert said in headline(shorter).certainty
-
-
-@pytest.mark.parametrize(("section", "name", "title"), [
-    ("pretrainings", "mig", "PLANT"), ("finetunings", "focal_long", "random init, focal + HNM"),
+@pytest.mark.parametrize(("section", "name", "change", "said"), [
+    ("finetunings", "focal_long", {"epochs": 8}, "PLANT has 12 epochs in all, random init, focal + HNM 8 (4 fewer)"),
+    ("finetunings", "focal_long", {"patience": 2},
+     "early stopping (`patience`) may end random init, focal + HNM sooner"),
+    ("pretrainings", "mig", {"patience": 2}, "early stopping (`patience`) may end PLANT sooner"),
+    ("finetunings", "focal_long", {"epsilon": 0.2},
+     "`epsilon` differs (0.1 in PLANT, 0.2 in random init, focal + HNM)"),
+    ("finetunings", "focal_long", {"loss": "asymmetric"},
+     "`loss` differs (focal in PLANT, asymmetric in random init, focal + HNM)"),
 ])  # fmt: skip
-def test_early_stopping_on_one_side_is_no_equal_compute(toy, section, name, title):
-    recipe = {**getattr(toy.settings, section)[name].model_dump(mode="json"), "patience": 2}
-    early = toy.with_config(**{section: {name: recipe}})
-    assert early.data.roles.equal_compute is False
-    assert f"{UNEQUAL}early stopping (`patience`) may end {title} sooner." in headline(early).certainty
-
-
-@pytest.mark.parametrize(("change", "said"), [
-    ({"epsilon": 0.2}, "`epsilon` differs (0.1 in PLANT, 0.2 in random init, focal + HNM)"),
-    ({"loss": "asymmetric"}, "`loss` differs (focal in PLANT, asymmetric in random init, focal + HNM)"),
-])  # fmt: skip
-def test_another_loss_is_no_equal_compute_and_both_values_are_said(toy, change, said):
-    recipe = toy.settings.finetunings["focal_long"].model_dump(mode="json") | change
+def test_unequal_budget_is_said(toy, section, name, change, said):
+    """The budget, early stopping on one side, or another loss, with both values."""
+    recipe = getattr(toy.settings, section)[name].model_dump(mode="json") | change
     experiment = toy.experiment.model_dump(mode="json") | {"variants": ["plant", "focal"]}
-    other = toy.with_config(finetunings={"focal_long": recipe}, experiments={"toy": experiment})
+    other = toy.with_config(**{section: {name: recipe}}, experiments={"toy": experiment})
     assert other.data.roles.equal_compute is False
-    assert f"{UNEQUAL}{said}." in headline(other).certainty
+    assert f"Not an equal-compute comparison: {said}." in headline(other).certainty
 
 
 def test_an_answer_from_one_seed_says_so_and_what_its_intervals_are_over(toy):
@@ -157,11 +144,6 @@ def test_an_answer_from_one_seed_says_so_and_what_its_intervals_are_over(toy):
     assert "over test documents alone (one seed" in one.certainty
 
 
-def test_control_with_shuffled_relevance_is_never_the_planted_system(toy):
-    kinds = {system.name: system.kind for system in toy.data.systems}
-    assert (kinds["shuffled"], kinds["plant"], kinds["combined"]) == ("control", "planted", "no network")
-
-
 @pytest.mark.parametrize(("measure", "kind"), [("mig", "planted"), ("random", "control"), ("shuffled", "control")])
 def test_static_attention_plants_its_relevance_without_a_stage_1(toy, measure, kind):
     recipe = toy.settings.finetunings["focal_long"].model_dump(mode="json")
@@ -169,7 +151,8 @@ def test_static_attention_plants_its_relevance_without_a_stage_1(toy, measure, k
     experiment = toy.experiment.model_dump(mode="json") | {"reference": "focal"}
     with_static = toy.with_config(finetunings={"focal_long": static}, experiments={"toy": experiment})
     kinds = {system.name: system.kind for system in with_static.data.systems}
-    assert (kinds["focal"], kinds["bce"], kinds["plant"]) == (kind, "unplanted", "planted")
+    names = ("focal", "bce", "plant", "shuffled", "combined")
+    assert [kinds[name] for name in names] == [kind, "unplanted", "planted", "control", "no network"]
     roles = with_static.data.roles
     assert (roles.planted.name, roles.control.name) == ("focal" if kind == "planted" else "plant", "bce")
 

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from shipped import shipped
 
 from plant.ground.files import write_json
 from plant.ground.settings import Settings, load
@@ -226,7 +227,7 @@ def test_a_training_that_a_time_limit_cuts_off_is_said_with_its_retries(tmp_path
 
 @cache
 def grid() -> Settings:
-    return load(yaml.safe_load((ROOT / "config" / "paper.yaml").read_text(encoding="utf-8")))
+    return load(shipped("paper.yaml"))
 
 
 def test_all_backbones_of_the_grid_read_the_same_text_but_the_one_that_does_not_fit():

@@ -1,18 +1,18 @@
 """docs/reference/config.md is the settings in words, and every shipped study is one that they accept."""
 
-import copy
+from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from shipped import shipped
 
 from plant.ground.reference import render, tables
-from plant.ground.settings import forget_foreign_nulls, load
+from plant.ground.settings import load
 
 ROOT = Path(__file__).parents[2]
 
 
+@cache
 def rows() -> dict[str, list[str]]:
     """Path of a key -> the cells of its row on the page, read as a reader reads them."""
     found, path = {}, ""
@@ -68,12 +68,5 @@ def test_every_study_is_accepted_alone(name):
     """Laid over what its head names. test_budgets.py loads the other configs, and all studies."""
     fair = ["fair_trial.yaml", "fair_encoders.yaml", "fair_ablations.yaml", "fair_gpu.yaml"]
     below = ["base.yaml", *(fair[: fair.index(name)] if name in fair else [])]
-    if name == "fair_mimic.yaml":
-        below = ["../paper.yaml"]
-    config: dict = {}
-    for part in dict.fromkeys([*below, name]):
-        update_config(
-            config, copy.deepcopy(yaml.safe_load((ROOT / "config/studies" / part).read_text(encoding="utf-8")))
-        )
-    forget_foreign_nulls(config)
-    assert load(config).experiments
+    parts = ["../paper.yaml", name] if name == "fair_mimic.yaml" else dict.fromkeys([*below, name])
+    assert load(shipped(*(f"studies/{part}" for part in parts))).experiments

@@ -15,7 +15,6 @@ from plant.ground.files import read_json, write_json
 from plant.ground.settings import load
 from plant.paper.contents import report_figures, report_tables
 from plant.paper.experiment.report import provenance_summary, write_report
-from plant.paper.inputs import read_costs
 from plant.paper.systems import cut_settings
 
 CHOICES = Path(__file__).parents[2] / "docs" / "explanation" / "choices"
@@ -75,8 +74,9 @@ def test_report_loads_nothing_from_outside_and_is_the_same_twice(toy, figures):
     assert report(toy, figures) == html
 
 
-def test_figures_have_alternative_texts_and_tables_captions_and_scoped_headers(toy, figures):
-    page = Page(report(toy, figures))
+def test_figures_have_alternative_texts_and_tables_captions_and_scoped_headers_below_the_headline(toy, figures):
+    html = report(toy, figures)
+    page = Page(html)
     images = page.all("img")
     assert len(images) == len(report_figures())
     assert all(image["src"].startswith("data:image/png;base64,iVBOR") for image in images)
@@ -85,17 +85,9 @@ def test_figures_have_alternative_texts_and_tables_captions_and_scoped_headers(t
     assert len(page.all("caption")) == len(report_tables())
     for words in ("Table 6", "Spread over training seeds", "Cost of every stage", "MIG log-odds"):
         assert words in page.text
-
-
-def test_headers_and_contents_name_what_they_lead_to(toy, figures):
-    page = Page(report(toy, figures))
-    links = {a["href"] for a in page.all("a")}
-    for kind, names in (("table", report_tables()), ("figure", report_figures())):
-        ids = {f"#{kind}-{name}" for name in names}
-        assert ids <= links | {"#table-corpus", "#table-cost"}  # these two are alone in their sections
-    assert {"macro-AUC", "Gain, interval (paper's)", "Measured effect", "test"} <= {
-        cell.get("data-label") for cell in page.all("td")
-    }
+    answer = "Yes, planting helps the network, but the best baseline without a network is better"
+    best = "Best of 7 systems: TF-IDF + MIG combined in macro-F1 (present) (59.0), MIG log-odds in rare AP (50.9)."
+    assert html.index(answer) < html.index(best) < html.index("<table")
 
 
 @pytest.fixture
@@ -151,13 +143,6 @@ def test_sorting_reads_units_signs_and_missing_values(browser, shown):
     assert browser.value(ordered.replace("DIRECTION", "descending")) == [*known[::-1], "–"]
 
 
-def test_headline_stands_before_every_table(toy, figures):
-    html = report(toy, figures)
-    answer = "Yes, planting helps the network, but the best baseline without a network is better"
-    best = "Best of 7 systems: TF-IDF + MIG combined in macro-F1 (present) (59.0), MIG log-odds in rare AP (50.9)."
-    assert html.index(answer) < html.index(best) < html.index("<table")
-
-
 def test_every_choice_is_in_the_file_itself_and_every_link_leads_to_a_place_in_it(toy, figures):
     """The report is sent alone: a path into the repository would be dead."""
     page = Page(report(toy, figures))
@@ -165,6 +150,12 @@ def test_every_choice_is_in_the_file_itself_and_every_link_leads_to_a_place_in_i
     ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     assert {"#C11", "#C12"} <= set(links)  # the notes of the tables name them
     assert set(links) <= {f"#{name}" for name in ids}
+    parts = {
+        f"#{kind}-{name}" for kind, some in (("table", report_tables()), ("figure", report_figures())) for name in some
+    }
+    assert parts - set(links) == {"#table-corpus", "#table-cost"}  # these two are alone in their sections
+    cells = {cell.get("data-label") for cell in page.all("td")}
+    assert {"macro-AUC", "Gain, interval (paper's)", "Measured effect", "test"} <= cells
     for path in CHOICES.glob("C*.md"):
         number, title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").split(": ", 1)
         assert {"class": "rule", "id": number} in page.all("tr")
@@ -215,7 +206,7 @@ def test_runs_of_two_commits_are_both_named(toy):
     path = toy.inputs.finetunings["plant"][0] / "provenance.json"
     record = read_json(path)
     write_json(path, record | {"code": {"commit": "def456", "modified": True}})
-    summary = dict(provenance_summary(read_costs(toy.inputs)))
+    summary = dict(provenance_summary(toy.data.costs))
     assert set(summary["commit"].split(", ")) == {"abc123", "def456 with uncommitted changes"}
     assert summary["torch"] == "2.13.0"
     assert "peft" not in summary

@@ -10,13 +10,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
-from snakemake.utils import update_config
+from shipped import shipped
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Settings, Statistics, Study, load
 from plant.paper.figures.study import axis_figure, effect_figure
-from plant.paper.studies.study import design_of, epochs, is_equal, read_study, title_of, write_study
+from plant.paper.studies.study import design_of, is_equal, read_study, title_of, write_study
+from plant.paper.systems import find_system
 from plant.statistics.crossed import SCHEMA
 from plant.statistics.factors import holm
 
@@ -27,11 +27,7 @@ STUDIES = re.findall(r"^STUDIES := (.*)", (ROOT / "Makefile").read_text(encoding
 
 def when() -> dict:
     """The config of all five studies, as `make studies` gives it to Snakemake."""
-    files = [ROOT / "config" / "studies" / f"{name}.yaml" for name in ("base", *STUDIES)]
-    config: dict = {}
-    for file in files:
-        update_config(config, yaml.safe_load(file.read_text(encoding="utf-8")))
-    return config
+    return shipped(*(f"studies/{name}.yaml" for name in ("base", *STUDIES)))
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +90,9 @@ def test_the_design_has_clear_main_effects_and_equal_epochs(settings: Settings) 
     pairs = np.array([code[:, a] * code[:, b] for a in range(4) for b in range(a)])
     assert not (pairs @ code).any()  # nor with pairs of factors
     assert all(is_equal(settings, cell) for cell in settings.studies[NAME].cells)
-    assert epochs(settings, cells[0].experiment, "plant_long") == (4, 12)
-    assert epochs(settings, cells[0].experiment, "combined") is None
+    experiment = settings.experiments[cells[0].experiment]
+    assert find_system(settings, experiment, "plant_long").epochs == (4, 12)
+    assert find_system(settings, experiment, "combined").epochs is None
     for cell in cells:  # the names of experiments say what they are
         dataset, backbone = (getattr(settings.experiments[cell.experiment], key) for key in ("dataset", "backbone"))
         rate = settings.datasets[settings.whole(dataset)].generate.indicator_rate  # type: ignore[union-attr]

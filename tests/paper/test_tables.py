@@ -17,10 +17,9 @@ from plant.ground.files import read_json, write_json
 from plant.paper.contents import report_tables
 from plant.paper.experiment.report import to_html
 from plant.paper.experiment.tables import build_tables, write_tables
-from plant.paper.inputs import read_metrics, read_results, seed_of
+from plant.paper.inputs import seed_of
 from plant.paper.paths import TABLE_FORMATS
 from plant.paper.render import Table, TableCell, latex_escape, row_of, to_csv, to_latex, to_markdown
-from plant.paper.wording import interval, percent
 from plant.statistics.significance import arrow
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -64,11 +63,6 @@ def test_paper_examples_are_printed_as_the_paper_prints_them():
     assert "| B | 73.8 (+0.3, [0.0, 0.6]) |" in text
 
 
-def test_numbers_never_print_a_negative_zero():
-    assert (percent(-0.0004), percent(-0.0004, signed=True), interval(-0.0001, 0.006)) == ("0.0", "0.0", "[0.0, 0.6]")
-    assert (percent(-0.014, signed=True), percent(math.nan)) == ("−1.4", "–")
-
-
 def test_gain_and_interval_are_the_papers_and_not_ours(toy):
     toy.rewrite("intervals", lambda t: t.with_columns(paper_gain=0.012, paper_low=0.006, paper_high=0.018))
     cell = cell_of(ablation(toy), "MIG log-odds", "macro-F1 (present)")
@@ -76,7 +70,7 @@ def test_gain_and_interval_are_the_papers_and_not_ours(toy):
 
 
 def test_an_arrow_of_the_table_needs_the_interval_and_the_wilcoxon_test(toy):
-    assert read_results(toy.inputs, alpha=0.05).filter(system="focal", metric="p@5").item(0, "wilcoxon_p") < 1e-6
+    assert toy.data.results.filter(system="focal", metric="p@5").item(0, "wilcoxon_p") < 1e-6
     assert cell_of(ablation(toy), "random init, focal + HNM", "P@5").arrow == ""  # its interval holds 0
     assert any(cell.arrow for row in ablation(toy).rows for cell in row)
     toy.rewrite("wilcoxon", lambda t: t.with_columns(p=0.06))
@@ -101,7 +95,7 @@ def test_metric_without_interval_shows_the_seed_mean_and_a_note(toy):
 
 
 def test_value_is_the_mean_and_spread_the_sample_standard_deviation_over_seeds(toy):
-    values = read_metrics(toy.inputs).filter(system="plant", metric="macro_f1_present").get_column("value")
+    values = toy.data.metrics.filter(system="plant", metric="macro_f1_present").get_column("value")
     assert len(values) == 3  # m - .01, m, m + .01
     assert cell_of(ablation(toy), "PLANT (reference)", "macro-F1 (present)").main == f"{100 * sum(values) / 3:.1f}"
     cell = cell_of(table_of(toy, "seeds"), "PLANT", "macro-F1 (present)")
@@ -207,7 +201,7 @@ def test_every_declared_table_is_written_and_its_csv_is_long_and_has_full_precis
         rows = list(csv.DictReader(handle))
     assert len(rows) == 7 * 8
     assert {row["diff_low"] for row in rows} == {str(1 / 3)}
-    assert set(read_results(toy.inputs, alpha=0.05).columns) <= set(rows[0])
+    assert set(toy.data.results.columns) <= set(rows[0])
 
 
 @pytest.mark.parametrize("kind", ["md", "tex"])

@@ -88,18 +88,14 @@ PACKAGES = ("plant.paper.experiment", "plant.paper.figures")
 @cache
 def contents() -> tuple[Part, ...]:
     """All tables and figures, in the order of the report. They are read from the source and no module is imported."""
-    modules = (module for package in PACKAGES for module in _modules(package))
-    parts = (part for module, source in modules for part in _entries(module, source))
+    parts = (
+        part
+        for package in PACKAGES
+        for folder in getattr(find_spec(package), "submodule_search_locations", None) or ()
+        for path in sorted(Path(folder).glob("*.py"))
+        for part in _entries(f"{package}.{path.stem}", path)
+    )
     return tuple(sorted(parts, key=lambda part: (list(SECTIONS).index(part.section), part.place)))
-
-
-def _modules(package: str) -> Iterator[tuple[str, Path]]:
-    """Import path and file of each module."""
-    spec = find_spec(package)
-    if spec is None:
-        raise ModuleNotFoundError(package)
-    for folder in spec.submodule_search_locations or ():
-        yield from ((f"{package}.{path.stem}", path) for path in sorted(Path(folder).glob("*.py")))
 
 
 def _entries(module: str, source: Path) -> Iterator[Part]:

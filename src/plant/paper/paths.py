@@ -12,7 +12,7 @@ from typing import Any
 from plant.baselines.registry import baselines
 from plant.ground.settings import NO_PRETRAINING, Experiment, Settings
 from plant.paper.contents import report_figures, report_tables
-from plant.paper.systems import find_roles, system_of
+from plant.paper.systems import find_roles, list_networks, system_of
 
 SCORES = ("val.scores.parquet", "test.scores.parquet")
 METRICS = ("metrics.json", "per_label.parquet")
@@ -62,16 +62,12 @@ class Paths:
 
         Variants that differ in Stage 3 alone share a network. It has the name of the first of them.
         """
-        variants = {name: self.settings.variants[name] for name in self.experiment(experiment).variants
-                    if self.settings.reads_network(name)}  # fmt: skip
+        networks = list_networks(self.settings, self.experiment(experiment))
+        variants = {name: self.settings.variants[name] for name in networks}
+        folders = {name: variant.network for name, variant in variants.items()}
         if stage == "pretraining":
-            recipes = sorted({variant.pretraining for variant in variants.values()} - {NO_PRETRAINING})
-            folders = {recipe: recipe for recipe in recipes}
-        else:
-            folders = {}
-            for name, variant in variants.items():
-                if variant.network not in folders.values():
-                    folders[name] = variant.network
+            recipes = {variant.pretraining for variant in variants.values()} - {NO_PRETRAINING}
+            folders = {recipe: recipe for recipe in sorted(recipes)}
         base, seeds = self.of(stage, experiment), self.experiment(experiment).seeds
         return {name: [f"{base}/{folder}/seed{seed}" for seed in seeds] for name, folder in folders.items()}
 
@@ -125,10 +121,10 @@ class Paths:
     # --- what comes out -----------------------------------------------------------------------
 
     def tables(self, experiment: str) -> list[str]:
-        return _written(f"{self.settings.results}/paper/{experiment}/tables", report_tables(), TABLE_FORMATS)
+        return _written(f"{self.settings.results}/paper/{experiment}", tables=report_tables())
 
     def figures(self, experiment: str) -> list[str]:
-        return _written(f"{self.settings.results}/paper/{experiment}/figures", report_figures(), FIGURE_FORMATS)
+        return _written(f"{self.settings.results}/paper/{experiment}", figures=report_figures())
 
     def report(self, experiment: str) -> str:
         return f"{self.settings.results}/paper/{experiment}/report.html"
@@ -141,21 +137,18 @@ class Paths:
 
     def item(self, name: str) -> list[str]:
         """A table or figure of the paper (`table_6`, `awd_figure_2`), or the table `cost`, in its formats."""
-        kind, formats = ("figures", FIGURE_FORMATS) if "figure_" in name else ("tables", TABLE_FORMATS)
-        return _written(f"{self.settings.results}/paper/{kind}", [name], formats)
+        kind = "figures" if "figure_" in name else "tables"
+        return _written(f"{self.settings.results}/paper", **{kind: [name]})
 
     def attention_page(self, experiment: str, name: str) -> list[str]:
         """Tables, figure and page of `attention_<name>`, which is `mass` or `against_people`."""
-        folder = f"{self.settings.results}/paper/{experiment}/attention_{name}"
-        tables, figure = ATTENTION_PAGES[name]
-        made = _written(f"{folder}/tables", tables, TABLE_FORMATS)
-        return [f"{folder}/page.md", *made, *_written(f"{folder}/figures", [figure], FIGURE_FORMATS)]
+        folder, (tables, figure) = f"{self.settings.results}/paper/{experiment}/attention_{name}", ATTENTION_PAGES[name]
+        return [f"{folder}/page.md", *_written(folder, tables, [figure])]
 
     def study(self, name: str) -> list[str]:
         """Table of effects, table of factors, figure and page of a study."""
         folder = f"{self.settings.results}/paper/studies/{name}"
-        tables = _written(f"{folder}/tables", STUDY_TABLES, TABLE_FORMATS)
-        return [*tables, *_written(f"{folder}/figures", ["effects"], FIGURE_FORMATS), f"{folder}/page.md"]
+        return [*_written(folder, STUDY_TABLES, ["effects"]), f"{folder}/page.md"]
 
 
 def in_folders(folders: Iterable[Iterable[str]], files: Sequence[str]) -> list[str]:
@@ -163,5 +156,7 @@ def in_folders(folders: Iterable[Iterable[str]], files: Sequence[str]) -> list[s
     return [f"{folder}/{file}" for group in folders for folder in group for file in files]
 
 
-def _written(folder: str, names: Iterable[str], formats: Sequence[str]) -> list[str]:
-    return [f"{folder}/{name}.{kind}" for name in names for kind in formats]
+def _written(folder: str, tables: Iterable[str] = (), figures: Iterable[str] = ()) -> list[str]:
+    """Tables and figures of a folder in all their formats."""
+    files = [f"{folder}/tables/{name}.{kind}" for name in tables for kind in TABLE_FORMATS]
+    return files + [f"{folder}/figures/{name}.{kind}" for name in figures for kind in FIGURE_FORMATS]

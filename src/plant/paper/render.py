@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +32,17 @@ def template(package: str, name: str, **functions: Any) -> jinja2.Template:
     Args:
         functions: what the template, and those that it imports, may use beside the values of `render`.
     """
-    return _environment(jinja2.PackageLoader(package, ""), name.endswith(".html.j2"), functions).get_template(name)
-
-
-def text_template(text: str, **functions: Any) -> jinja2.Template:
-    """The same from a text."""
-    return _environment(None, False, functions).from_string(text)
-
-
-def _environment(loader: jinja2.BaseLoader | None, html: bool, functions: Mapping[str, Any]) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=loader, autoescape=html, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = _environment(loader=jinja2.PackageLoader(package, ""), autoescape=name.endswith(".html.j2"))
     environment.globals.update(functions)
-    return environment
+    return environment.get_template(name)
+
+
+def render_text(text: str, values: Mapping[str, Any]) -> str:
+    """A text with what stands in its braces."""
+    return _environment().from_string(text).render(values)
+
+
+_environment = partial(jinja2.Environment, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,15 @@ class Table:
 def row_of(*cells: TableCell | str) -> tuple[TableCell, ...]:
     """A row of a table. A plain text is a cell with a main text only."""
     return tuple(TableCell(cell) if isinstance(cell, str) else cell for cell in cells)
+
+
+def breaks(groups: Sequence[object]) -> tuple[int, ...]:
+    """Rows at which another group begins, for `Table.rules`.
+
+    >>> breaks(["a", "a", "b", "a"])
+    (2, 3)
+    """
+    return tuple(place for place, (before, group) in enumerate(pairwise(groups), start=1) if group != before)
 
 
 def to_csv(frame: pl.DataFrame) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
@@ -30,7 +30,7 @@ KIND_COLOURS: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class System:
-    """One row."""
+    """One row. A system without a network has a name, a title and a kind alone."""
 
     name: str
     """Key of its files: the name of a variant or of a baseline."""
@@ -38,6 +38,16 @@ class System:
     kind: Kind
     pretraining: str | None = None
     """Name of the Stage 1 recipe; None without Stage 1."""
+    epochs: tuple[int, int] | None = None
+    """Of Stage 1 and of Stage 2. They all run, unless a stage has `patience` (choice C16)."""
+    total_epochs: int = 0
+    """Of both stages together; of both networks for an average."""
+    may_stop_early: bool = False
+    """Whether a stage has `patience`."""
+    stages: tuple[object, ...] = field(default=(), compare=False)
+    """What it does in Stages 1, 2 and 3."""
+    method: Mapping[str, object] = field(default_factory=dict, compare=False)
+    """Loss of Stage 2, Stage 3 and averaging, by the keys of the config."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +62,67 @@ class Roles:
     baselines: tuple[System, ...]
 
 
+def system_title(settings: Settings, name: str) -> str:
+    """How a variant or a baseline is printed."""
+    return baselines()[name].title if name in baselines() else settings.variants[name].title or name
+
+
+def find_system(settings: Settings, experiment: Experiment, name: str) -> System:
+    """A variant or a baseline as a row."""
+    if name in baselines() or not settings.reads_network(name):
+        return System(name, system_title(settings, name), "no network")
+    variant = settings.variants[name]
+    stage1, stage2 = settings.pretrainings.get(variant.pretraining), settings.finetunings[variant.finetuning]
+    measures = {stage1.measure} if stage1 else set()
+    if stage2.static_attention:
+        measures.add(stage2.static_measure)
+    is_control = all(MEASURES[measure].control for measure in measures)
+    tuned = settings.stage2_of(experiment, name)
+    epochs = (variant.pretraining_epoch or (stage1.epochs if stage1 else 0), tuned.epochs)
+    evidence = {"evidence": settings.evidence_of(name), "average_with": variant.average_with}
+    return System(
+        name,
+        system_title(settings, name),
+        kind="unplanted" if not measures else "control" if is_control else "planted",
+        pretraining=variant.pretraining if stage1 else None,
+        epochs=epochs,
+        total_epochs=sum(epochs) * (1 if variant.average_with is None else 2),
+        may_stop_early=any(stage is not None and stage.patience is not None for stage in (stage1, tuned)),
+        stages=(variant.initial, variant.finetuning, variant.evidence),
+        method={key: getattr(stage2, key) for key in _loss_keys()} | evidence,
+    )
+
+
+@cache
+def _loss_keys() -> tuple[str, ...]:
+    """Keys of a Stage 2 recipe that say what its loss is, in the order of the recipe."""
+    losses = STAGE_2_LOSSES.folder
+    keys = {"loss", "loss_options", "hard_negatives"}.union(*map(losses.options, losses.names()))
+    return tuple(key for key in Finetuning.model_fields if key in keys)
+
+
 def list_systems(settings: Settings, experiment: Experiment) -> tuple[System, ...]:
     """All systems of an experiment in table order: variants, baselines, and the reference last (Table 6)."""
     names = dict.fromkeys([*experiment.variants, *experiment.baselines])
     ordered = [*(name for name in names if name != experiment.reference), experiment.reference]
-    return tuple(find_system(settings, name) for name in ordered)
+    return tuple(find_system(settings, experiment, name) for name in ordered)
 
 
 def find_roles(settings: Settings, experiment: Experiment) -> Roles:
     """The planted system (the reference if it is planted), its fairest control, and the baselines."""
     systems = list_systems(settings, experiment)
     of_kind: dict[Kind, list[System]] = {kind: [s for s in systems if s.kind == kind] for kind in KIND_TITLES}
-    planted = next((s for s in of_kind["planted"] if s.name == experiment.reference), None)
-    planted = planted or next(iter(of_kind["planted"]), None)
+    planted = min(of_kind["planted"], key=lambda system: system.name != experiment.reference, default=None)
     control: System | None = None
     equal_compute = False
     if planted and of_kind["unplanted"]:
-        name = planted.name
-        control = min(of_kind["unplanted"], key=lambda s: _unfairness(settings, experiment, name, s.name))
-        early = any(may_stop_early(settings, experiment, system.name) for system in (planted, control))
-        equal_compute = not early and _unfairness(settings, experiment, name, control.name) == (False, 0)
+
+        def unfairness(system: System) -> tuple[bool, int]:
+            return planted.method != system.method, abs(planted.total_epochs - system.total_epochs)
+
+        control = min(of_kind["unplanted"], key=unfairness)
+        early = planted.may_stop_early or control.may_stop_early
+        equal_compute = not early and unfairness(control) == (False, 0)
     return Roles(planted, control, equal_compute, tuple(of_kind["no network"]))
 
 
@@ -88,15 +139,17 @@ def system_of(variant: Variant) -> str:
     return variant.network + ("" if variant.evidence is None else f"+{variant.evidence}")
 
 
-def group_systems(settings: Settings, experiment: Experiment) -> dict[str, list[System]]:
+def group_systems(systems: Sequence[System]) -> dict[str, list[System]]:
     """The systems by what sets them apart from the reference: one stage, several stages, or having no network.
+
+    Args:
+        systems: the last is the reference.
 
     Returns:
         group -> its systems in table order, without the reference and without empty groups. A reference without
         stages of its own (a baseline) has one group of networks.
     """
-    *others, reference = list_systems(settings, experiment)
-    parts = _stages(settings, reference)
+    *others, reference = systems
     groups: dict[str, list[System]] = {
         **{f"Stage {stage} differs": [] for stage in (1, 2, 3)}, "several stages differ": [], "networks": [],
         "no network": [],
@@ -104,22 +157,13 @@ def group_systems(settings: Settings, experiment: Experiment) -> dict[str, list[
     for system in others:
         if system.kind == "no network":
             group = "no network"
-        elif parts is None:
+        elif not reference.stages:
             group = "networks"
         else:
-            changed = [i for i, pair in enumerate(zip(parts, _stages(settings, system) or (), strict=True), 1)
-                       if pair[0] != pair[1]]  # fmt: skip
-            group = f"Stage {changed[0]} differs" if len(changed) == 1 else "several stages differ"
+            changed = [i for i in range(3) if system.stages[i] != reference.stages[i]]
+            group = f"Stage {changed[0] + 1} differs" if len(changed) == 1 else "several stages differ"
         groups[group].append(system)
     return {group: systems for group, systems in groups.items() if systems}
-
-
-def _stages(settings: Settings, system: System) -> tuple[object, ...] | None:
-    """What a variant does in Stages 1, 2 and 3; None of a system without a network."""
-    if system.kind == "no network":
-        return None
-    variant = settings.variants[system.name]
-    return variant.initial, variant.finetuning, variant.evidence
 
 
 def list_networks(settings: Settings, experiment: Experiment) -> dict[str, System]:
@@ -172,114 +216,39 @@ def cut_settings(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update=cut)
 
 
-def stage_epochs(settings: Settings, experiment: Experiment, name: str) -> tuple[int, int]:
-    """Epochs of Stage 1 and of Stage 2 of a variant. They all run, unless a stage has `patience` (choice C16)."""
-    variant = settings.variants[name]
-    stage1 = settings.pretrainings.get(variant.pretraining)
-    before = variant.pretraining_epoch or (stage1.epochs if stage1 else 0)
-    return before, settings.stage2_of(experiment, name).epochs
-
-
-def total_epochs(settings: Settings, experiment: Experiment, name: str) -> int:
-    """Epochs of both stages of a variant together; those of both networks for an average."""
-    networks = 1 if settings.variants[name].average_with is None else 2
-    return networks * sum(stage_epochs(settings, experiment, name))
-
-
-def may_stop_early(settings: Settings, experiment: Experiment, name: str) -> bool:
-    """Whether a stage of a variant has `patience`."""
-    stages = (settings.pretrainings.get(settings.variants[name].pretraining), settings.stage2_of(experiment, name))
-    return any(stage is not None and stage.patience is not None for stage in stages)
-
-
-def budget_notes(
-    settings: Settings, experiment: Experiment, systems: Sequence[System], reference: str
-) -> tuple[str, ...]:
+def budget_notes(systems: Sequence[System], reference: System) -> tuple[str, ...]:
     """Which networks have another number of epochs than the reference, and which may stop early."""
-    networks = {system.name: system.title for system in systems if system.kind != "no network"}
-    epochs = {name: total_epochs(settings, experiment, name) for name in (reference, *networks)}
-    others = [f"{title} {epochs[name]}" for name, title in networks.items() if epochs[name] != epochs[reference]]
-    early = [title for name, title in networks.items() if may_stop_early(settings, experiment, name)]
-    title = networks.get(reference, reference)
+    networks = [system for system in systems if system.epochs]
+    others = [f"{each.title} {each.total_epochs}" for each in networks if each.total_epochs != reference.total_epochs]
+    early = [system.title for system in networks if system.may_stop_early]
     notes = []
-    if others:
-        ours = f"{title} has {epochs[reference]} epochs in all"
+    if others and reference.epochs:
+        ours = f"{reference.title} has {reference.total_epochs} epochs in all"
         notes.append(f"Not equal compute: {ours}; {', '.join(others)} (choice C16).")
     if early:
         notes.append(f"May stop before their last epoch (`patience`): {', '.join(early)} (choice C16).")
     return tuple(notes)
 
 
-def find_system(settings: Settings, name: str) -> System:
-    """A variant or a baseline as a row."""
-    if name in baselines():
-        return System(name, baselines()[name].title, "no network")
-    variant = settings.variants[name]
-    title = variant.title or name
-    if not settings.reads_network(name):
-        return System(name, title, "no network")
-    stage1 = settings.pretrainings.get(variant.pretraining)
-    stage2 = settings.finetunings[variant.finetuning]
-    measures = {stage1.measure} if stage1 else set()
-    if stage2.static_attention:
-        measures.add(stage2.static_measure)
-    is_control = all(MEASURES[measure].control for measure in measures)
-    kind: Kind = "unplanted" if not measures else "control" if is_control else "planted"
-    return System(name, title, kind, variant.pretraining if stage1 else None)
-
-
-def unequal_parts(settings: Settings, experiment: Experiment, first: str, second: str) -> list[str]:
-    """What makes a comparison of two variants one of unequal compute or of unequal methods, in clauses; empty: nothing.
-
-    Args:
-        first, second: names of variants.
-    """
-    titles = [find_system(settings, name).title for name in (first, second)]
-    epochs = [total_epochs(settings, experiment, name) for name in (first, second)]
-    methods = [_method(settings, name) for name in (first, second)]
-    parts = []
-    if epochs[0] != epochs[1]:
-        by = f"{abs(epochs[0] - epochs[1])} {'more' if epochs[1] > epochs[0] else 'fewer'}"
-        parts.append(f"{titles[0]} has {epochs[0]} epochs in all, {titles[1]} {epochs[1]} ({by})")
-    for key in methods[0]:
-        if methods[0][key] != methods[1][key]:
-            values = ", ".join(
-                f"{_shown(method[key])} in {title}" for title, method in zip(titles, methods, strict=True)
-            )
-            parts.append(f"`{key}` differs ({values})")
-    early = [
-        title for title, name in zip(titles, (first, second), strict=True) if may_stop_early(settings, experiment, name)
-    ]
-    if early:
+def unequal_parts(first: System, second: System) -> list[str]:
+    """What makes a comparison of two networks one of unequal compute or methods, in clauses; empty: nothing."""
+    parts, more = [], second.total_epochs - first.total_epochs
+    if more:
+        by = f"{abs(more)} {'more' if more > 0 else 'fewer'}"
+        parts.append(
+            f"{first.title} has {first.total_epochs} epochs in all, {second.title} {second.total_epochs} ({by})"
+        )
+    for key, value in first.method.items():
+        if value != second.method[key]:
+            shown = (f"{_shown(each.method[key])} in {each.title}" for each in (first, second))
+            parts.append(f"`{key}` differs ({', '.join(shown)})")
+    if early := [each.title for each in (first, second) if each.may_stop_early]:
         parts.append(f"early stopping (`patience`) may end {' and '.join(early)} sooner")
     return parts
 
 
 def _shown(value: object) -> object:
     """A setting as a sentence shows it."""
-    return (
-        "none" if value in (None, {}) else ", ".join(map(str, value.channels)) if hasattr(value, "channels") else value
-    )
-
-
-def _unfairness(settings: Settings, experiment: Experiment, planted: str, control: str) -> tuple[bool, int]:
-    """Whether Stage 3 or the loss of Stage 2 differs, and by how many epochs. (False, 0) is a fair control."""
-    epochs = [total_epochs(settings, experiment, name) for name in (planted, control)]
-    return _method(settings, planted) != _method(settings, control), abs(epochs[0] - epochs[1])
-
-
-@cache
-def _loss_keys() -> tuple[str, ...]:
-    """Keys of a Stage 2 recipe that say what its loss is, in the order of the recipe."""
-    losses = STAGE_2_LOSSES.folder
-    keys = {"loss", "loss_options", "hard_negatives"}.union(*map(losses.options, losses.names()))
-    return tuple(key for key in Finetuning.model_fields if key in keys)
-
-
-def _method(settings: Settings, name: str) -> dict[str, object]:
-    """Loss of Stage 2, Stage 3 and averaging of a variant, by the keys of the config."""
-    variant = settings.variants[name]
-    stage2 = settings.finetunings[variant.finetuning]
-    return {key: getattr(stage2, key) for key in _loss_keys()} | {
-        "evidence": settings.evidence_of(name), "average_with": variant.average_with,
-    }  # fmt: skip
+    if value in (None, {}):
+        return "none"
+    return ", ".join(map(str, value.channels)) if hasattr(value, "channels") else value

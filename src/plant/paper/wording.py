@@ -105,9 +105,17 @@ def significant(value: float | None) -> str:
     return f"{value:.3g}" if is_number(value) else MISSING
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """`[0.6, 1.8]`, x100; empty without bounds."""
-    return f"[{percent(low)}, {percent(high)}]" if is_number(low) and is_number(high) else ""
+def interval(
+    low: float | Decimal | None, high: float | Decimal | None, places: int = 1, *, scale: int = 100, comma: str = ""
+) -> str:
+    """Bounds x100, or on another scale; empty without them. `comma`: between thousands.
+
+    >>> interval(-0.0001, 0.006), interval(0.123, 1.0, 2, scale=1), interval(None, 0.1), interval(math.nan, 0.1)
+    ('[0.0, 0.6]', '[0.12, 1.00]', '', '')
+    """
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"[{', '.join(fixed(scale * bound, places, comma=comma) for bound in (low, high))}]"
 
 
 def interval_over(seeds: int, *, trained: bool = True) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-import yaml
+from shipped import shipped
 
 from plant.ground.files import read_json, write_json
 from plant.ground.seeds import generator
@@ -17,7 +16,6 @@ from plant.paper.grid.cells import GridCell, average, block_cells
 from plant.paper.grid.results import Grid, Number
 from plant.paper.values.transcription import is_table, load_values
 
-ROOT = Path(__file__).parents[3]
 VALUES = load_values()
 
 
@@ -165,7 +163,7 @@ def test_every_micro_column_is_judged_at_the_threshold_tuned_for_micro_f1(comple
 
 
 def test_the_shipped_grid_has_intervals_of_every_metric_that_is_judged():
-    settings = load(yaml.safe_load((ROOT / "config" / "paper.yaml").read_text(encoding="utf-8")))
+    settings = load(shipped("paper.yaml"))
     judged = {
         cell.metric
         for item, block in VALUES.blocks()

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-import matplotlib as mpl
 import polars as pl
 import pytest
-import yaml
-from snakemake.utils import update_config
+from drawn import hollow, texts
+from matplotlib.figure import Figure
+from shipped import shipped
 
-from plant.ground.settings import Item, Settings, load
+from plant.ground.settings import Item, load
 from plant.paper.figures.grid import grid_figure
 from plant.paper.figures.style import look
 from plant.paper.grid.cells import JUDGED
@@ -30,14 +30,7 @@ LEVELS = {
 """System -> every metric, a fraction. Intervals are 0.4 points to either side."""
 
 
-def shipped() -> Settings:
-    config: dict = {}
-    for name in ("paper.yaml", "paper_awd_lstm.yaml"):
-        update_config(config, yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8")))
-    return load(config)
-
-
-SETTINGS = shipped()
+SETTINGS = load(shipped("paper.yaml", "paper_awd_lstm.yaml"))
 
 
 @pytest.fixture
@@ -82,15 +75,6 @@ def test_a_row_on_a_part_of_the_training_split_is_measured_there(earlier):
     assert page.startswith("# Table 7 of the earlier version of the paper beside ours: Ablations, P@15")
     assert "| With Inattention | paper | 51.05 |" in page
     assert "A gain of the paper is the difference of two values that it prints." in page
-
-
-def test_quoted_rows_stand_beside_ours_without_a_verdict(earlier):
-    frame = shown(earlier, "awd_table_2")
-    assert set(frame.filter(kind="quoted").get_column("verdict")) == {""}
-    assert frame.filter(kind="quoted").get_column("row").n_unique() == 14
-    own = frame.filter(pl.col("kind").is_in(JUDGED) & (pl.col("column") == "macro_auc")).row(0, named=True)
-    assert (own["paper"], own["ours"], own["verdict"]) == (96.1, pytest.approx(61.0), "below")
-    assert "| KEMTL† (Li et al., 2023) | quoted |" in to_page(build_sheet("awd_table_2", earlier.grid, VALUES))
 
 
 def test_few_is_read_in_two_ways_and_the_second_is_not_counted_with_the_table(earlier):
@@ -160,35 +144,24 @@ def test_both_directions_are_an_average_of_one_recipe_with_its_difference_to_the
     assert other == one.model_copy(update={"options": {**one.options, "backward": True}})
 
 
-def drawn(name: str, world) -> tuple[str, set[tuple[float, float]]]:
-    """The words of a figure, and the places of its hollow marks."""
+def drawn(name: str, world) -> tuple[Figure, str, set[tuple[float, float]]]:
+    """A figure, its words, and the places of its hollow marks."""
     with look():
         figure = grid_figure(name, world.grid, VALUES)
-    hollow = {
-        (round(float(x), 2), round(float(y), 2))
-        for axes in figure.axes for line in axes.get_lines()
-        if line.get_color() == "none" for x, y in zip(*line.get_data(), strict=True)
-    }  # fmt: skip
-    return "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text)), hollow
+    return figure, texts(figure), set().union(*map(hollow, figure.axes))
 
 
 def test_figure_3_has_the_sizes_of_the_text_and_no_ablation(earlier):
     earlier.run("awd_mimic3_n136", "awd_mimic3_n22525", level=lambda system, _: LEVELS.get(system, 0.3))
-    text, hollow = drawn("awd_figure_3", earlier)
-    assert {(136, 47), (1342, 47), (235, 30), (1578, 30)} <= hollow
-    assert "PLANT, k = 56, P@15" in text
-    assert "k = 72" not in text
+    _, text, marks = drawn("awd_figure_3", earlier)
+    assert {(136, 47), (1342, 47), (235, 30), (1578, 30)} <= marks
+    assert "PLANT, k = 56, P@15" in text and "k = 72" not in text
+    assert "LAAT" in text and "single stage" not in text  # the system that planting is compared with
     assert "target experiment_awd_mimic3_n235" in text
 
 
-def test_the_caption_of_training_sizes_names_the_system_that_planting_is_compared_with(earlier):
-    earlier.run("awd_mimic3_n136", level=lambda system, _: LEVELS.get(system, 0.3))
-    text, _ = drawn("awd_figure_3", earlier)
-    assert "LAAT" in text and "single stage" not in text
-
-
 def test_figure_5_has_training_and_validation_by_epoch_and_the_epochs_of_the_text(earlier, tmp_path):
-    assert "target experiment_awd_mimic4_overfitting" in drawn("awd_figure_5", earlier)[0]
+    assert "target experiment_awd_mimic4_overfitting" in drawn("awd_figure_5", earlier)[1]
     name, runs = "awd_mimic4_overfitting", {}
     for system, end in (("awd_laat_60", 0.2), ("awd_plant_60", 0.3)):
         folder = tmp_path / system / "seed0"
@@ -197,15 +170,13 @@ def test_figure_5_has_training_and_validation_by_epoch_and_the_epochs_of_the_tex
         history = {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.0], "macro_f1": [0.1, 0.15, end], "threshold": [0.0] * 3}
         pl.DataFrame(history).write_parquet(folder / "history.parquet")
     earlier.paths[name] = replace(earlier.paths[name], finetunings=runs)
-    with look():
-        figure = grid_figure("awd_figure_5", earlier.grid, VALUES)
+    figure, text, _ = drawn("awd_figure_5", earlier)
     drawn_lines = [[list(map(float, line.get_ydata())) for line in axes.get_lines()] for axes in figure.axes]
     assert [3.0, 2.0, 1.0] in drawn_lines[0]
     assert any(y == pytest.approx([10, 15, 30]) for y in drawn_lines[1])
     dotted = {float(x) for axes in figure.axes for line in axes.get_lines() for x in line.get_xdata()[:1]}
     assert {40.0, 60.0} <= dotted
-    words = "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))
-    assert "to read them off a picture is not attempted" in " ".join(words.split())
+    assert "to read them off a picture is not attempted" in " ".join(text.split())
 
 
 def attention_of(words: dict[str, float]) -> pl.DataFrame:
@@ -249,15 +220,6 @@ def test_table_11_ranks_words_by_attention_and_relevance_and_n_grams_by_weight_o
 
 
 def test_figure_2_marks_the_means_of_the_text_and_no_share(earlier):
-    text, hollow = drawn("awd_figure_2", earlier)
-    assert {29.42, 66.32, 5.38, 0.0} <= {x for x, _ in hollow}
+    _, text, marks = drawn("awd_figure_2", earlier)
+    assert {29.42, 66.32, 5.38, 0.0} <= {x for x, _ in marks}
     assert "[66.3]" in text and "%]" not in text
-
-
-def test_a_table_of_the_version_is_written_under_its_own_name(earlier, tmp_path):
-    write_item("awd_table_5", earlier.settings, earlier.paths, tmp_path / "paper")
-    frame = pl.read_csv(tmp_path / "paper" / "tables" / "awd_table_5.csv")
-    row = frame.filter(kind="value", column="p@15").row(0, named=True)
-    assert (row["item"], row["paper"], row["ours"], row["verdict"]) == (
-        "awd_table_5", 55.6, pytest.approx(55.6), "within",
-    )  # fmt: skip

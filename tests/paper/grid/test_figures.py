@@ -8,15 +8,15 @@ import matplotlib as mpl
 import numpy as np
 import polars as pl
 import pytest
+from drawn import hollow, texts
 from PIL import Image
 
 from plant.ground.files import read_json
 from plant.paper.figures.grid import BANNER, grid_figure
 from plant.paper.figures.grid_panels import draw_epochs
-from plant.paper.figures.labels import frequency_groups
 from plant.paper.figures.style import look, save
 from plant.paper.grid.items import needs
-from plant.paper.grid.points import EPOCH_SCHEMA, Points, epoch_points, label_points, size_points
+from plant.paper.grid.points import EPOCH_SCHEMA, epoch_points, label_points, size_points
 from plant.paper.values.transcription import load_values
 
 VALUES = load_values()
@@ -28,19 +28,9 @@ def draw(name: str, world):
         return grid_figure(name, world.grid, VALUES)
 
 
-def texts(figure) -> str:
-    return "\n".join(artist.get_text() for artist in figure.findobj(mpl.text.Text))
-
-
-def hollow(axes) -> set[tuple[float, float]]:
-    """Places of the paper's marks."""
-    lines = [line for line in axes.get_lines() if line.get_marker() in {"D", "s"} and line.get_color() == "none"]
-    return {(round(float(x), 3), round(float(y), 3)) for line in lines for x, y in zip(*line.get_data(), strict=True)}
-
-
 def test_epoch_points_pair_ndcg_of_that_epoch_with_the_score_of_that_variant(world):
     world.run("mimic4_full_llama3_8b")
-    data = epoch_points(world.grid, "mimic4_full", "llama3_8b", "macro_f1_all").data
+    data = epoch_points(world.grid, "mimic4_full", "llama3_8b", "macro_f1_all")
     inputs = world.paths["mimic4_full_llama3_8b"]
     assert data.select("epoch", "seed").rows() == [(epoch, seed) for epoch in world.epochs for seed in (0, 1)]
     for row in data.iter_rows(named=True):
@@ -53,9 +43,9 @@ def test_epoch_points_pair_ndcg_of_that_epoch_with_the_score_of_that_variant(wor
 def test_epochs_of_different_runs_of_stage_1_are_not_joined_by_a_line():
     runs = {"ten": ([1, 2], [0.6, 0.7], [20.0, 21.0]), "twenty": ([15, 20], [0.9, 0.8], [23.0, 22.0])}
     rows = [("plant", name, epoch, 0, x, y) for name, run in runs.items() for epoch, x, y in zip(*run, strict=True)]
-    points = Points(data=pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row"))
+    points = pl.DataFrame(rows, schema=EPOCH_SCHEMA, orient="row")
     axes = mpl.figure.Figure().add_subplot()
-    draw_epochs(axes, points, VALUES, ("mimic4_full", "no such backbone"), "macro_f1_all")
+    draw_epochs(axes, points, values=VALUES, place=("mimic4_full", "no such backbone"), metric="macro_f1_all")
     joined = [line for line in axes.get_lines() if line.get_linestyle() == "-" and line.get_marker() == "o"]
     assert [(list(line.get_xdata()), list(line.get_ydata())) for line in joined] == [
         (x, y) for _, x, y in runs.values()
@@ -63,7 +53,7 @@ def test_epochs_of_different_runs_of_stage_1_are_not_joined_by_a_line():
 
 
 def test_size_points_are_the_sweep_and_the_whole_dataset(complete):
-    data = size_points(complete.grid, "mimic4_full", "mistral_7b", "p@5").data
+    _, data = size_points(complete.grid, "mimic4_full", "mistral_7b", ["p@5"])
     assert data.filter(system="plant", seed=0).get_column("documents").to_list() == list(complete.sizes)
     assert set(data.get_column("system")) == {"plant", "single_stage"}
     for row in data.iter_rows(named=True):
@@ -71,7 +61,7 @@ def test_size_points_are_the_sweep_and_the_whole_dataset(complete):
         assert row["value"] == 100 * read_json(folder / "metrics.json")["p@5"]
     names = {"mimic4_full_mistral_7b", *(f"mimic4_full_n{size}" for size in complete.sizes[:-1])}
     assert set(data.get_column("experiment")) == names
-    other = size_points(complete.grid, "mimic3_full", "mistral_7b", "p@5").data  # of which label subsets are parts too
+    _, other = size_points(complete.grid, "mimic3_full", "mistral_7b", ["p@5"])  # of which label subsets are parts too
     assert set(other.get_column("experiment")) == {name.replace("mimic4", "mimic3") for name in names}
 
 
@@ -81,24 +71,9 @@ def test_label_points_average_seeds_and_leave_out_labels_without_test_documents(
     other = pl.read_parquet(folders[1] / "per_label.parquet").with_columns(f1=pl.lit(1.0))
     other.write_parquet(folders[1] / "per_label.parquet")
     first = pl.read_parquet(folders[0] / "per_label.parquet").filter(pl.col("n_test") > 0)
-    data = label_points(world.grid, "mimic3_few", "mistral_7b", ("single_stage", "plant")).data.filter(system="plant")
+    data = label_points(world.grid, "mimic3_few", "mistral_7b", ("single_stage", "plant")).filter(system="plant")
     assert data.get_column("label").to_list() == first.get_column("label").to_list()
     assert np.allclose(data.get_column("f1"), 100 * (first.get_column("f1").to_numpy() + 1) / 2)
-
-
-def test_frequency_groups_equal_a_plain_loop(world):
-    world.run("mimic3_full_mistral_7b")
-    labels = label_points(world.grid, "mimic3_full", "mistral_7b", ("single_stage", "plant")).data
-    starts = (1, 11, 51, 101, 501)
-    found = {(row["system"], row["group"]): row for row in frequency_groups(labels, starts).iter_rows(named=True)}
-    sums: dict[tuple[str, int], list[float]] = {}
-    for row in labels.iter_rows(named=True):
-        sums.setdefault((row["system"], max(start for start in starts if start <= row["n_train"])), []).append(
-            row["f1"]
-        )
-    assert {key: (row["labels"], pytest.approx(row["f1"])) for key, row in found.items()} == {
-        key: (len(values), sum(values) / len(values)) for key, values in sums.items()
-    }
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -173,6 +148,7 @@ def test_planted_lines_are_solid_and_the_others_dashed(complete):
 def test_points_without_statistics_of_the_corpus_wait_for_it(world):
     world.run("mimic4_full_n50")
     shutil.rmtree(world.paths["mimic4_full_n50"].corpus)
-    points = size_points(world.grid, "mimic4_full", "mistral_7b", "p@5")
-    assert points.data.is_empty()
-    assert "mimic4_full_n50" in points.to_run
+    grid = world.grid
+    _, data = size_points(grid, "mimic4_full", "mistral_7b", ["p@5"])
+    assert data.is_empty()
+    assert "mimic4_full_n50" in grid.to_run

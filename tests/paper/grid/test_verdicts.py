@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant.paper.values.verdicts import judge, tally
+from plant.paper.grid.cells import judge, tally
 
 
 @pytest.mark.parametrize(("printed", "low", "high", "expected"), [

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 
-import polars as pl
 from matplotlib.figure import Figure
 
 from plant.ground.settings import Settings
-from plant.paper.attention.pairs import POINT_TITLES, Pairs, nats_cell, read_pairs, rows_of, share_cell
+from plant.paper.attention.pairs import POINT_TITLES, Pairs, cell, read_pairs, rows_of
 from plant.paper.figures.forest import ForestPanel, ForestRow, means_figure
 from plant.paper.pages import write_page
-from plant.paper.render import Table, row_of
+from plant.paper.render import Table, breaks, row_of
 from plant.paper.systems import KIND_COLOURS
 from plant.paper.wording import percent
 
@@ -26,9 +26,6 @@ def write_mass_page(settings: Settings, experiment: str, tables: Mapping[str, Se
 
     Args:
         tables: system -> attention_mass.parquet of each seed.
-
-    Raises:
-        InputError: see `read_pairs`.
     """
     pairs = read_pairs(settings, experiment, tables, scorer="point", metrics=METRICS)
     values = {
@@ -40,13 +37,7 @@ def write_mass_page(settings: Settings, experiment: str, tables: Mapping[str, Se
 
 def mass_table(pairs: Pairs) -> Table:
     """One row for each network and point of training."""
-    grades, body = pairs.settings.attention_study.grades, []
-    for system in pairs.systems:
-        for point, title in POINT_TITLES.items():
-            own = {metric: pairs.estimate(system.name, point, metric) for metric in METRICS}
-            body.append(row_of(
-                system.title, title, *(share_cell(own[metric]) for metric in SHARES), nats_cell(own["entropy"]),
-            ))  # fmt: skip
+    grades, places = pairs.settings.attention_study.grades, list(product(pairs.systems, POINT_TITLES))
     return Table(
         name="mass",
         title="Attention on relevant tokens and its entropy, validation split",
@@ -54,10 +45,14 @@ def mass_table(pairs: Pairs) -> Table:
             "System", "Weights", "Mass, highest grade", "Uniform has", f"Mass, {grades} grades", "Uniform has",
             "Entropy / ln n", "Entropy (nats)",
         ),
-        rows=tuple(body),
-        data=pl.DataFrame(rows_of(pairs, METRICS, tuple(POINT_TITLES)), infer_schema_length=None),
+        rows=tuple(
+            row_of(system.title, POINT_TITLES[point], *(
+                cell(pairs.estimate(system.name, point, metric), nats=metric == "entropy") for metric in METRICS
+            )) for system, point in places
+        ),
+        data=rows_of(pairs, METRICS, tuple(POINT_TITLES)),
         notes=(f"{pairs.means('a true label in')}, ×100 except nats.",),
-        rules=tuple(range(len(POINT_TITLES), len(body), len(POINT_TITLES))),
+        rules=breaks([system for system, _ in places]),
         text_columns=2,
     )  # fmt: skip
 

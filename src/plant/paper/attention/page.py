@@ -18,8 +18,6 @@ from plant.paper.render import template
 from plant.paper.systems import list_systems
 
 COLUMNS = ("document_id", "label", "position", "token", "relevance", "marked", *POINT_TITLES)
-LONGEST = 600
-"""Tokens of a document that are shown. Of a longer one it is the part with the most attention of all panels."""
 FAINT = 0.03
 """A shade below this is left out: the text is plain."""
 
@@ -29,15 +27,11 @@ def write_attention_page(settings: Settings, experiment: str, tables: Mapping[st
 
     Args:
         tables: system -> attention_points.parquet of one seed.
-
-    Raises:
-        InputError: a table is missing or damaged.
     """
     systems = {system.name: system.title for system in list_systems(settings, settings.experiments[experiment])}
-    read = {systems[name]: read_table(Path(path), COLUMNS) for name, path in tables.items()}
-    page = template(__package__, "page.html.j2", zip=zip, faint=FAINT)
-    views = list(_views(read))
+    views = list(_views({systems[name]: read_table(Path(path), COLUMNS) for name, path in tables.items()}))
     has_marks = any(any(view["marked"]) for view in views)
+    page = template(__package__, "page.html.j2", zip=zip, faint=FAINT)
     write_text(target, page.render(experiment=experiment, views=views, has_marks=has_marks))
 
 
@@ -53,7 +47,7 @@ def _views(tables: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, Any]]:
             for title, each in own.items() if each["token"].equals(text["token"])
             for point, name in POINT_TITLES.items()
         }  # fmt: skip
-        part = heaviest(np.sum(list(weights.values()), axis=0), LONGEST)
+        part = heaviest(list(weights.values()))
         relevance = _panel(
             "Relevance (MIG) of the token for the label", text["relevance"].to_numpy(), part, "relevance"
         )

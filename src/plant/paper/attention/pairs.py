@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from plant.ground.settings import Settings
 from plant.paper.inputs import read_table
 from plant.paper.render import TableCell
 from plant.paper.systems import System, list_systems
-from plant.paper.wording import OVER, fixed, interval, percent
+from plant.paper.wording import MISSING, OVER, fixed, interval, percent
 from plant.statistics.pairs import Estimate, estimate, pair_values
 from plant.statistics.resampling import draw
 from plant.statistics.systems import MetricValues
@@ -132,23 +133,17 @@ def _sums(table: pl.DataFrame, scorer: str, metrics: Sequence[str], documents: p
             yield (str(name), metric), np.stack(list(columns))
 
 
-def share_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
-    """A fraction ×100 with its interval. A signed one is a difference: bold if its interval is on one side of 0."""
+def bounds(own: Estimate, *, nats: bool = False) -> str:
+    """The interval of a fraction ×100, or of nats with two digits."""
+    return interval(own.low, own.high, 2, scale=1) if nats else interval(own.low, own.high)
+
+
+def cell(own: Estimate | None, *, nats: bool = False, signed: bool = False) -> TableCell:
+    """An estimate with its interval. A signed one is a difference: bold if its interval is on one side of 0."""
     if own is None:
-        return TableCell(percent(None))
-    return TableCell(percent(own.value, signed=signed), detail=interval(own.low, own.high), bold=signed and sure(own))
-
-
-def nats_cell(own: Estimate | None, *, signed: bool = False) -> TableCell:
-    """A number with two digits and its interval; as `share_cell`."""
-    if own is None:
-        return TableCell(percent(None))
-    return TableCell(fixed(own.value, 2, signed=signed), detail=nats_interval(own), bold=signed and sure(own))
-
-
-def nats_interval(own: Estimate) -> str:
-    """`[0.12, 0.34]`."""
-    return f"[{fixed(own.low, 2)}, {fixed(own.high, 2)}]"
+        return TableCell(MISSING)
+    value = fixed(own.value, 2, signed=signed) if nats else percent(own.value, signed=signed)
+    return TableCell(value, detail=bounds(own, nats=nats), bold=signed and sure(own))
 
 
 def sure(own: Estimate) -> bool:
@@ -156,22 +151,22 @@ def sure(own: Estimate) -> bool:
     return own.low > 0 or own.high < 0
 
 
-def rows_of(pairs: Pairs, metrics: Sequence[str], scorers: Sequence[str]) -> list[dict[str, Any]]:
+def fields(own: Estimate | None, *names: str) -> dict[str, float | None]:
+    """Value and interval of an estimate under three names; None without one."""
+    numbers = (None,) * 3 if own is None else (own.value, own.low, own.high)
+    return dict(zip(names, numbers, strict=True))
+
+
+def rows_of(pairs: Pairs, metrics: Sequence[str], scorers: Sequence[str]) -> pl.DataFrame:
     """One row for each system, scorer and metric: value, interval, and the difference to the reference system."""
-    rows = []
-    for system in pairs.systems:
-        for scorer in scorers:
-            for metric in metrics:
-                own = pairs.estimate(system.name, scorer, metric)
-                if own is None:
-                    continue
-                other = None
-                if system.name != pairs.reference.name:
-                    other = pairs.difference((system.name, scorer), (pairs.reference.name, scorer), metric)
-                rows.append({
-                    "experiment": pairs.experiment, "system": system.name, "scorer": scorer, "metric": metric,
-                    "value": own.value, "low": own.low, "high": own.high, "n_seeds": own.n_seeds,
-                    "reference": pairs.reference.name, "difference": other and other.value,
-                    "diff_low": other and other.low, "diff_high": other and other.high,
-                })  # fmt: skip
-    return rows
+    rows, reference = [], pairs.reference.name
+    for system, scorer, metric in product((system.name for system in pairs.systems), scorers, metrics):
+        own = pairs.estimate(system, scorer, metric)
+        if own is not None:
+            other = pairs.difference((system, scorer), (reference, scorer), metric) if system != reference else None
+            rows.append({
+                "experiment": pairs.experiment, "system": system, "scorer": scorer, "metric": metric,
+                **fields(own, "value", "low", "high"), "n_seeds": own.n_seeds, "reference": reference,
+                **fields(other, "difference", "diff_low", "diff_high"),
+            })  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)

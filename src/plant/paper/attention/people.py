@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from plant.ground.settings import Settings
-from plant.paper.attention.pairs import (
-    POINT_TITLES,
-    Pairs,
-    nats_cell,
-    nats_interval,
-    read_pairs,
-    rows_of,
-    share_cell,
-    sure,
-)
+from plant.paper.attention.pairs import POINT_TITLES, Pairs, bounds, cell, fields, read_pairs, rows_of, sure
 from plant.paper.figures.forest import ForestPanel, ForestRow, means_figure
 from plant.paper.pages import write_page
-from plant.paper.render import Table, TableCell, row_of
+from plant.paper.render import Table, TableCell, breaks, row_of
 from plant.paper.systems import KIND_COLOURS
-from plant.paper.wording import fixed, interval, percent
+from plant.paper.wording import fixed, percent
 from plant.statistics.pairs import Estimate
 
 LIKENESS = ("ndcg", "mass", "recall")
@@ -44,9 +36,6 @@ def write_people_page(settings: Settings, experiment: str, tables: Mapping[str, 
 
     Args:
         tables: system -> attention_marks.parquet of each seed.
-
-    Raises:
-        InputError: see `read_pairs`.
     """
     pairs = read_pairs(settings, experiment, tables, scorer="scorer", metrics=METRICS)
     made = (likeness_table(pairs), differences_table(pairs), drops_table(pairs))
@@ -56,22 +45,19 @@ def write_people_page(settings: Settings, experiment: str, tables: Mapping[str, 
 
 def likeness_table(pairs: Pairs) -> Table:
     """One row for each reference, and for each network and what scores the tokens."""
-    first = pairs.reference.name
-    entries = [(first, "", scorer, title) for scorer, title in REFERENCES.items()]
+    entries = [(pairs.reference.name, "", scorer, title) for scorer, title in REFERENCES.items()]
     entries += [(each.name, each.title, scorer, title) for each in pairs.systems for scorer, title in OWN.items()]
-    body = [
-        row_of(heading, title, *(share_cell(pairs.estimate(system, scorer, metric)) for metric in LIKENESS))
-        for system, heading, scorer, title in entries
-    ]
-    data = rows_of(pairs, METRICS, (*REFERENCES, "marked", *OWN))
     return Table(
         name="likeness",
         title="How like what people marked: attention over the tokens of test documents (×100)",
         columns=("System", "Tokens scored by", *_titles(pairs)),
-        rows=tuple(body),
-        data=pl.DataFrame(data, infer_schema_length=None),
+        rows=tuple(
+            row_of(heading, title, *(cell(pairs.estimate(system, scorer, metric)) for metric in LIKENESS))
+            for system, heading, scorer, title in entries
+        ),
+        data=rows_of(pairs, METRICS, (*REFERENCES, "marked", *OWN)),
         notes=(_means(pairs), "Occlusion: a random sample of the documents only (`attention_study`)."),
-        rules=tuple(range(len(REFERENCES), len(body), len(OWN))),
+        rules=breaks([heading for _, heading, _, _ in entries]),
         text_columns=2,
     )
 
@@ -82,17 +68,14 @@ def differences_table(pairs: Pairs) -> Table:
     rows: list[dict[str, object]] = []
     for system in pairs.systems:
         others = [] if system == pairs.reference else [(pairs.reference, None)]
-        for other, scorer in (*others, (system, "relevance")):
-            for point in (START, END):
-                found = {
-                    metric: pairs.difference((system.name, point), (other.name, scorer or point), metric)
-                    for metric in METRICS
-                }
-                against = other.title if scorer is None else REFERENCES[scorer]
-                cells = (share_cell(found[metric], signed=True) for metric in LIKENESS)
-                body.append(row_of(system.title, POINT_TITLES[point], against, *cells))
-                key = {"system": system.name, "scorer": point, "against": scorer or other.name}
-                rows += [{**key, "metric": metric, **_fields(own, "difference")} for metric, own in found.items()]
+        for (other, scorer), point in product((*others, (system, "relevance")), (START, END)):
+            sides = (system.name, point), (other.name, scorer or point)
+            found = {metric: pairs.difference(*sides, metric) for metric in METRICS}
+            against = other.title if scorer is None else REFERENCES[scorer]
+            cells = (cell(found[metric], signed=True) for metric in LIKENESS)
+            body.append(row_of(system.title, POINT_TITLES[point], against, *cells))
+            key = {"system": system.name, "scorer": point, "against": scorer or other.name}
+            rows += [{**key, "metric": metric, **_fields(own, "difference")} for metric, own in found.items()]
     return Table(
         name="differences",
         title="Differences in likeness to what people marked, in points (×100)",
@@ -106,17 +89,13 @@ def differences_table(pairs: Pairs) -> Table:
 
 def drops_table(pairs: Pairs) -> Table:
     """By how much the logit drops without the top tokens of each scorer, and beside random tokens."""
-    body = []
-    for system in pairs.systems:
-        for scorer, title in HIDDEN.items():
-            own = pairs.estimate(system.name, scorer, "drop")
-            beside = pairs.difference((system.name, scorer), (system.name, "random"), "drop")
-            more = "" if scorer == "random" else nats_cell(beside, signed=True)
-            body.append(row_of(system.title, title, nats_cell(own), more))
-    rows = [
-        {"system": each.name, "hidden": scorer, **_fields(pairs.estimate(each.name, scorer, "drop"), "drop")}
-        for each in pairs.systems for scorer in HIDDEN
-    ]  # fmt: skip
+    body, rows = [], []
+    for system, (scorer, title) in product(pairs.systems, HIDDEN.items()):
+        own = pairs.estimate(system.name, scorer, "drop")
+        beside = pairs.difference((system.name, scorer), (system.name, "random"), "drop")
+        more = "" if scorer == "random" else cell(beside, nats=True, signed=True)
+        body.append(row_of(system.title, title, cell(own, nats=True), more))
+        rows.append({"system": system.name, "hidden": scorer, **_fields(own, "drop")})
     return Table(
         name="drops",
         title="Faithfulness: by how much the label's logit drops when tokens are taken out of the document",
@@ -128,7 +107,7 @@ def drops_table(pairs: Pairs) -> Table:
             _means(pairs),
             BOLD,
         ),
-        rules=tuple(range(len(HIDDEN), len(body), len(HIDDEN))),
+        rules=breaks([row["system"] for row in rows]),
         text_columns=2,
     )
 
@@ -152,7 +131,7 @@ def answers(pairs: Pairs) -> list[str]:
             claim = "attention shows" if drop.low > 0 else "this does not show that it is"
             found.append(
                 f"{system.title}: without its top attended tokens the logit drops by {fixed(drop.value, 2)} more "
-                f"{nats_interval(drop)} than without random tokens; {claim} what the network uses."
+                f"{bounds(drop, nats=True)} than without random tokens; {claim} what the network uses."
             )
     return found
 
@@ -166,7 +145,7 @@ def _points(own: Estimate | None) -> str:
     if own is None:
         return "not measured"
     word = "not told apart" if not sure(own) else "higher" if own.value > 0 else "lower"
-    return f"{percent(own.value, signed=True)} points {interval(own.low, own.high)}, {word}"
+    return f"{percent(own.value, signed=True)} points {bounds(own)}, {word}"
 
 
 def _titles(pairs: Pairs) -> tuple[str, str, str]:
@@ -177,10 +156,8 @@ def _means(pairs: Pairs) -> str:
     return f"{pairs.means('a label with marked tokens, in')}."
 
 
-def _fields(own: Estimate | None, name: str) -> dict[str, float | int | None]:
-    if own is None:
-        return {name: None, "low": None, "high": None, "n_seeds": None}
-    return {name: own.value, "low": own.low, "high": own.high, "n_seeds": own.n_seeds}
+def _fields(own: Estimate | None, name: str) -> dict[str, float | None]:
+    return fields(own, name, "low", "high") | {"n_seeds": None if own is None else own.n_seeds}
 
 
 def _figure(pairs: Pairs) -> Figure:

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 import polars as pl
-import yaml
-from pydantic import ValidationError
 
 from plant.ground.errors import InputError
 from plant.ground.files import write_text
 from plant.ground.settings.base import Frozen
 from plant.paper.audit.relations import RELATIONS, Check, check_all
 from plant.paper.render import template, to_csv
-from plant.paper.values.transcription import PaperValues, load_values, read_yaml
+from plant.paper.values.transcription import PaperValues, load_values, read_model
 
 EXPLANATIONS = Path(__file__).with_name("audit.yaml")
 
@@ -56,6 +54,12 @@ class Explanation(Frozen):
     cells: tuple[str, ...] = ()
     """Addresses of the numbers that it is about."""
     text: str
+
+
+class Explanations(Frozen):
+    """The content of audit.yaml."""
+
+    findings: tuple[Explanation, ...]
 
 
 UNEXPLAINED = Explanation(
@@ -100,12 +104,7 @@ def load_explanations(source: Path = EXPLANATIONS) -> tuple[Explanation, ...]:
     Raises:
         InputError: the form is wrong, or two entries have the same id.
     """
-    try:
-        entries = tuple(Explanation.model_validate(entry) for entry in read_yaml(source)["findings"])
-    except (yaml.YAMLError, ValidationError, KeyError, TypeError) as error:
-        raise InputError(
-            source.name, expected="the form that its head explains", got=str(error), fix="Correct it."
-        ) from None
+    entries = read_model(source, Explanations).findings
     for name, times in Counter(entry.id for entry in entries).items():
         if times > 1:
             raise InputError(source.name, expected="one entry per id", got=f"twice {name}", fix="Give it a new number.")
@@ -142,11 +141,7 @@ def audit(values: PaperValues, explanations: tuple[Explanation, ...]) -> Audit:
 
 
 def write_audit(page: Path, table: Path, *, values: Path, explanations: Path) -> None:
-    """Write the audit as a page (Markdown) and as a table (CSV).
-
-    Raises:
-        InputError: `values` (values.yaml) or `explanations` (audit.yaml) has a wrong form.
-    """
+    """Write the audit as a page (Markdown) and as a table (CSV)."""
     result = audit(load_values(values), load_explanations(explanations))
     for target, text in ((page, to_page(result)), (table, to_csv(to_frame(result)))):
         write_text(target, text)

@@ -3,97 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import read_attention
-from plant.paper.systems import System
 
 UNDERLINED = 5
 """Number of different tokens of a document that are marked as its most relevant ones."""
+LONGEST = 600
+"""Tokens of a document that a page shows. Of a longer one it shows the part with the most attention of all panels."""
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One system's view of one label in one document."""
-
-    system: System
-    probability: float
-    """Of the label, in [0, 1]."""
-    weights: np.ndarray
-    """Attention of every token, (n,), sums to 1."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A document, one of its true labels, and the attention of both systems to it."""
-
-    document: str
-    label: str
-    pieces: tuple[str, ...]
-    """The text token by token, (n,). A piece that starts a word starts with a space."""
-    relevant: np.ndarray
-    """bool (n,): the `UNDERLINED` tokens of the document with the highest relevance r_lj."""
-    panels: tuple[Panel, ...]
-
-    @property
-    def largest(self) -> float:
-        """The largest weight of all panels: the scale of the shading."""
-        return max(float(panel.weights.max()) for panel in self.panels)
-
-    def excerpt(self, size: int) -> slice:
-        """The `size` tokens in a row with the largest sum of weights over all panels, so that none is favoured."""
-        return heaviest(np.sum([panel.weights for panel in self.panels], axis=0), size)
-
-
-def heaviest(weights: np.ndarray, size: int) -> slice:
-    """The `size` tokens in a row with the largest sum of weights; all of a shorter text."""
-    if len(weights) <= size:
-        return slice(0, len(weights))
-    first = int(np.argmax(np.convolve(weights, np.ones(size), mode="valid")))
+def heaviest(weights: Sequence[np.ndarray], size: int = LONGEST) -> slice:
+    """The `size` tokens in a row with the largest sum over all panels, so that none is favoured."""
+    total = np.sum(weights, axis=0)
+    if len(total) <= size:
+        return slice(0, len(total))
+    first = int(np.argmax(np.convolve(total, np.ones(size), mode="valid")))
     return slice(first, first + size)
 
 
-def readings(data: ExperimentData) -> tuple[Reading, ...]:
+def readings(data: ExperimentData) -> list[dict[str, Any]]:
     """The first documents that both the planted system and its control have read; none if the text is hidden.
 
     The label of a document is the first true one of the file that both systems have. Nothing is chosen by how the
     picture looks. If a system has no attention file, the other is shown alone.
+
+    Returns:
+        `document`, `label`, `pieces` of the text, which of them are `relevant` (the `UNDERLINED` tokens with the
+        highest relevance r_lj), the `part` that is shown, the `largest` weight, and `panels`: the `system`, the
+        `probability` of the label, and the `weights` of all tokens, which sum to 1.
     """
     if data.hides_text:
-        return ()
+        return []
     attention = read_attention(data.inputs)
     known = set(attention["system"])
     systems = [each for each in (data.roles.planted, data.roles.control) if each is not None and each.name in known]
     if not systems:
-        return ()
+        return []
     tables = [attention.filter(system=system.name) for system in systems]
-    chosen: dict[str, Reading] = {}
+    chosen: dict[str, dict[str, Any]] = {}
     for document, label in tables[0].filter("truth").select("document_id", "label").unique(maintain_order=True).rows():
         parts = [table.filter(document_id=document, label=label).sort("position") for table in tables]
         more = len(chosen) < data.settings.evaluation.attention_documents
-        if more and document not in chosen and len({part.height for part in parts}) == 1:
-            chosen[document] = _reading(document, label, systems, parts)
-    return tuple(chosen.values())
-
-
-def _reading(document: str, label: str, systems: Sequence[System], parts: Sequence[pl.DataFrame]) -> Reading:
-    tokens, relevance = parts[0]["token"], parts[0]["relevance"]
-    for part in parts[1:]:
-        relevance = relevance.fill_null(part["relevance"])
-    return Reading(
-        document=document,
-        label=label,
-        pieces=spaced(tokens.to_list()),
-        relevant=_most_relevant(tokens, relevance),
-        panels=tuple(
-            Panel(system, float(part.item(0, "probability")), part["weight"].to_numpy())
-            for system, part in zip(systems, parts, strict=True)
-        ),
-    )
+        if not more or document in chosen or len({part.height for part in parts}) != 1:
+            continue
+        weights = [part["weight"].to_numpy() for part in parts]
+        tokens, relevance = parts[0]["token"], parts[0]["relevance"]
+        for part in parts[1:]:
+            relevance = relevance.fill_null(part["relevance"])
+        chosen[document] = {
+            "document": document, "label": label, "pieces": spaced(tokens.to_list()),
+            "relevant": _most_relevant(tokens, relevance), "part": heaviest(weights),
+            "largest": max(float(own.max()) for own in weights),
+            "panels": [
+                {"system": system, "probability": float(part.item(0, "probability")), "weights": own}
+                for system, part, own in zip(systems, parts, weights, strict=True)
+            ],
+        }  # fmt: skip
+    return list(chosen.values())
 
 
 def _most_relevant(tokens: pl.Series, relevance: pl.Series) -> np.ndarray:

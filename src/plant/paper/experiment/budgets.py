@@ -7,8 +7,9 @@ from collections import defaultdict
 import polars as pl
 
 from plant.paper.contents import ReportTable
+from plant.paper.costs import STAGE1, STAGE2, TRAINING
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.inputs import STAGE1, STAGE2, TRAINING, read_costs, read_histories
+from plant.paper.inputs import read_histories
 from plant.paper.render import Table, row_of
 from plant.paper.wording import MISSING, percent, seconds
 
@@ -25,7 +26,7 @@ def training_curves(data: ExperimentData) -> pl.DataFrame:
     """
     spent: dict[tuple[str, str, int], float] = defaultdict(float)
     before: dict[tuple[str, int], int] = {}
-    for cost in read_costs(data.inputs):
+    for cost in data.costs:
         if cost["stage"] in TRAINING:
             spent[cost["stage"], cost["name"], cost["seed"]] += cost["cpu_seconds"]
         if cost["stage"] == STAGE1:

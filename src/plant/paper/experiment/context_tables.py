@@ -10,9 +10,8 @@ import polars as pl
 
 from plant.ground.files import read_json
 from plant.paper.contents import ReportTable
-from plant.paper.costs import MEASURES, cost_cells
+from plant.paper.costs import MEASURES, STAGE1, STAGE2, cost_cells
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.inputs import STAGE1, STAGE2, read_costs
 from plant.paper.render import Table, row_of
 from plant.paper.wording import MISSING, metric_title, percent
 
@@ -100,8 +99,7 @@ def cost_table(data: ExperimentData) -> Table:
 
     The runs of a stage and name are its seeds.
     """
-    records = [[record[column] for column in _COST_COLUMNS] for record in read_costs(data.inputs)]
-    frame = pl.DataFrame(records, schema=_COST_COLUMNS, orient="row", strict=False)
+    frame = pl.DataFrame(data.costs, schema=_COST_COLUMNS, strict=False)
     systems = {system.name: system.title for system in data.systems}
     networks = {name: system.title for name, system in data.networks.items()}
     titles: dict[str, dict[str, str]] = {STAGE1: {}, STAGE2: networks}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plant.paper.experiment.data import ExperimentData, ResultRow
-from plant.paper.systems import System, total_epochs, unequal_parts
+from plant.paper.systems import System, unequal_parts
 from plant.paper.wording import OVER, interval, metric_title, p_equals, percent
 
 Outcome = Literal["higher", "lower", "undecided"]
@@ -82,20 +82,15 @@ def compare(
     ours, theirs = rows.get((first.name, metric)), rows.get((second.name, metric))
     if ours is None or theirs is None:
         return None
-    if ours["reference"] == second.name:
-        row, sign = ours, 1
-    elif theirs["reference"] == first.name:
-        row, sign = theirs, -1
-    else:
-        return None
-    if row["diff_low"] is None or row["diff_high"] is None:
-        return None
-    low, high = sorted((sign * row["diff_low"], sign * row["diff_high"]))
-    outcome: Outcome = "undecided" if not row["our_arrow"] else "higher" if low > 0 else "lower"
-    return PairedDifference(
-        metric, first, second, ours["value"], theirs["value"], sign * row["difference"], low, high,
-        row["randomization_p"], outcome,
-    )  # fmt: skip
+    for row, reference, sign in ((ours, second, 1), (theirs, first, -1)):
+        if row["reference"] == reference.name and row["diff_low"] is not None and row["diff_high"] is not None:
+            low, high = sorted((sign * row["diff_low"], sign * row["diff_high"]))
+            return PairedDifference(
+                metric, first, second, ours["value"], theirs["value"], sign * row["difference"], low, high,
+                p=row["randomization_p"],
+                outcome="undecided" if not row["our_arrow"] else "higher" if low > 0 else "lower",
+            )  # fmt: skip
+    return None
 
 
 def best_of(data: ExperimentData, systems: Sequence[System], metric: str) -> list[System]:
@@ -121,20 +116,16 @@ def leading(data: ExperimentData) -> frozenset[str]:
 
 def write_headline(data: ExperimentData) -> Headline:
     """Answer from the intervals of the planted system against its control and against the best baseline."""
-    roles = data.roles
-    warning = SYNTHETIC_WARNING if data.settings.is_stand_in(data.experiment.dataset) else ""
-    if roles.planted is None:
-        answer = "No planted system ran: there is nothing to judge."
-        return Headline(answer, _best(data), (), _certainty(data), warning)
-    comparisons = [_comparisons(data, roles.planted, metric) for metric in data.settings.paper.headline]
+    planted, metrics = data.roles.planted, data.settings.paper.headline
+    comparisons = [_comparisons(data, planted, metric) for metric in metrics] if planted else []
     details = tuple(each.sentence() for of_metric in comparisons for each in dict.fromkeys(of_metric) if each)
     control, baseline, _ = comparisons[0] if comparisons else (None, None, None)
     return Headline(
-        answer=_answer(data, control, baseline),
+        answer=_answer(data, control, baseline) if planted else "No planted system ran: there is nothing to judge.",
         best=_best(data),
-        details=details or ("No interval between these systems was computed.",),
+        details=details or (("No interval between these systems was computed.",) if planted else ()),
         certainty=_certainty(data),
-        warning=warning,
+        warning=SYNTHETIC_WARNING if data.settings.is_stand_in(data.experiment.dataset) else "",
     )
 
 
@@ -175,11 +166,10 @@ def _certainty(data: ExperimentData) -> str:
         "The best system and the best baseline are chosen on the same test documents, which favours them.",
     ]
     if roles.planted and roles.control:
-        names = (roles.planted.name, roles.control.name)
         parts.append(
             f"{roles.control.title} has the loss and the budget of {roles.planted.title}: "
-            f"{total_epochs(settings, data.experiment, names[0])} epochs in all, without early stopping."
+            f"{roles.planted.total_epochs} epochs in all, without early stopping."
             if roles.equal_compute
-            else f"Not an equal-compute comparison: {'; '.join(unequal_parts(settings, data.experiment, *names))}."
+            else f"Not an equal-compute comparison: {'; '.join(unequal_parts(roles.planted, roles.control))}."
         )
     return " ".join(parts)

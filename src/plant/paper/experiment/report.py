@@ -23,13 +23,10 @@ from plant.paper.experiment.attention import readings
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.experiment.headline import write_headline
 from plant.paper.experiment.tables import build_tables
-from plant.paper.inputs import read_costs
 from plant.paper.render import Table, template
 from plant.paper.systems import KIND_COLOURS, KIND_TITLES, cut_settings
 from plant.paper.wording import ARROWS
 
-LONGEST = 600
-"""Tokens of a document that the report shows. Of a longer one it shows the part with the most weight."""
 SECTIONS = (
     "Paper says", "Gap", "Options", "Chosen", "Evidence", "Measured effect", "Config key", "Test", "Status",
 )  # fmt: skip
@@ -50,9 +47,6 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
     Args:
         figures: folder with the PNG files of `write_figures`.
         choices: docs/explanation/choices; the report says what each page chose.
-
-    Raises:
-        InputError: an input is missing or malformed.
     """
     config = cut_settings(data.settings, data.name).model_dump(mode="json")
     page = template(__package__, "report.html.j2", first_paragraph=first_paragraph, top_words=_top_words, zip=zip)
@@ -67,9 +61,8 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
             (KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(system.kind for system in data.systems)
         ],
         readings=readings(data),
-        longest=LONGEST,
         choices=read_choices(choices),
-        provenance=provenance_summary(read_costs(data.inputs)),
+        provenance=provenance_summary(data.costs),
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
     )
     write_text(target, html)
@@ -118,7 +111,19 @@ def read_choices(folder: Path) -> tuple[Choice, ...]:
     Raises:
         InputError: a page has another form than "# C01: title" and the headings of `SECTIONS`.
     """
-    return tuple(_read(path) for path in sorted(Path(folder).glob("C[0-9][0-9]-*.md")))
+    choices = []
+    for path in sorted(Path(folder).glob("C[0-9][0-9]-*.md")):
+        text = path.read_text(encoding="utf-8")
+        title = re.match(r"# (C\d\d): (.+)\n", text)
+        parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+        sections = {heading: body.strip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
+        if title is None or tuple(sections) != SECTIONS:
+            raise InputError(
+                str(path), expected=f"'# C01: title' and the headings {', '.join(SECTIONS)}",
+                got=f"the headings {', '.join(sections) or 'none'}", fix="Give the page the form of its neighbours.",
+            )  # fmt: skip
+        choices.append(Choice(title[1], title[2], sections))
+    return tuple(choices)
 
 
 def first_paragraph(markdown: str) -> Markup:
@@ -126,16 +131,3 @@ def first_paragraph(markdown: str) -> Markup:
     text = str(escape(" ".join(markdown.strip().split("\n\n")[0].split())))
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text))
-
-
-def _read(path: Path) -> Choice:
-    text = path.read_text(encoding="utf-8")
-    title = re.match(r"# (C\d\d): (.+)\n", text)
-    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
-    sections = {heading: body.strip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
-    if title is None or tuple(sections) != SECTIONS:
-        raise InputError(
-            str(path), expected=f"'# C01: title' and the headings {', '.join(SECTIONS)}",
-            got=f"the headings {', '.join(sections) or 'none'}", fix="Give the page the form of its neighbours.",
-        )  # fmt: skip
-    return Choice(title[1], title[2], sections)

@@ -8,15 +8,17 @@ the room statistics (choices C11 and C19).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from plant.ground.files import read_json
 from plant.paper.contents import ReportTable
-from plant.paper.experiment.data import ExperimentData
-from plant.paper.inputs import FIT, read_combined_weight, read_lower_bounds
-from plant.paper.render import Table, TableCell, row_of
+from plant.paper.experiment.data import FIT, ExperimentData
+from plant.paper.render import Table, TableCell, breaks, row_of
 from plant.paper.systems import System, budget_notes
 from plant.paper.wording import MINUS, MISSING, OVER, interval, is_number, metric_title, p_value, percent, significant
 
@@ -26,10 +28,7 @@ _SHARES = ("brier_skill", "micro_f1@natural", "micro_f1@micro")
 def ablation_table(data: ExperimentData) -> Table:
     """The form of Table 6: each system against the reference (last row), in the paper's notation."""
     metrics, systems = data.settings.paper.metrics, data.systems
-    best = {
-        metric: max((data.means.get((system.name, metric), -1.0) for system in systems), default=-1.0)
-        for metric in metrics
-    }
+    best = {metric: max(data.means.get((system.name, metric), -1.0) for system in systems) for metric in metrics}
 
     def cell(system: System, metric: str) -> TableCell:
         value, row = data.means.get((system.name, metric)), data.rows.get((system.name, metric))
@@ -39,17 +38,13 @@ def ablation_table(data: ExperimentData) -> Table:
         gain = f"({percent(row['paper_gain'], signed=True)}, {interval(row['paper_low'], row['paper_high'])})"
         return TableCell(percent(value), row["paper_arrow"], gain, bold)
 
-    titles = [system.title for system in systems[:-1]] + [f"{data.reference.title} (reference)"]
-    groups = ["no network" if system.kind == "no network" else "network" for system in systems[:-1]] + ["reference"]
+    *rows, (last, *numbers) = _by_system(data, metrics, cell)
     return Table(
         columns=("System", *map(metric_title, metrics)),
-        rows=tuple(
-            row_of(title, *(cell(system, metric) for metric in metrics))
-            for title, system in zip(titles, systems, strict=True)
-        ),
+        rows=(*rows, row_of(f"{last.main} (reference)", *numbers)),
         data=_long(data),
         values=_notes(data),
-        rules=tuple(place for place in range(1, len(groups)) if groups[place] != groups[place - 1]),
+        rules=breaks([(system is data.reference, system.kind == "no network") for system in systems]),
         stacked=True,
     )
 
@@ -131,13 +126,14 @@ def _notes(data: ExperimentData) -> dict[str, Any]:
     """What the notes of the ablation table print: seeds, budgets, thresholds, and what its columns call for."""
     metrics = data.settings.paper.metrics
     networks = [system.name for system in data.systems if system.kind != "no network"]
-    bounds = read_lower_bounds(data.inputs)
+    combined = data.inputs.evaluations.get("combined")  # its weight, from validation, can make it equal to one part
+    bounds = {bound for _, _, record in data.records for bound in record["exactness"]["lower_bounds"]}
     marked, measured = set(data.results.filter("anti_conservative")["metric"]), set(data.results["metric"])
     return {
         "seeds": data.metrics.filter(pl.col("system").is_in(networks))["seed"].n_unique(),
-        "weight": read_combined_weight(data.inputs),
+        "weight": float(read_json(Path(combined[0]) / "choices.json")["weight"]) if combined else None,
         "titles": {system.name: system.title for system in data.systems},
-        "budgets": budget_notes(data.settings, data.experiment, data.systems, data.reference.name),
+        "budgets": budget_notes(data.systems, data.reference),
         "over_resamples": [metric for metric in metrics if metric in marked],
         "thresholds": data.metrics.filter(metric="threshold")["value"].drop_nulls().to_list(),
         "minus": MINUS,
@@ -157,7 +153,7 @@ def interval_table(data: ExperimentData) -> Table:
         rows=tuple(_interval_row(data, metric, system) for metric in shown for system in data.systems),
         data=_long(data).select(ours),
         values={"over": OVER[bool((data.results["n_seeds"] > 1).any())]},
-        rules=tuple(len(data.systems) * place for place in range(1, len(shown))),
+        rules=breaks([metric for metric in shown for _ in data.systems]),
         text_columns=2,
     )  # fmt: skip
 
@@ -211,18 +207,18 @@ def seed_table(data: ExperimentData) -> Table:
         for system, metric, spread in data.metrics.group_by("system", "metric").agg(pl.col("value").std()).iter_rows()
     }
 
+    seeds = {system.name: data.metrics.filter(system=system.name)["seed"].n_unique() for system in data.systems}
+
     def cell(system: System, metric: str) -> TableCell:
+        if metric == "seeds":
+            return TableCell(str(seeds[system.name]))
         spread = spreads.get((system.name, metric))
         detail = "" if spread is None else f"± {percent(spread)}"
         return TableCell(percent(data.means.get((system.name, metric))), detail=detail)
 
-    seeds = {system.name: data.metrics.filter(system=system.name)["seed"].n_unique() for system in data.systems}
     return Table(
         columns=("System", "Seeds", *map(metric_title, metrics)),
-        rows=tuple(
-            row_of(system.title, str(seeds[system.name]), *(cell(system, metric) for metric in metrics))
-            for system in data.systems
-        ),
+        rows=_by_system(data, ("seeds", *metrics), cell),
         data=data.metrics.filter(pl.col("system").is_in(list(seeds))),
     )
 
@@ -252,10 +248,7 @@ def probability_table(data: ExperimentData) -> Table:
     names = [system.name for system in data.systems]
     return Table(
         columns=("System", *map(metric_title, columns)),
-        rows=tuple(
-            row_of(system.title, *(form(data.means.get((system.name, metric))) for metric, form in columns.items()))
-            for system in data.systems
-        ),
+        rows=_by_system(data, columns, lambda system, metric: columns[metric](data.means.get((system.name, metric)))),
         data=data.metrics.filter(pl.col("system").is_in(names), pl.col("metric").is_in(list(columns))),
     )
 
@@ -284,11 +277,17 @@ A dash stands for scores that are no log-odds. Stage 3 with the channel network 
 )
 
 
+def _by_system(
+    data: ExperimentData, columns: Iterable[str], cell: Callable[[System, str], TableCell | str]
+) -> tuple[tuple[TableCell, ...], ...]:
+    """A row for each system: its title, and a cell for each column."""
+    columns = tuple(columns)
+    return tuple(row_of(system.title, *(cell(system, column) for column in columns)) for system in data.systems)
+
+
 def _long(data: ExperimentData) -> pl.DataFrame:
     """All columns of the results in table order, with titles and kinds."""
-    systems = pl.DataFrame(
-        [(system.name, system.title, system.kind, place) for place, system in enumerate(data.systems)],
-        schema={"system": pl.String, "title": pl.String, "kind": pl.String, "place": pl.Int64}, orient="row",
-    )  # fmt: skip
-    joined = data.results.join(systems, on="system", how="inner", maintain_order="left")
-    return joined.sort("place", maintain_order=True).drop("place")
+    rows = [(system.name, system.title, system.kind) for system in data.systems]
+    systems = pl.DataFrame(rows, schema=["system", "title", "kind"], orient="row")
+    joined = systems.join(data.results, on="system", maintain_order="left_right")
+    return joined.select(*data.results.columns, "title", "kind")

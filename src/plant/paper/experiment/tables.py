@@ -6,42 +6,33 @@ from dataclasses import replace
 from pathlib import Path
 
 from plant.ground.errors import InputError, nearest
-from plant.paper.contents import ReportTable, report_tables
+from plant.paper.contents import report_tables
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.render import Table, text_template, write_table
+from plant.paper.render import Table, render_text, write_table
 from plant.paper.wording import metric_titles
 
 
 def write_tables(data: ExperimentData, folder: Path) -> None:
-    """Write every table of `plant.paper.contents` as CSV, Markdown and LaTeX into `folder`.
-
-    Raises:
-        InputError: an input is missing, lacks a column, or a system or metric of the config has no results.
-    """
+    """Write every table of `plant.paper.contents` as CSV, Markdown and LaTeX into `folder`."""
     for table in build_tables(data).values():
         write_table(table, folder)
 
 
 def build_tables(data: ExperimentData) -> dict[str, Table]:
-    """Name -> table, in the order of `plant.paper.contents`."""
+    """Name -> table with the name, the title and the notes of its entry, in the order of `plant.paper.contents`."""
     _require_complete(data)
-    return {name: _build(entry, data) for name, entry in report_tables().items()}
-
-
-def _build(entry: ReportTable, data: ExperimentData) -> Table:
-    """A table with the name, the title and the notes of its entry."""
-    table, statistics = entry.load()(data), data.settings.statistics
-    values = {
-        "data": data, "statistics": statistics, "level": f"{100 * statistics.confidence:g}%",
-        "alpha": f"p < {statistics.alpha:g}", **table.values,
-    }  # fmt: skip
-    paragraphs = text_template(entry.notes, metric_titles=metric_titles).render(values).split("\n\n")
-    return replace(
-        table,
-        name=entry.name,
-        title=text_template(entry.title).render(values),
-        notes=tuple(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip()),
-    )
+    statistics, tables = data.settings.statistics, {}
+    for name, entry in report_tables().items():
+        table = entry.load()(data)
+        values = {
+            "data": data, "statistics": statistics, "level": f"{100 * statistics.confidence:g}%",
+            "alpha": f"p < {statistics.alpha:g}", "metric_titles": metric_titles, **table.values,
+        }  # fmt: skip
+        notes = (" ".join(paragraph.split()) for paragraph in render_text(entry.notes, values).split("\n\n"))
+        tables[name] = replace(
+            table, name=name, title=render_text(entry.title, values), notes=tuple(filter(None, notes))
+        )
+    return tables
 
 
 def _require_complete(data: ExperimentData) -> None:

@@ -10,11 +10,7 @@ from plant.paper.figures.style import look, save
 
 
 def write_figures(data: ExperimentData, folder: Path) -> None:
-    """Write every figure into `folder`; the same inputs give the same bytes.
-
-    Raises:
-        InputError: an input is missing or lacks a column.
-    """
+    """Write every figure into `folder`; the same inputs give the same bytes."""
     with look():
         for name, entry in report_figures().items():
             save(entry.load()(data), Path(folder) / name)

@@ -58,7 +58,7 @@ DIFFERENCES = ReportFigure(
 
 def _rows(data: ExperimentData) -> list[System | str]:
     """The systems, each group after its name. One group alone has no name."""
-    groups = group_systems(data.settings, data.experiment)
+    groups = group_systems(data.systems)
     if len(groups) == 1:
         return [system for systems in groups.values() for system in systems]
     rows: list[System | str] = []

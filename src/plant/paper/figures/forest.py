@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -38,23 +39,50 @@ class ForestPanel(NamedTuple):
 
 def means_figure(rows: Sequence[ForestRow], panels: Sequence[ForestPanel], *, title: str, note: str) -> Figure:
     """Means with intervals: rows from top to bottom, panels from left to right, `title` above and `note` below."""
-    places, headings, height = stack([row.group for row in rows], gap=0.3)
-    figure = new_figure(PAGE, 1.1 + 0.17 * height)
-    axes_of = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    for axes, panel in zip(axes_of, panels, strict=True):
-        axes.set_title("\n".join(textwrap.wrap(panel.title, 22)), fontsize=7)
+
+    def draw(axes: Axes, places: Sequence[float], panel: ForestPanel) -> None:
         round_ticks(axes, margin=0.06)
         if panel.line is not None:
             axes.axvline(panel.line, color="#777777", linewidth=0.8, linestyle=(0, (4, 2)))
         for row, place in zip(rows, places, strict=True):
-            own = row.estimates.get(panel.metric)
-            if own is not None:
-                bounds = (panel.scale * own.low, panel.scale * own.high)
-                forest_row(axes, place, bounds, panel.scale * own.value, row.colour, sure=True)
+            if own := row.estimates.get(panel.metric):
+                low, value, high = (panel.scale * number for number in (own.low, own.value, own.high))
+                forest_row(axes, place, (low, high), value, row.colour, sure=True)
+
+    names, drawn = [(row.group, row.title) for row in rows], {}
+    for panel in panels:
+        drawn["\n".join(textwrap.wrap(panel.title, 22))] = partial(draw, panel=panel)
+    note = "\n".join(textwrap.wrap(note, 130))
+    return rows_figure(names, drawn, title=title, note=note, gap=0.3, row_height=0.17)
+
+
+def rows_figure(
+    rows: Sequence[tuple[str, str]], panels: Mapping[str, Callable[[Axes, Sequence[float]], None]], *,
+    title: str, note: str, gap: float, row_height: float,
+) -> Figure:  # fmt: skip
+    """Rows from top to bottom with their names at the left, and panels from left to right.
+
+    Args:
+        rows: group and name of each.
+        panels: title -> what draws the panel at the places of the rows.
+        gap: between groups, in rows.
+        row_height: inches.
+    """
+    places, headings, height = stack([group for group, _ in rows], gap=gap)
+    figure = new_figure(PAGE, 1.1 + row_height * height)
+    axes_of = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axes, (name, draw) in zip(axes_of, panels.items(), strict=True):
+        draw(axes, places)
+        axes.set_title(name, fontsize=7)
         axes.set_ylim(height - 0.4, -0.8)
-    name_rows(axes_of[0], places, [row.title for row in rows], headings)
+    axes_of[0].set_yticks(places, [name for _, name in rows])
+    for place, group in headings:
+        axes_of[0].annotate(
+            group, xy=(0, place), xycoords=("axes fraction", "data"), xytext=(-6, 0), textcoords="offset points",
+            ha="right", va="center", fontweight="bold", fontsize=7,
+        )  # fmt: skip
     figure.suptitle("\n".join(textwrap.wrap(title, 100)), fontsize=8.5, fontweight="bold")
-    figure.supxlabel("\n".join(textwrap.wrap(note, 130)), fontsize=7)
+    figure.supxlabel(note, fontsize=7)
     return figure
 
 
@@ -78,18 +106,6 @@ def stack(groups: Sequence[str], *, gap: float) -> tuple[list[float], list[tuple
         places.append(y)
         y += 1.0
     return places, headings, y
-
-
-def name_rows(
-    axes: Axes, places: Sequence[float], titles: Sequence[str], headings: Sequence[tuple[float, str]]
-) -> None:
-    """The titles of the rows beside the leftmost panel, and the headings above them."""
-    axes.set_yticks(places, titles)
-    for place, group in headings:
-        axes.annotate(
-            group, xy=(0, place), xycoords=("axes fraction", "data"), xytext=(-6, 0), textcoords="offset points",
-            ha="right", va="center", fontweight="bold", fontsize=7,
-        )  # fmt: skip
 
 
 def round_ticks(axes: Axes, *, margin: float) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
+import polars as pl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plant.ground.errors import InputError
-from plant.paper.figures.grid_panels import LOOK, draw_epochs, draw_frequency, draw_sizes, draw_violins
+from plant.paper.figures.grid_panels import draw_epochs, draw_frequency, draw_sizes, draw_training, draw_violins
 from plant.paper.figures.style import PAGE, new_figure, sentence
-from plant.paper.figures.training import draw_curves
-from plant.paper.grid.points import Points, epoch_points, label_points, size_points, training_points
+from plant.paper.grid.points import epoch_points, label_points, size_points, training_points
 from plant.paper.grid.results import Grid, target
+from plant.paper.systems import system_title
 from plant.paper.values.transcription import PaperValues
 
 BANNER = "Synthetic stand-in text: our marks show that the machinery works, nothing about the paper."
@@ -50,127 +53,121 @@ _TRAINING = (
 )
 
 
+Panel = tuple[pl.DataFrame, Callable[[Axes, pl.DataFrame], None]]
+"""The numbers of a panel, and what draws it."""
+
+
+class PaperFigure(NamedTuple):
+    """What a figure of the paper is made of."""
+
+    datasets: tuple[str, ...]
+    height: float
+    caption: str
+    panels: Sequence[Panel]
+    """Two stand in a line."""
+    widths: tuple[float, float] = (1, 1)
+
+
 def grid_figure(name: str, grid: Grid, values: PaperValues) -> Figure:
     """A figure of the paper; call it inside `style.look()`. One that has nothing to show says what is missing.
 
     Raises:
         InputError: no figure of that name, or a result file is unreadable.
     """
-    sizes = {name: _PAPERS[name] for name in ("mimic3_full", "mimic4_full")}
-    earlier_sizes = {name: _PAPERS[name] for name in ("awd_mimic3_full", "awd_mimic4_full")}
-    draw: dict[str, Callable[[Grid, PaperValues], Figure]] = {
-        "figure_2": partial(
-            _labels, ("mimic3_full", "mimic3_few"), MISTRAL, ("single_stage", "plant"), "F2/mimic3_few"
-        ),
-        "figure_3": _figure_3,
-        "figure_4": _figure_4,
-        "figure_5": partial(_sizes, sizes, MISTRAL, _LLM),
-        "awd_figure_2": partial(
-            _labels, ("awd_mimic3_full", "awd_mimic3_few"), AWD, ("awd_laat", "awd_plant"), "awd-F2/mimic3_few"
-        ),
-        "awd_figure_3": partial(_sizes, earlier_sizes, AWD, _EARLIER),
-        "awd_figure_5": partial(_training, "awd_mimic4_full", ("awd_laat_60", "awd_plant_60"), "awd-F5/mimic4_full"),
-    }
-    if name not in draw:
-        raise InputError("paper.items", expected=", ".join(draw), got=repr(name), fix="Correct the name.")
-    return draw[name](grid, values)
-
-
-def _labels(
-    datasets: tuple[str, str], backbone: str, systems: tuple[str, str], papers: str, grid: Grid, values: PaperValues
-) -> Figure:
-    """Two panels, figure 2 of both versions: F1 by frequency of all labels, and F1 of rare labels."""
-    whole, few = (label_points(grid, name, backbone, systems) for name in datasets)
-    if whole.data.is_empty() and few.data.is_empty():
-        return _nothing([whole, few])
-    figure = new_figure(PAGE, 3.2)
-    left, right = figure.subplots(1, 2, width_ratios=(0.8, 1))
-    draw_frequency(left, whole, grid.settings.evaluation.frequency_groups, title=f"a  all labels, {datasets[0]}")
-    draw_violins(right, few, values, papers, title=f"b  rare labels, {datasets[1]}")
-    return _finish(figure, [whole, few], _RARE.format(*systems))
-
-
-def _figure_3(grid: Grid, values: PaperValues) -> Figure:
-    epochs = epoch_points(grid, "mimic4_full", LLAMA, "macro_f1_all")
-    sizes = {metric: size_points(grid, "mimic4_full", MISTRAL, metric) for metric in ("p@5", "p@15")}
-    if epochs.data.is_empty() and all(each.data.is_empty() for each in sizes.values()):
-        return _nothing([epochs, *sizes.values()])
-    figure = new_figure(PAGE, 3.1)
-    left, right = figure.subplots(1, 2)
-    draw_epochs(left, epochs, values, ("mimic4_full", LLAMA), "macro_f1_all")
-    draw_sizes(right, sizes, values, ("mimic4_full", MISTRAL), _PAPERS["mimic4_full"])
-    return _finish(figure, [epochs, *sizes.values()], f"Left: {_EPOCHS} Right: {_LLM}")
-
-
-def _figure_4(grid: Grid, values: PaperValues) -> Figure:
-    metrics = ("macro_f1_all", "p@15")
-    points = {(pair, metric): epoch_points(grid, *pair, metric) for pair in PAIRS for metric in metrics}
-    if all(each.data.is_empty() for each in points.values()):
-        return _nothing(list(points.values()))
-    figure = new_figure(PAGE, 5.2)
-    panels = figure.subplots(2, 2)
-    for axes, ((pair, metric), each) in zip(panels.flat, points.items(), strict=True):
-        draw_epochs(axes, each, values, pair, metric)
-    return _finish(figure, list(points.values()), _EPOCHS)
-
-
-def _sizes(
-    papers: Mapping[str, tuple[str, str]], backbone: str, caption: str, grid: Grid, values: PaperValues
-) -> Figure:
-    """Precision by training size, a panel for each dataset: figure 5, and figure 3 of the earlier version.
-
-    Args:
-        papers: dataset -> rows of `values` with the paper's reference points.
-    """
-    points = {
-        name: {metric: size_points(grid, name, backbone, metric) for metric in ("p@5", "p@15")} for name in papers
-    }
-    every = [each for panel in points.values() for each in panel.values()]
-    if all(each.data.is_empty() for each in every):
-        return _nothing(every)
-    figure = new_figure(PAGE, 3.1)
-    for axes, (name, panel) in zip(figure.subplots(1, 2), points.items(), strict=True):
-        draw_sizes(axes, panel, values, (name, backbone), papers[name])
-    return _finish(figure, every, caption)
-
-
-def _training(dataset: str, systems: tuple[str, str], papers: str, grid: Grid, values: PaperValues) -> Figure:
-    """Two panels, figure 5 of the earlier version: training loss and validation macro-F1 by epoch."""
-    points = training_points(grid, dataset, AWD, systems)
-    if points.data.is_empty():
-        return _nothing([points])
-    figure = new_figure(PAGE, 2.6)
-    lines = [(name, points.titles[name], LOOK[name]) for name in systems]
-    panels = (("loss", "training loss"), ("macro_f1", "macro-F1, validation (×100)"))
-    for axes, (column, title) in zip(figure.subplots(1, 2), panels, strict=True):
-        draw_curves(axes, points.data, column, lines, named=column == "macro_f1")
-        axes.set_title(f"{title}, {dataset}")
-        axes.set_xlabel("epoch")
-        for cell in values.within(papers).values():
-            axes.axvline(float(cell.value), color="black", linewidth=0.7, linestyle=(0, (1, 2)))
-    return _finish(figure, [points], _TRAINING)
-
-
-def _nothing(points: Sequence[Points]) -> Figure:
-    return sentence("Not attempted. " + _missing(points, most=4))
-
-
-def _finish(figure: Figure, points: Sequence[Points], caption: str) -> Figure:
-    """Below the panels: how to read them and what is missing. Above: whether the text is synthetic."""
-    if any(each.stand_in for each in points):
+    if name not in FIGURES:
+        raise InputError("paper.items", expected=", ".join(FIGURES), got=repr(name), fix="Correct the name.")
+    made = FIGURES[name](grid, values)
+    if all(points.is_empty() for points, _ in made.panels):
+        return sentence("Not attempted. " + _missing(grid, most=4))
+    figure = new_figure(PAGE, made.height)
+    panels = figure.subplots(len(made.panels) // 2, 2, width_ratios=made.widths)
+    for axes, (points, draw) in zip(panels.flat, made.panels, strict=True):
+        draw(axes, points)
+    if any(grid.is_stand_in(dataset) for dataset in made.datasets):
         figure.suptitle(BANNER, fontsize=6.5, color="#B00000")
-    missing = _missing(points, most=2)
-    lines = [caption, *([f"Missing: {missing}."] if missing else [])]
+    missing = _missing(grid, most=2)
+    lines = [made.caption, *([f"Missing: {missing}."] if missing else [])]
     text = "\n".join(line for each in lines for line in textwrap.wrap(each, _LINE))
     figure.supxlabel(text, x=0.01, ha="left", fontsize=6, color="#333333")
     return figure
 
 
-def _missing(points: Sequence[Points], *, most: int) -> str:
+def _titles(grid: Grid, names: tuple[str, ...]) -> dict[str, str]:
+    """System -> how it is printed, for those that the config has."""
+    return {name: system_title(grid.settings, name) for name in names if name in grid.settings.variants}
+
+
+def _labels(
+    datasets: tuple[str, str], backbone: str, systems: tuple[str, str], papers: str, grid: Grid, values: PaperValues
+) -> PaperFigure:
+    """Figure 2 of both versions: F1 by frequency of all labels, and F1 of rare labels."""
+    whole, few = (label_points(grid, name, backbone, systems) for name in datasets)
+    titles, starts = _titles(grid, systems), grid.settings.evaluation.frequency_groups
+    panels = (
+        (whole, partial(draw_frequency, titles=titles, starts=starts, dataset=datasets[0])),
+        (few, partial(draw_violins, values=values, place=papers, dataset=datasets[1])),
+    )
+    return PaperFigure(datasets, 3.2, _RARE.format(*systems), panels, widths=(0.8, 1))
+
+
+def _epochs(grid: Grid, values: PaperValues, dataset: str, backbone: str, metric: str) -> Panel:
+    """A panel of figures 3 and 4."""
+    points = epoch_points(grid, dataset, backbone, metric)
+    return points, partial(draw_epochs, values=values, place=(dataset, backbone), metric=metric)
+
+
+def _size(grid: Grid, values: PaperValues, dataset: str, backbone: str) -> Panel:
+    """A panel of precision by training size."""
+    systems, points = size_points(grid, dataset, backbone, ("p@5", "p@15"))
+    place, papers = (dataset, backbone), _PAPERS[dataset]
+    return points, partial(draw_sizes, systems=systems, values=values, place=place, papers=papers)
+
+
+def _figure_3(grid: Grid, values: PaperValues) -> PaperFigure:
+    epochs = _epochs(grid, values, "mimic4_full", LLAMA, "macro_f1_all")
+    sizes = _size(grid, values, "mimic4_full", MISTRAL)
+    return PaperFigure(("mimic4_full",), 3.1, f"Left: {_EPOCHS} Right: {_LLM}", (epochs, sizes))
+
+
+def _figure_4(grid: Grid, values: PaperValues) -> PaperFigure:
+    panels = [_epochs(grid, values, *pair, metric) for pair in PAIRS for metric in ("macro_f1_all", "p@15")]
+    return PaperFigure(tuple(dataset for dataset, _ in PAIRS), 5.2, _EPOCHS, panels)
+
+
+def _sizes(datasets: tuple[str, str], backbone: str, caption: str, grid: Grid, values: PaperValues) -> PaperFigure:
+    """Precision by training size, a panel for each dataset: figure 5, and figure 3 of the earlier version."""
+    return PaperFigure(datasets, 3.1, caption, [_size(grid, values, name, backbone) for name in datasets])
+
+
+def _training(dataset: str, systems: tuple[str, str], papers: str, grid: Grid, values: PaperValues) -> PaperFigure:
+    """Figure 5 of the earlier version: training loss and validation macro-F1 by epoch."""
+    points, titles = training_points(grid, dataset, AWD, systems), _titles(grid, systems)
+    epochs = [float(cell.value) for cell in values.within(papers).values()]
+    columns = {"loss": "training loss", "macro_f1": "macro-F1, validation (×100)"}
+    panels = [
+        (points, partial(draw_training, column=column, titles=titles, title=f"{title}, {dataset}", epochs=epochs))
+        for column, title in columns.items()
+    ]
+    return PaperFigure((dataset,), 2.6, _TRAINING, panels)
+
+
+FIGURES: dict[str, Callable[[Grid, PaperValues], PaperFigure]] = {
+    "figure_2": partial(_labels, ("mimic3_full", "mimic3_few"), MISTRAL, ("single_stage", "plant"), "F2/mimic3_few"),
+    "figure_3": _figure_3,
+    "figure_4": _figure_4,
+    "figure_5": partial(_sizes, ("mimic3_full", "mimic4_full"), MISTRAL, _LLM),
+    "awd_figure_2": partial(
+        _labels, ("awd_mimic3_full", "awd_mimic3_few"), AWD, ("awd_laat", "awd_plant"), "awd-F2/mimic3_few"
+    ),
+    "awd_figure_3": partial(_sizes, ("awd_mimic3_full", "awd_mimic4_full"), AWD, _EARLIER),
+    "awd_figure_5": partial(_training, "awd_mimic4_full", ("awd_laat_60", "awd_plant_60"), "awd-F5/mimic4_full"),
+}
+
+
+def _missing(grid: Grid, *, most: int) -> str:
     """The first reasons, and the targets to run."""
-    lines = dict.fromkeys(line for each in points for line in each.missing)
-    names = list(dict.fromkeys(name for each in points for name in each.to_run))
-    shown = [*list(lines)[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
+    lines, names = list(grid.missing), list(grid.to_run)
+    shown = [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
     if names:
         rest = f" and {len(names) - most} more" if len(names) > most else ""
         shown.append(f"not run yet: target {target(*names[:most])}{rest}")

@@ -16,9 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from plant.paper.figures.labels import HIGH_F1, draw_groups, draw_violin, finish_violins, frequency_groups, share_above
-from plant.paper.figures.style import EndLabel, Mark, empty, label_ends, marks
-from plant.paper.grid.points import Points
-from plant.paper.systems import KIND_COLOURS, Kind
+from plant.paper.figures.style import EndLabel, Mark, label_ends, marks
+from plant.paper.figures.training import draw_curves
+from plant.paper.systems import KIND_COLOURS, Kind, System
 from plant.paper.values.transcription import PaperValues
 from plant.paper.wording import metric_title
 
@@ -35,35 +35,35 @@ _MEAN, _SHARE = 123, 170
 """Places of the two columns of numbers, in units of the x axis."""
 
 
-def draw_frequency(axes: Axes, points: Points, starts: Sequence[int], *, title: str) -> None:
+def draw_frequency(
+    axes: Axes, points: pl.DataFrame, *, titles: Mapping[str, str], starts: Sequence[int], dataset: str
+) -> None:
     """Mean F1 of the labels of each frequency group.
 
     Args:
         points: as `label_points` returns them.
+        titles: system -> how it is printed.
         starts: lower ends of the groups, by training documents.
     """
-    axes.set_title(title)
-    groups = frequency_groups(points.data, starts)
-    if groups.is_empty():
-        empty(axes)
-        return
-    draw_groups(axes, groups, LOOK, points.titles, starts, height=2.0)
-    axes.set_xlabel("training documents of a label")
+    groups = frequency_groups(points, starts)
+    if _begin(axes, groups, f"a  all labels, {dataset}"):
+        draw_groups(axes, groups, LOOK, titles, starts, height=2.0)
+        axes.set_xlabel("training documents of a label")
 
 
-def draw_violins(axes: Axes, points: Points, values: PaperValues, place: str, *, title: str) -> None:
+def draw_violins(axes: Axes, points: pl.DataFrame, *, values: PaperValues, place: str, dataset: str) -> None:
     """Violins of the F1 of labels, with quartiles and our mean. The paper's mean is a hollow mark and in brackets.
 
     Args:
         points: as `label_points` returns them.
         place: item/dataset of those of the figure: mean F1, and the share of labels above HIGH_F1 if it is printed.
     """
-    axes.set_title(title)
+    axes.set_title(f"b  rare labels, {dataset}")
     rows = list(dict.fromkeys(cell.row for cell in values.within(place).values()))
     for height, row in enumerate(rows):
         cells = values.within(f"{place}/{row}")
         system = cells["mean_f1_text"].system
-        own = points.data.filter(system=system).get_column("f1").drop_nulls().to_numpy()
+        own = points.filter(system=system).get_column("f1").drop_nulls().to_numpy()
         if len(own):
             draw_violin(axes, height, own, LOOK[system].ink)
             axes.plot(own.mean(), height, "o", color=LOOK[system].ink, markeredgecolor="white", markersize=5)
@@ -74,7 +74,7 @@ def draw_violins(axes: Axes, points: Points, values: PaperValues, place: str, *,
         for row in rows
     ]
     finish_violins(axes, names, right=196, columns={"mean": _MEAN, f"share > {HIGH_F1}": _SHARE})
-    labels = points.data.get_column("label").n_unique()
+    labels = points.get_column("label").n_unique()
     axes.set_xlabel(f"F1 of {labels} labels\n(test, ×100, mean over seeds)", x=0.27)
 
 
@@ -88,24 +88,21 @@ def _papers(axes: Axes, row: int, own: np.ndarray, mean: Decimal, share: Decimal
         axes.text(place, row, f"{number}{papers}", ha="center", va="center", fontsize=6.5)
 
 
-def draw_epochs(axes: Axes, points: Points, values: PaperValues, place: tuple[str, str], metric: str) -> None:
+def draw_epochs(axes: Axes, points: pl.DataFrame, *, values: PaperValues, place: tuple[str, str], metric: str) -> None:
     """nDCG@k after Stage 1 against a metric after Stage 2. Points are seeds; a line joins the means of one recipe.
 
     Args:
         points: as `epoch_points` returns them.
         values: the paper's numbers: nDCG@k after 1 and 10 epochs (item F3), the full setup (Table 12).
     """
-    axes.set_title(f"{place[0]}, {place[1]}")
-    if points.data.is_empty():
-        empty(axes)
+    if not _begin(axes, points, ", ".join(place)):
         return
     colour = KIND_COLOURS["planted"]
-    data = points.data
-    axes.plot(data.get_column("ndcg"), data.get_column("value"), "o", color=colour, markersize=3, alpha=0.4, mew=0)
+    axes.plot(points["ndcg"], points["value"], "o", color=colour, markersize=3, alpha=0.4, mew=0)
     axes.margins(x=0.1, y=0.18)
-    for _, run in data.group_by("recipe", maintain_order=True):
+    for _, run in points.group_by("recipe", maintain_order=True):
         means = run.group_by("epoch").agg(pl.col("ndcg", "value").mean()).sort("epoch")
-        axes.plot(means.get_column("ndcg"), means.get_column("value"), "o-", color=colour, mec="white")
+        axes.plot(means["ndcg"], means["value"], "o-", color=colour, mec="white")
         for epoch, x, y in means.iter_rows():
             axes.annotate(str(epoch), (x, y), (0, 4), textcoords="offset points", ha="center", fontsize=6, color=colour)
     _paper_epochs(axes, values, place, metric)
@@ -114,33 +111,29 @@ def draw_epochs(axes: Axes, points: Points, values: PaperValues, place: tuple[st
 
 
 def draw_sizes(
-    axes: Axes, panels: Mapping[str, Points], values: PaperValues, place: tuple[str, str], papers: Sequence[str]
-) -> None:
+    axes: Axes, points: pl.DataFrame, *, systems: Sequence[System], values: PaperValues, place: tuple[str, str],
+    papers: Sequence[str],
+) -> None:  # fmt: skip
     """P@5 and P@15 by number of training documents: PLANT solid, without Stage 1 dashed, small points for seeds.
 
     Args:
-        panels: metric -> as `size_points` returns them.
+        systems, points: as `size_points` returns them.
         papers: rows of `values` with the paper's reference points, item/dataset/row: PLANT, and without Stage 1.
     """
-    axes.set_title(f"{place[0]}, {place[1]}")
-    if all(points.data.is_empty() for points in panels.values()):
-        empty(axes)
+    if not _begin(axes, points, ", ".join(place)):
         return
     axes.set_xscale("log")
-    ends = []
-    for metric, points in panels.items():
-        look = marks(points.systems)
-        for system in points.systems:
-            own = points.data.filter(system=system.name)
+    look, ends = marks(systems), []
+    for metric, marker in _METRIC_MARKERS.items():
+        for system in systems:
+            own = points.filter(metric=metric, system=system.name)
             mean = own.group_by("documents").agg(pl.col("value").mean()).sort("documents")
             if mean.is_empty():
                 continue
-            x, y = mean.get_column("documents").to_list(), mean.get_column("value").to_list()
-            colour = look[system.name].colour
-            axes.plot(own.get_column("documents"), own.get_column("value"), _METRIC_MARKERS[metric], color=colour,
-                      markersize=2.5, alpha=0.4, mew=0)  # fmt: skip
-            axes.plot(x, y, _METRIC_MARKERS[metric], linestyle=_DASHES.get(system.kind, "solid"), color=colour,
-                      markersize=3.5, markeredgecolor="white", markeredgewidth=0.4)  # fmt: skip
+            x, y, colour = mean["documents"].to_list(), mean["value"].to_list(), look[system.name].colour
+            axes.plot(own["documents"], own["value"], marker, color=colour, markersize=2.5, alpha=0.4, mew=0)
+            axes.plot(x, y, marker, linestyle=_DASHES.get(system.kind, "solid"), color=colour, markersize=3.5,
+                      markeredgecolor="white", markeredgewidth=0.4)  # fmt: skip
             ends.append(EndLabel(x[-1], y[-1], f"{system.title}, {metric_title(metric)}", look[system.name].ink))
     _paper_sizes(axes, values, papers)
     axes.set_ylim(0, None)
@@ -149,6 +142,31 @@ def draw_sizes(
     axes.set_xlabel("training documents")
     axes.set_ylabel("precision (test, ×100)")
     label_ends(axes, ends, height=2.0)
+
+
+def draw_training(
+    axes: Axes, points: pl.DataFrame, *, column: str, titles: Mapping[str, str], title: str, epochs: Sequence[float]
+) -> None:
+    """A column of the histories by epoch; dotted lines at the epochs that the paper names.
+
+    Args:
+        points: as `training_points` returns them.
+    """
+    lines = [(name, printed, LOOK[name]) for name, printed in titles.items()]
+    draw_curves(axes, points, column, lines, named=column == "macro_f1")
+    axes.set_title(title)
+    axes.set_xlabel("epoch")
+    for epoch in epochs:
+        axes.axvline(epoch, color=PAPER, linewidth=0.7, linestyle=(0, (1, 2)))
+
+
+def _begin(axes: Axes, points: pl.DataFrame, title: str) -> bool:
+    """The title of a panel, and whether there is something to draw. A panel without numbers of ours says so."""
+    axes.set_title(title)
+    if points.is_empty():
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "not run yet", ha="center", va="center", transform=axes.transAxes, color="#333333")
+    return not points.is_empty()
 
 
 def _paper_epochs(axes: Axes, values: PaperValues, place: tuple[str, str], metric: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plant.ground.settings import Statistics, Study
-from plant.paper.figures.forest import forest, forest_row, name_rows, stack
+from plant.paper.figures.forest import forest, forest_row, rows_figure
 from plant.paper.figures.style import PAGE, new_figure
 from plant.paper.wording import metric_title
 
@@ -34,30 +35,27 @@ def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Seq
         metrics: one panel each; at most four are drawn.
     """
     rows = effects.filter(metric=metrics[0]).select("cell", "group", "row").sort("cell")
-    places, headings, height = stack(rows["group"].to_list(), gap=0.4)
-    place_of = dict(zip(rows["cell"], places, strict=True))
-    figure = new_figure(PAGE, 1.1 + 0.16 * height)
-    panels = figure.subplots(1, min(len(metrics), _PANELS), squeeze=False, sharey=True)[0]
-    for axes, metric in zip(panels, metrics, strict=False):
-        _panel(axes, effects.filter(metric=metric), place_of, statistics.alpha)
-        axes.set_title("\n".join(textwrap.wrap(metric_title(metric), 12)), fontsize=7)
-        axes.set_ylim(height - 0.4, -0.8)
-    name_rows(panels[0], places, rows["row"].to_list(), headings)
-    figure.suptitle("\n".join(textwrap.wrap(question, 100)), fontsize=8.5, fontweight="bold")
-    figure.supxlabel(
+    panels = {
+        "\n".join(textwrap.wrap(metric_title(metric), 12)): partial(
+            _panel, effects=effects.filter(metric=metric), cells=rows["cell"].to_list(), alpha=statistics.alpha
+        )
+        for metric in metrics[:_PANELS]
+    }
+    note = (
         f"difference in points (×100), {100 * statistics.confidence:g}% interval over training seeds and test "
-        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction within a study",
-        fontsize=7,
-    )  # fmt: skip
-    return figure
+        f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction within a study"
+    )
+    names = list(rows.select("group", "row").iter_rows())
+    return rows_figure(names, panels, title=question, note=note, gap=0.4, row_height=0.16)
 
 
-def _panel(axes: Axes, effects: pl.DataFrame, places: dict[int, float], alpha: float) -> None:
+def _panel(axes: Axes, places: Sequence[float], *, effects: pl.DataFrame, cells: Sequence[int], alpha: float) -> None:
+    place_of = dict(zip(cells, places, strict=True))
     forest(axes, margin=0.06)
     usual = effects["difference"].abs().median()
     limit = FAR * 100 * usual if isinstance(usual, float) and usual > 0 else float("inf")  # else one would squeeze all
     for row in effects.drop_nulls("difference").iter_rows(named=True):
-        y, value = places[row["cell"]], 100 * row["difference"]
+        y, value = place_of[row["cell"]], 100 * row["difference"]
         significant = row["p_holm"] is not None and row["p_holm"] < alpha
         colour = OPEN if not significant else HIGHER if value > 0 else LOWER
         if abs(value) > limit:

@@ -177,9 +177,3 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None
             sign = label.sign
             point = Line2D([right], [y], marker=sign.marker, color=sign.colour, markersize=3.5, transform=place)
             figure.add_artist(point)
-
-
-def empty(axes: Axes) -> None:
-    """A panel without numbers of ours."""
-    axes.set_axis_off()
-    axes.text(0.5, 0.5, "not run yet", ha="center", va="center", transform=axes.transAxes, color="#333333")

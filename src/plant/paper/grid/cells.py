@@ -6,10 +6,10 @@ we quote from the paper; and systems of ours that the paper lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, get_args
 
 from plant.baselines.registry import baselines
 from plant.paper.grid.results import Grid, Number
@@ -24,15 +24,17 @@ from plant.paper.values.transcription import (
     PaperItem,
     PaperRow,
     PaperValues,
+    half_unit,
     is_table,
     metric_of,
 )
-from plant.paper.values.verdicts import judge
 
-Kind = Literal["value", "gain", "quoted", "measured", "difference", "ceiling", "size"]
+CellKind = Literal["value", "gain", "quoted", "measured", "difference", "ceiling", "size"]
 """value, gain: the paper's own systems, judged. quoted: from the paper, never judged. measured, difference: ours alone.
 ceiling, size: statistics of a corpus that are no claim of the table (plant.paper.grid.corpus)."""
-JUDGED: tuple[Kind, ...] = ("value", "gain")
+Verdict = Literal["within", "above", "below", "not attempted"]
+"""above: our number is above the paper's, which is a discrepancy too."""
+JUDGED: tuple[CellKind, ...] = ("value", "gain")
 SECOND_READING = {"mimic3_few": "mimic3_few_full_test", "awd_mimic3_few": "awd_mimic3_few_full_test"}
 """Dataset of a table -> the dataset of its other reading (choice C20)."""
 QUOTED_GAIN = (
@@ -42,12 +44,12 @@ QUOTED_GAIN = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridCell:
+class GridCell(Number):
     """One number of a table and all that is said about it. Numbers are in the paper's unit."""
 
     row: str
     column: str
-    kind: Kind
+    kind: CellKind
     metric: str = ""
     """Name of our metric, which says the macro-F1 and the threshold."""
     paper: Decimal | None = None
@@ -59,15 +61,7 @@ class GridCell:
     convention: Convention | None = None
     """Macro-F1 of a quoted number."""
     cite: str = ""
-    ours: float | None = None
-    low: float | None = None
-    high: float | None = None
-    seeds: int | None = None
-    over: str = ""
-    """What the interval is over; empty without an interval."""
     verdict: str = ""
-    why: str = ""
-    experiment: str = ""
 
     @property
     def is_comparable(self) -> bool:
@@ -80,10 +74,40 @@ class GridCell:
 
     def judged(self, number: Number) -> GridCell:
         """The cell with our number and the verdict."""
-        verdict = "not attempted"
+        verdict: Verdict = "not attempted"
         if self.paper is not None and number.low is not None and number.high is not None:
             verdict = judge(self.paper, number.low, number.high, decimals=self.decimals)
         return replace(self.with_number(number), verdict=verdict)
+
+
+def judge(printed: Decimal, low: float, high: float, *, decimals: int) -> Verdict:
+    """Whether a number that the paper prints is in our interval.
+
+    Many numbers round to the printed one. It is enough if our interval holds one of them; the audit treats the paper's
+    own sums in the same way. For a count both ends of the interval are the count.
+
+    Args:
+        low: lower end of our interval, in the paper's unit.
+        high: upper end.
+
+    >>> [judge(Decimal("57.0"), *ours, decimals=1) for ours in ((56.9, 57.4), (57.1, 57.4), (56.1, 56.9), (57.04, 58))]
+    ['within', 'above', 'below', 'within']
+    """
+    half = half_unit(decimals)
+    if Decimal(repr(low)) > printed + half:
+        return "above"
+    return "below" if Decimal(repr(high)) < printed - half else "within"
+
+
+def tally(verdicts: Iterable[str]) -> str:
+    """How many verdicts there are of each kind, as one line.
+
+    >>> tally(["within", "above", "within", "not attempted"])
+    '4 cells: 2 within, 1 above, 0 below, 1 not attempted'
+    """
+    given = list(verdicts)
+    counts = ", ".join(f"{given.count(verdict)} {verdict}" for verdict in get_args(Verdict))
+    return f"{len(given)} cell{'' if len(given) == 1 else 's'}: {counts}"
 
 
 def printed_part(cell: PaperCell) -> GridCell:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
 from functools import partial
-from itertools import pairwise
 
-import polars as pl
-
-from plant.paper.grid.cells import GridCell, Kind
+from plant.paper.grid.cells import CellKind, GridCell
 from plant.paper.grid.corpus import STATISTICS
-from plant.paper.render import Table, TableCell
-from plant.paper.wording import MISSING, ONE_SEED, fixed, metric_title
+from plant.paper.render import Table, TableCell, breaks
+from plant.paper.wording import MISSING, ONE_SEED, fixed, interval, metric_title
 
 MEASURED_HERE = "measured here, not in the paper"
 QUOTED, OTHER_CONVENTION = "†", "‡"
@@ -21,7 +17,7 @@ LOUD = ("above", "below", "out of reach", "differs")
 Line = tuple[TableCell, ...]
 Footnotes = dict[str, str]
 """Reason why a number is missing -> its letter."""
-_JUDGED_LINES: tuple[tuple[Kind, str, str, str], ...] = (
+_JUDGED_LINES: tuple[tuple[CellKind, str, str, str], ...] = (
     ("value", "paper", "ours", "verdict"),
     ("gain", "gain, paper", "gain, ours", "verdict of the gain"),
 )
@@ -39,11 +35,7 @@ def footnote(why: str, notes: Footnotes) -> str:
 
 printed = partial(fixed, comma=",")
 """A number as the paper prints it."""
-
-
-def bounds(low: float | Decimal | None, high: float | Decimal | None, decimals: int) -> str:
-    """`[0.6, 1.8]`; empty without bounds."""
-    return "" if low is None or high is None else f"[{printed(low, decimals)}, {printed(high, decimals)}]"
+bounds = partial(interval, scale=1, comma=",")
 
 
 def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Table:
@@ -69,7 +61,7 @@ def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[
         before = owner
     metrics = {cell.column: cell.metric for cell in reversed(cells) if cell.metric}
     titles = ("System", "", *(_column_title(metrics.get(column, column)) for column in columns))
-    return Table(name, title, titles, tuple(body), data=pl.DataFrame(), rules=tuple(rules), text_columns=2)
+    return Table(name, title, titles, tuple(body), rules=tuple(rules), text_columns=2)
 
 
 def statistics_table(name: str, title: str, cells: Sequence[GridCell], notes: Footnotes) -> Table:
@@ -78,8 +70,8 @@ def statistics_table(name: str, title: str, cells: Sequence[GridCell], notes: Fo
     for cell in cells:
         numbers = (TableCell(printed(number, cell.decimals)) for number in (cell.paper, cell.ours))
         body.append((TableCell(_statistic_title(cell)), *numbers, _verdict(cell, notes)))
-    rules = tuple(place for place, (one, other) in enumerate(pairwise(cells), start=1) if one.kind != other.kind)
-    return Table(name, title, ("Statistic", "paper", "ours", "verdict"), tuple(body), data=pl.DataFrame(), rules=rules)
+    rules = breaks([cell.kind for cell in cells])
+    return Table(name, title, ("Statistic", "paper", "ours", "verdict"), tuple(body), rules=rules)
 
 
 def _owner(cell: GridCell) -> str:
@@ -110,7 +102,7 @@ def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: F
     cell_of = {(cell.kind, cell.column): cell for cell in cells}
     first = cells[0]
 
-    def line(name: str, part: str, kind: Kind, draw: Callable[[GridCell], TableCell], blank: str = "") -> Line:
+    def line(name: str, part: str, kind: CellKind, draw: Callable[[GridCell], TableCell], blank: str = "") -> Line:
         own = (cell_of.get((kind, column)) for column in columns)
         return TableCell(name), TableCell(part), *(draw(cell) if cell else TableCell(blank) for cell in own)
 

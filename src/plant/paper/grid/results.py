@@ -61,14 +61,14 @@ class Grid:
     """Experiments whose numbers were asked for, in that order."""
     datasets: dict[str, None] = field(default_factory=dict)
     """Datasets whose statistics were asked for."""
+    missing: dict[str, None] = field(default_factory=dict)
+    """Reasons why numbers of a figure are missing."""
+    to_run: dict[str, None] = field(default_factory=dict)
+    """Experiments of a figure that have not run yet."""
     _read: dict[str, RunFiles] = field(default_factory=dict, repr=False)
 
     def ran(self, name: str) -> RunFiles:
-        """What an experiment has left.
-
-        Raises:
-            InputError: a file is there and cannot be read.
-        """
+        """What an experiment has left."""
         if name not in self._read:
             self._read[name] = _read(self.paths[name]) if name in self.paths else RunFiles({}, {})
         return self._read[name]

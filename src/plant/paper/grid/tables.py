@@ -10,7 +10,7 @@ import polars as pl
 
 from plant.ground.errors import InputError
 from plant.paper.audit.findings import Finding, audit, load_explanations
-from plant.paper.grid.cells import JUDGED, SECOND_READING, GridCell, block_cells, is_an_epoch
+from plant.paper.grid.cells import JUDGED, SECOND_READING, GridCell, block_cells, is_an_epoch, tally
 from plant.paper.grid.corpus import corpus_cells
 from plant.paper.grid.layout import OTHER_CONVENTION, QUOTED, Footnotes, result_table, statistics_table
 from plant.paper.grid.results import Grid
@@ -25,7 +25,6 @@ from plant.paper.values.transcription import (
     is_table,
     load_values,
 )
-from plant.paper.values.verdicts import tally
 from plant.paper.wording import ONE_SEED, interval_over
 
 ABLATION_ITEMS = ("T6", "T12")
@@ -264,8 +263,9 @@ def _sources(grid: Grid, parts: Sequence[TablePart]) -> Iterator[str]:
         seeds = len(experiment.seeds)
         trained = f", {seeds} seed{'s' if seeds > 1 else ''}: {'; '.join(rows)}"
         yield f"Experiment {name}{'' if rows.keys() == {'corpus'} else trained}."
-        systems = [each for each in list_systems(grid.settings, experiment) if not is_an_epoch(grid, each.name)]
-        budgets |= dict.fromkeys(budget_notes(grid.settings, experiment, systems, experiment.reference))
+        systems = list_systems(grid.settings, experiment)
+        shown = [each for each in systems if not is_an_epoch(grid, each.name)]
+        budgets |= dict.fromkeys(budget_notes(shown, systems[-1]))
     yield from budgets
     if others:
         order = "what has intervals, what has run, what is not on request, more seeds, the first of the config"

@@ -15,7 +15,7 @@ import polars as pl
 from plant.paper.grid.results import Grid, target
 from plant.paper.inputs import Inputs, read_attention, read_table
 from plant.paper.render import Table, row_of
-from plant.paper.systems import find_system
+from plant.paper.systems import system_title
 from plant.paper.values.transcription import PaperValues
 
 BACKBONE, NGRAMS = "awd_lstm", "tfidf_linear"
@@ -71,7 +71,7 @@ def word_table(grid: Grid, values: PaperValues) -> Table:
     return Table(
         name="awd-table-11", title="Table 11 of the earlier version of the paper: words of single labels, on open text",
         columns=("Experiment", "Label", "System", "Ranked by", f"Top {TOP}"), data=data, notes=tuple(notes),
-        rows=tuple(row_of(*line[:2], find_system(settings, line[2]).title, *line[3:]) for line in lines.iter_rows()),
+        rows=tuple(row_of(*line[:2], system_title(settings, line[2]), *line[3:]) for line in lines.iter_rows()),
         text_columns=5,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from plant.ground.files import require_file
 from plant.ground.settings import Statistics
 from plant.paper.figures.study import effect_figure
 from plant.paper.figures.style import look, save
+from plant.paper.studies.study import count_outcomes
 from plant.paper.wording import metric_title
 
 METRICS = ("macro_f1_present", "rare_ap", "p@5")
@@ -98,9 +99,7 @@ def verdict(rows: pl.DataFrame, *, alpha: float) -> str:
     """The title of the picture: in how many settings of a group the first metric is higher, lower, or open."""
     lines = [f"Does planting help a trained network? {metric_title(METRICS[0])}, Holm's correction:"]
     for (group,), own in rows.filter(metric=METRICS[0]).group_by("group", maintain_order=True):
-        significant = own.filter(pl.col("p_holm") < alpha)["difference"]
-        up, down = int((significant > 0).sum()), int((significant < 0).sum())
-        rest = own.height - up - down
+        up, down, rest = count_outcomes(own, alpha)
         lines.append(f"{group}: higher in {up} of {own.height}, lower in {down}, open in {rest}")
     return "\n".join(lines)
 

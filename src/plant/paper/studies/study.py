@@ -12,14 +12,13 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from plant.baselines.registry import baselines
 from plant.ground.errors import InputError
 from plant.ground.settings import Cell, Settings, Study
 from plant.paper.figures.study import axis_figure, effect_figure
 from plant.paper.inputs import read_table
 from plant.paper.pages import write_page
-from plant.paper.render import Table, TableCell, row_of, template
-from plant.paper.systems import stage_epochs
+from plant.paper.render import Table, TableCell, breaks, row_of, template
+from plant.paper.systems import System, find_system
 from plant.paper.wording import interval, metric_title, p_equals, percent
 from plant.statistics import crossed
 from plant.statistics.factors import factor_effects, holm
@@ -48,9 +47,6 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
 
     Args:
         contrasts: experiment -> contrasts.parquet of the room statistics.
-
-    Raises:
-        InputError: a file lacks a contrast.
     """
     study = settings.studies[name]
     results = read_study(settings, study, contrasts)
@@ -112,9 +108,7 @@ def effects_table(results: StudyResults) -> Table:
         rows = {row["metric"]: row for row in results.effects.filter(cell=place).iter_rows(named=True)}
         first = rows[study.metrics[0]]
         values = f"{percent(first['value'])} / {percent(first['value_against'])}"
-        differences = (
-            _difference(rows[metric], rows[metric]["difference"], statistics.alpha) for metric in study.metrics
-        )
+        differences = (_cell(rows[metric], "difference", statistics.alpha) for metric in study.metrics)
         body.append(row_of(cell.group, title_of(cell), f"{first['n_seeds']}", values, *differences))
     return Table(
         name="effects",
@@ -129,9 +123,7 @@ def effects_table(results: StudyResults) -> Table:
             "training seeds and other test documents (Student's t, Satterthwaite's degrees of freedom)."),
             f"Bold: p < {statistics.alpha:g} after Holm's correction over all {results.effects.height} differences.",
         ),
-        rules=tuple(
-            place for place in range(1, len(study.cells)) if study.cells[place].group != study.cells[place - 1].group
-        ),
+        rules=breaks([cell.group for cell in study.cells]),
         text_columns=2,
     )  # fmt: skip
 
@@ -142,10 +134,7 @@ def factors_table(results: StudyResults) -> Table:
     body = []
     for (group, factor, level, baseline), own in results.factors.group_by(keys, maintain_order=True):
         rows = {row["metric"]: row for row in own.iter_rows(named=True)}
-        changes = (
-            _difference(rows[metric], rows[metric]["change"], alpha) if metric in rows else ""
-            for metric in results.study.metrics
-        )
+        changes = (_cell(rows[metric], "change", alpha) if metric in rows else "" for metric in results.study.metrics)
         body.append(row_of(str(group), str(factor), f"{level} against {baseline}", *changes))
     return Table(
         name="factors",
@@ -163,9 +152,9 @@ def factors_table(results: StudyResults) -> Table:
     )  # fmt: skip
 
 
-def _difference(row: Mapping[str, Any], value: float | None, alpha: float) -> TableCell:
+def _cell(row: Mapping[str, Any], value: str, alpha: float) -> TableCell:
     significant = row["p_holm"] is not None and row["p_holm"] < alpha
-    return TableCell(percent(value, signed=True), detail=interval(row["low"], row["high"]), bold=significant)
+    return TableCell(percent(row[value], signed=True), detail=interval(row["low"], row["high"]), bold=significant)
 
 
 def _figure(results: StudyResults) -> Figure:
@@ -180,15 +169,22 @@ def _answer(results: StudyResults, metric: str) -> dict[str, Any] | None:
     here = results.effects.filter(metric=metric).drop_nulls("difference").sort("difference")
     if here.is_empty():
         return None
-    significant = here.filter(pl.col("p_holm") < results.settings.statistics.alpha)["difference"]
+    higher, lower, undecided = count_outcomes(here, results.settings.statistics.alpha)
     least, most = (
         f"{percent(row['difference'], signed=True)} ({row['row']}, p {p_equals(row['p_holm'])})"
         for row in (here.row(0, named=True), here.row(-1, named=True))
     )
     return {
-        "metric": metric_title(metric), "settings": here.height, "higher": int((significant > 0).sum()),
-        "lower": int((significant < 0).sum()), "open": here.height - len(significant), "least": least, "most": most,
+        "metric": metric_title(metric), "settings": here.height, "higher": higher, "lower": lower, "open": undecided,
+        "least": least, "most": most,
     }  # fmt: skip
+
+
+def count_outcomes(rows: pl.DataFrame, alpha: float) -> tuple[int, int, int]:
+    """Differences that are significantly above 0, significantly below 0, and the rest (Holm's correction)."""
+    significant = rows.filter(pl.col("p_holm") < alpha)["difference"]
+    higher, lower = int((significant > 0).sum()), int((significant < 0).sum())
+    return higher, lower, rows.height - higher - lower
 
 
 def title_of(cell: Cell) -> str:
@@ -206,40 +202,36 @@ def plain(level: str | float) -> str:
     return f"{level:g}" if isinstance(level, float) else level
 
 
-def epochs(settings: Settings, experiment: str, system: str) -> tuple[int, int] | None:
-    """Epochs of Stage 1 and of Stage 2 at most; None for a system without a network."""
-    if system in baselines() or not settings.reads_network(system):
-        return None
-    return stage_epochs(settings, settings.experiments[experiment], system)
+def sides_of(settings: Settings, cell: Cell) -> list[System]:
+    """Both systems of a row."""
+    return [find_system(settings, settings.experiments[name], system) for name, system in cell.sides]
 
 
 def patience(settings: Settings, cell: Cell) -> int | None:
     """Epochs without a better validation value after which Stage 2 of both sides stops; None if a side runs them all,
     or if the two differ."""
-    recipes = [
-        settings.stage2_of(settings.experiments[name], system)
-        for name, system in cell.sides
-        if epochs(settings, name, system) is not None
-    ]
-    values = {recipe.patience for recipe in recipes}
+    values = {
+        settings.stage2_of(settings.experiments[name], system.name).patience
+        for (name, _), system in zip(cell.sides, sides_of(settings, cell), strict=True)
+        if system.epochs
+    }
     return values.pop() if len(values) == 1 else None
 
 
 def is_equal(settings: Settings, cell: Cell) -> bool:
     """Whether both sides of a row have the same compute: the same number of epochs, or the same patience. True if a
     side has no network."""
-    sides = [epochs(settings, *side) for side in cell.sides]
-    same = len({sum(stages) for stages in sides if stages is not None}) < 2
-    return same or patience(settings, cell) is not None
+    epochs = {sum(system.epochs) for system in sides_of(settings, cell) if system.epochs}
+    return len(epochs) < 2 or patience(settings, cell) is not None
 
 
 def design_of(settings: Settings, study: Study) -> str:
     """Markdown: what the rows have in common, and a table with one row per cell."""
     networks = {
-        (experiment.dataset, experiment.backbone, settings.variants[system].network, seed)
+        (experiment.dataset, experiment.backbone, settings.variants[system.name].network, seed)
         for cell in study.cells
-        for name, system in cell.sides
-        if epochs(settings, name, system) is not None
+        for (name, _), system in zip(cell.sides, sides_of(settings, cell), strict=True)
+        if system.epochs
         for experiment in [settings.experiments[name]]
         for seed in experiment.seeds
     }
@@ -250,5 +242,5 @@ def design_of(settings: Settings, study: Study) -> str:
         unequal=[title_of(cell) for cell in study.cells if not is_equal(settings, cell)],
         title_of=title_of,
         experiments=lambda cell: [settings.experiments[name] for name, _ in cell.sides],
-        epochs=lambda cell: [epochs(settings, *side) for side in cell.sides],
+        epochs=lambda cell: [system.epochs for system in sides_of(settings, cell)],
     )

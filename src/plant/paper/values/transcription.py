@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError
@@ -273,15 +273,29 @@ def load_values(source: Path = TRANSCRIPTION) -> PaperValues:
         InputError: the form is wrong, a row is longer or shorter than its columns, a number has more decimals than the
             item prints, two cells have the same key, or a pair or a claim names cells that do not exist.
     """
-    try:
-        values = PaperValues.model_validate(read_yaml(source))
-    except (yaml.YAMLError, ValidationError) as error:
-        raise _wrong("the form that its head explains", str(error), "Correct it.", where=source.name) from None
+    values = read_model(source, PaperValues)
     for place in (place for pair in (*values.same, *values.independent) for place in (pair.a, pair.b)):
         values.within(place)
     for address in (address for claim in values.claims for address in claim.of):
         values.number(address)
     return values
+
+
+Model = TypeVar("Model", bound=Frozen)
+
+
+def read_model(source: Path, model: type[Model]) -> Model:
+    """A YAML file that a person wrote.
+
+    Raises:
+        InputError: the form is wrong.
+    """
+    try:
+        return model.model_validate(read_yaml(source))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise InputError(
+            source.name, expected="the form that its head explains", got=str(error), fix="Correct it."
+        ) from None
 
 
 def read_yaml(source: Path) -> Any:
