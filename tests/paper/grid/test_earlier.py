@@ -160,6 +160,21 @@ def test_figure_3_has_the_sizes_of_the_text_and_no_ablation(earlier):
     assert "target experiment_awd_mimic3_n235" in text
 
 
+def test_figure_4_counts_the_documents_of_labels_in_all_splits_beside_the_share_of_the_text(earlier):
+    corpus = Path(earlier.paths["awd_mimic3_full"].corpus)
+    missing = "target `experiment_awd_mimic3_full"
+    assert missing in drawn("awd_figure_4", earlier)[1]
+    counts = {"n_train": [20, 9, 1, 0], "n_val": [4, 0, 0, 0], "n_test": [6, 1, 3, 0]}  # 30, 10, 4 and no document
+    pl.DataFrame({"label": list("abcd"), **counts}).write_parquet(corpus / "labels.parquet")
+    figure, words, marks = drawn("awd_figure_4", earlier)
+    ranked, cumulated = ([list(map(float, line.get_ydata())) for line in axes.get_lines()] for axes in figure.axes)
+    assert ranked[0] == [30, 10, 4]
+    assert cumulated[0] == pytest.approx([0, 100 / 3, 200 / 3])  # fewer than 4, 10 and 30 documents
+    assert marks == {(10, 60.6)}  # 5,411 of 8,929
+    assert missing not in words
+    assert needs("awd_figure_4", SETTINGS) == ([], ["awd_mimic3_full"])
+
+
 def test_figure_5_has_training_and_validation_by_epoch_and_the_epochs_of_the_text(earlier, tmp_path):
     assert "target experiment_awd_mimic4_overfitting" in drawn("awd_figure_5", earlier)[1]
     name, runs = "awd_mimic4_overfitting", {}

@@ -104,7 +104,8 @@ Item = Literal[
     "table_2", "table_3", "table_4", "table_5", "table_6", "table_7", "table_8", "table_9", "table_10", "table_11",
     "table_12", "figure_2", "figure_3", "figure_4", "figure_5",
     "awd_table_2", "awd_table_3", "awd_table_4", "awd_table_5", "awd_table_6", "awd_table_7", "awd_table_8",
-    "awd_table_9", "awd_table_10", "awd_table_11", "awd_appendix_11", "awd_figure_2", "awd_figure_3", "awd_figure_5",
+    "awd_table_9", "awd_table_10", "awd_table_11", "awd_appendix_11", "awd_figure_2", "awd_figure_3",
+    "awd_figure_4", "awd_figure_5",
 ]  # fmt: skip
 
 

@@ -12,9 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plant.ground.errors import InputError
-from plant.paper.figures.grid_panels import draw_epochs, draw_frequency, draw_sizes, draw_training, draw_violins
+from plant.paper.figures.grid_panels import (
+    draw_cumulated,
+    draw_epochs,
+    draw_frequency,
+    draw_ranked,
+    draw_sizes,
+    draw_training,
+    draw_violins,
+)
 from plant.paper.figures.style import PAGE, new_figure, sentence
-from plant.paper.grid.points import epoch_points, label_points, size_points, training_points
+from plant.paper.grid.points import epoch_points, frequency_points, label_points, size_points, training_points
 from plant.paper.grid.results import Grid, target
 from plant.paper.systems import system_title
 from plant.paper.values.transcription import PaperValues
@@ -46,6 +54,10 @@ _SIZES = (
 )
 _LLM, _EARLIER = (_SIZES.format(name) for name in ("single stage", "LAAT, the decoder without S and P"))
 
+_SKEWNESS = (
+    "Every label of the corpus, over all splits. Hollow: the share of labels with fewer than 10 documents by the "
+    "numbers of the text (dotted: 10). The paper draws the first panel in a picture only."
+)
 _TRAINING = (
     "Thin lines are seeds, thick ones their mean. Dotted: epochs 40 and 60. The text says that LAAT overfits after 40, "
     "and that PLANT does not within 60. The paper draws loss and P@15 of the test split after every epoch. Here the "
@@ -139,6 +151,16 @@ def _sizes(datasets: tuple[str, str], backbone: str, caption: str, grid: Grid, v
     return PaperFigure(datasets, 3.1, caption, [_size(grid, values, name, backbone) for name in datasets])
 
 
+def _frequencies(dataset: str, papers: str, grid: Grid, values: PaperValues) -> PaperFigure:
+    """Figure 4 of the earlier version: how skewed the frequencies of labels are."""
+    points = frequency_points(grid, dataset)
+    panels = (
+        (points, partial(draw_ranked, dataset=dataset)),
+        (points, partial(draw_cumulated, values=values, place=papers, dataset=dataset)),
+    )
+    return PaperFigure((dataset,), 2.6, _SKEWNESS, panels)
+
+
 def _training(dataset: str, systems: tuple[str, str], papers: str, grid: Grid, values: PaperValues) -> PaperFigure:
     """Figure 5 of the earlier version: training loss and validation macro-F1 by epoch."""
     points, titles = training_points(grid, dataset, AWD, systems), _titles(grid, systems)
@@ -160,6 +182,7 @@ FIGURES: dict[str, Callable[[Grid, PaperValues], PaperFigure]] = {
         _labels, ("awd_mimic3_full", "awd_mimic3_few"), AWD, ("awd_laat", "awd_plant"), "awd-F2/mimic3_few"
     ),
     "awd_figure_3": partial(_sizes, ("awd_mimic3_full", "awd_mimic4_full"), AWD, _EARLIER),
+    "awd_figure_4": partial(_frequencies, "awd_mimic3_full", "S1/mimic3_full/corpus"),
     "awd_figure_5": partial(_training, "awd_mimic4_full", ("awd_laat_60", "awd_plant_60"), "awd-F5/mimic4_full"),
 }
 

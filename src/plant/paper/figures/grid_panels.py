@@ -23,6 +23,9 @@ from plant.paper.values.transcription import PaperValues
 from plant.paper.wording import metric_title
 
 PAPER = "black"
+RARE = 10
+"""The text counts the labels with fewer documents."""
+_PLAIN = FuncFormatter(lambda x, _: f"{x:,.0f}")
 _DASHES: dict[Kind, str] = {"planted": "solid", "control": "dotted", "unplanted": "dashed"}
 _METRIC_MARKERS = {"p@5": "o", "p@15": "s"}
 _PAPER_COLUMNS = {"macro_f1_all": "macro_f1", "p@15": "p@15"}
@@ -137,11 +140,49 @@ def draw_sizes(
             ends.append(EndLabel(x[-1], y[-1], f"{system.title}, {metric_title(metric)}", look[system.name].ink))
     _paper_sizes(axes, values, papers)
     axes.set_ylim(0, None)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    axes.xaxis.set_major_formatter(_PLAIN)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("training documents")
     axes.set_ylabel("precision (test, ×100)")
     label_ends(axes, ends, height=2.0)
+
+
+def draw_ranked(axes: Axes, points: pl.DataFrame, *, dataset: str) -> None:
+    """Documents of each label by its rank, both on logarithmic axes.
+
+    Args:
+        points: as `frequency_points` returns them.
+    """
+    if not _begin(axes, points, f"a  labels of {dataset} by rank"):
+        return
+    axes.loglog(range(1, len(points) + 1), points["documents"], color=KIND_COLOURS["no network"])
+    axes.xaxis.set_major_formatter(_PLAIN)
+    axes.yaxis.set_major_formatter(_PLAIN)
+    axes.set_xlabel("rank of the label")
+    axes.set_ylabel("documents, all splits")
+
+
+def draw_cumulated(axes: Axes, points: pl.DataFrame, *, values: PaperValues, place: str, dataset: str) -> None:
+    """The share of labels with fewer documents than x. Hollow: the share with fewer than `RARE` that the text gives.
+
+    Args:
+        points: as `frequency_points` returns them.
+        place: item/dataset/row of `values` with the paper's number of labels, and of those with fewer than `RARE`.
+    """
+    if not _begin(axes, points, f"b  rare labels of {dataset}"):
+        return
+    sizes = np.unique([*points["documents"], RARE])
+    below = [100 * (points["documents"] < size).mean() for size in sizes]
+    axes.step(sizes, below, where="pre", color=KIND_COLOURS["no network"])
+    axes.axvline(RARE, color=PAPER, linewidth=0.7, linestyle=(0, (1, 2)))
+    cells = values.within(place)
+    printed = 100 * float(cells["labels_under_10"].value) / float(cells["labels"].value)
+    axes.plot(RARE, printed, "D", color="none", markeredgecolor=PAPER, markersize=5)
+    axes.set_xscale("log")
+    axes.set_ylim(0, 100)
+    axes.xaxis.set_major_formatter(_PLAIN)
+    axes.set_xlabel("documents of a label, x")
+    axes.set_ylabel("labels with fewer than x (%)")
 
 
 def draw_training(

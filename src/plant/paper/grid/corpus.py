@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import reduce
 from operator import getitem
-from pathlib import Path
 from typing import Any
 
 from plant.ground.files import read_json
 from plant.paper.grid.cells import GridCell, printed_part
-from plant.paper.grid.results import Grid, Number, target
+from plant.paper.grid.results import Grid, Number
 from plant.paper.values.transcription import Block, PaperItem, PaperValues, half_unit, is_table
 
 Record = Mapping[str, Any]
@@ -73,7 +72,8 @@ STATISTICS: dict[str, tuple[str, Statistic]] = {
 
 def corpus_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block) -> list[GridCell]:
     """A corpus of the paper beside ours: its statistics, the ceilings of P@k, and the expected sizes."""
-    record, experiment, why = _statistics(grid, block.place)
+    path, experiment, why = grid.corpus_file(block.place, "statistics.json")
+    record: Record | None = None if path is None else read_json(path)
     cells = []
     for row in block.rows:
         for column in block.columns:
@@ -87,18 +87,6 @@ def corpus_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block)
     if record is not None:
         cells += [*_ceilings(values, item, block, record, experiment), *_sizes(record, experiment)]
     return cells
-
-
-def _statistics(grid: Grid, dataset: str) -> tuple[Record | None, str, str]:
-    """statistics.json of a dataset and the experiment behind it; None and the reason where it is not there."""
-    names = [name for name, each in grid.settings.experiments.items() if each.dataset == dataset]
-    if not names:
-        return None, "", f"no experiment of this config is on {dataset}"
-    grid.datasets[dataset] = None
-    for name in names:
-        if name in grid.paths and (path := Path(grid.paths[name].corpus) / "statistics.json").is_file():
-            return read_json(path), name, ""
-    return None, "", f"not run yet: target `{target(names[0])}`"
 
 
 def _ceilings(

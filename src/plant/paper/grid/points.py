@@ -113,6 +113,21 @@ def size_points(
     return tuple(systems.values()), pl.DataFrame(rows, schema=SIZE_SCHEMA, orient="row").sort("documents", "seed")
 
 
+def frequency_points(grid: Grid, dataset: str) -> pl.DataFrame:
+    """Documents of each label of a dataset in all splits (figure 4 of the earlier version).
+
+    Returns:
+        documents: one row for each label that has a document, the most frequent first.
+    """
+    path, _, why = grid.corpus_file(dataset, "labels.parquet")
+    if path is None:
+        grid.missing[why] = None
+        return pl.DataFrame(schema={"documents": pl.Int64})
+    labels = read_table(path, ("n_train", "n_val", "n_test"))
+    documents = labels.select(documents=pl.sum_horizontal(pl.col("n_train", "n_val", "n_test").cast(pl.Int64)))
+    return documents.filter(pl.col("documents") > 0).sort("documents", descending=True)
+
+
 def training_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str]) -> pl.DataFrame:
     """Training loss and validation macro-F1 (in percent) after each epoch of Stage 2 (figure 5 of the earlier version).
 

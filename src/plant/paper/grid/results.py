@@ -154,6 +154,17 @@ class Grid:
         ours, low, high = (None if each is None else -each for each in (number.ours, number.high, number.low))
         return replace(number, ours=ours, low=low, high=high)
 
+    def corpus_file(self, dataset: str, name: str) -> tuple[Path | None, str, str]:
+        """A file of a corpus, and an experiment that has made it; None, and the reason, where it is not there."""
+        experiments = [each for each, its in self.settings.experiments.items() if its.dataset == dataset]
+        if not experiments:
+            return None, "", f"no experiment of this config is on {dataset}"
+        self.datasets[dataset] = None
+        for experiment in experiments:
+            if experiment in self.paths and (path := Path(self.paths[experiment].corpus) / name).is_file():
+                return path, experiment, ""
+        return None, "", f"not run yet: target `{target(experiments[0])}`"
+
     def is_stand_in(self, dataset: str) -> bool:
         """Whether a dataset of the config is synthetic text in the published raw form."""
         return dataset in self.settings.datasets and self.settings.is_stand_in(dataset)
