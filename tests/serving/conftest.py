@@ -28,6 +28,7 @@ from plant.ground.settings import (
     parse_dataset,
 )
 from plant.model.assemble import load_weights, prepare, save_weights
+from plant.model.fitting import Run
 from plant.model.transformer.backbone import make_random_backbone
 from plant.relevance.table import write_relevance
 from plant.serving.export import Candidate, Materials, export
@@ -57,8 +58,8 @@ def write_documents(path: Path) -> list[str]:
     return texts
 
 
-class Run:
-    """Results of all systems under one `evaluation` section."""
+class Results:
+    """Of all systems under one `evaluation` section."""
 
     def __init__(self, root: Path, limits: dict) -> None:
         self.root, self.limits = root, Evaluation.model_validate(limits)
@@ -124,7 +125,7 @@ class Run:
         )
         static = self.relevance("tiny", "safetensors")
         data = keep_evidence(data, classifier, recipe, static=static, residual=None, whole=True)
-        finetune(classifier, data.corpus, recipe, seed=0, checkpoint=self.root / "checkpoint" / name, digest=name)
+        finetune(classifier, data.corpus, recipe, Run(0, self.root / "checkpoint" / name, name))
         folder = self.root / "finetuning" / name
         save_weights(classifier, folder, head=True)
         load_weights(classifier, folder, head=True)
@@ -170,13 +171,13 @@ def documents() -> Callable[[Path], list[str]]:
 
 
 @pytest.fixture(scope="session")
-def small_run(tmp_path_factory) -> Callable[[str], Run]:
+def small_run(tmp_path_factory) -> Callable[[str], Results]:
     """`all` keeps all scores (as fp16); `few` the four best of a document, as for large label sets."""
-    runs: dict[str, Run] = {}
+    runs: dict[str, Results] = {}
 
-    def made(limits: str = "all") -> Run:
+    def made(limits: str = "all") -> Results:
         if limits not in runs:
-            runs[limits] = Run(tmp_path_factory.mktemp(limits), LIMITS[limits])
+            runs[limits] = Results(tmp_path_factory.mktemp(limits), LIMITS[limits])
         return runs[limits]
 
     return made
