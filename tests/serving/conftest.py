@@ -155,7 +155,7 @@ class Results:
             plain["network"] = self.root / "finetuning" / ("network" if asked else system)
         if system == "static":
             plain["static"] = self.relevance("tiny", "safetensors")
-        return Candidate.of({**plain, **changes})
+        return Candidate(**plain | changes)
 
     def materials(self, **settings: object) -> Materials:
         return Materials(self.corpus, {**self.settings, **settings}, self.tokens("tiny"), self.backbone)
@@ -191,7 +191,7 @@ def saved(small_run, tmp_path_factory) -> Callable[..., Path]:
     def folder(system: str = "evidence", limits: str = "all") -> Path:
         if (system, limits) not in folders:
             run, out = small_run(limits), tmp_path_factory.mktemp("saved") / system
-            export(run.candidate(system), run.materials(), out, private=False, words_of_private=False)
+            export(run.candidate(system), run.materials(), out)
             folders[system, limits] = out
         return folders[system, limits]
 
