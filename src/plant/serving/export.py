@@ -258,7 +258,8 @@ def _add_network(saved: SavedSystem, candidate: Candidate, materials: Materials)
         saved.files |= _tokenizer_files(materials)
     saved.classifier = classifier
     saved.network = backbone_record(classifier, materials.settings["backbone"]) | {
-        "finetuning": candidate.finetuning.model_dump(mode="json"), "skipped": np.flatnonzero(tokens.special).tolist(),
+        "finetuning": dict(sorted(candidate.finetuning.model_dump(mode="json").items())),
+        "skipped": np.flatnonzero(tokens.special).tolist(),
         "vocabulary": 1 + int(data.corpus.input_ids.max(initial=-1)), "labels": len(data.names),
         "trained": data.trained.tolist(),
     }  # fmt: skip
