@@ -14,12 +14,41 @@ def toy():
         noise = random.integers(20, 200, size=random.integers(2, 18))
         documents.append(random.permutation(np.concatenate([noise, 10 + chosen])))
         labels.append(chosen)
-    offsets = np.concatenate([[0], np.cumsum([len(d) for d in documents])])
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in labels])])
-    splits = {"train": (0, 20), "val": (20, 25), "test": (25, 30)}
     from plant.model.batches import Corpus
 
-    return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
+    return Corpus.of(documents, labels, splits={"train": 20, "val": 5, "test": 5})
+
+
+@pytest.fixture(scope="session")
+def corpus_files():
+    """Write the files of a corpus and of its tokens: split -> (input ids, labels) of each document."""
+    import polars as pl
+
+    from plant.ground.files import write_arrays
+    from plant.model.batches import joined
+
+    def write(folder, documents, names, descriptions=None):
+        rows = [row for part in documents.values() for row in part]
+        ids, offsets = joined([tokens for tokens, _ in rows])
+        numbers = {
+            split: [[names.index(label) for label in own] for _, own in part] for split, part in documents.items()
+        }
+        indices, indptr = joined([own for part in numbers.values() for own in part])
+        counts = np.array([np.bincount(joined(part)[0], minlength=len(names)) for part in numbers.values()])
+        sizes = np.array([len(part) for part in documents.values()])
+        arrays = {"indptr": indptr, "indices": indices, "split_sizes": sizes, "counts": counts}
+        write_arrays(folder / "labels.safetensors", arrays)
+        table = {"label": names, "description": descriptions or [None] * len(names), "n_train": counts[0]}
+        pl.DataFrame(table, schema_overrides={"description": pl.String}).write_parquet(folder / "labels.parquet")
+        for split, part in documents.items():
+            ids_of = [f"{split}{i}" for i in range(len(part))]
+            table = {"document_id": ids_of, "group_id": ids_of, "text": "", "labels": [own for _, own in part]}
+            pl.DataFrame(table).write_parquet(folder / f"{split}.parquet")
+        spans = {"starts": np.zeros_like(ids), "ends": np.ones_like(ids)}
+        write_arrays(folder / "tokens.safetensors", {"input_ids": ids, "offsets": offsets, **spans})
+        return folder
+
+    return write
 
 
 @pytest.fixture

@@ -158,10 +158,7 @@ def serve(
     waiting: Annotated[int, typer.Option(min=1, help="Requests at once; more get the status 503.")] = 100,
 ) -> None:
     """Answer with JSON over HTTP, and show a page to paste a text into."""
-    if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise InputError(
-            "plant serve", expected="starlette and uvicorn", got="none", fix="In the checkout: pip install '.[serve]'"
-        )
+    _require("serve", "serve", "starlette", "uvicorn")
     from plant.serving.server import Limits
     from plant.serving.server import serve as answer
 
@@ -175,10 +172,7 @@ def export(
     model: Model, onnx: Annotated[Path, typer.Option(help="ONNX file to write: the network alone, not its words.")]
 ) -> None:
     """Write the network of a model for other programs."""
-    if find_spec("onnxscript") is None:
-        raise InputError(
-            "plant export", expected="onnxscript", got="none", fix="In the checkout: pip install '.[onnx]'"
-        )
+    _require("export", "onnx", "onnxscript")
     from plant.serving.onnx import export_onnx
     from plant.serving.system import load_system
 
@@ -217,13 +211,19 @@ def tensorboard(
     ),
 ) -> None:
     """Write the training curves for TensorBoard: numbers only."""
-    if find_spec("tensorboard") is None:
-        raise InputError(
-            "plant tensorboard", expected="tensorboard", got="none", fix="In the checkout: pip install '.[tensorboard]'"
-        )
+    _require("tensorboard", "tensorboard", "tensorboard")
     from plant.ground.tracking import write_events
 
     _print(write_events(results, out))
+
+
+def _require(command: str, extra: str, *packages: str) -> None:
+    """Refuse a command whose extra is not installed."""
+    if not all(map(find_spec, packages)):
+        raise InputError(
+            f"plant {command}", expected=" and ".join(packages), got="none",
+            fix=f"In the checkout: pip install '.[{extra}]'",
+        )  # fmt: skip
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -20,15 +20,15 @@ from run import Job
 
 from plant.corpus.tokens import train_tokenizer
 from plant.ground.settings import Finetuning, parse_backbone
+from plant.model.assemble import make_classifier
 from plant.model.batches import pad_documents
-from plant.model.classifier import LabelClassifier
 from plant.model.transformer.backbone import load_backbone, make_random_backbone
 from plant.serving.inputs import open_documents
-from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
-from plant.serving.network import corpus_of, require_network, tokens_of
+from plant.serving.modeling import PlantConfig, PlantForDocuments
+from plant.serving.network import backbone_record, corpus_of, network_of, tokens_of
 from plant.serving.predict import predictions
 from plant.serving.show import FORMATS
-from plant.serving.system import Parts, load_system
+from plant.serving.system import SavedSystem, load_system
 
 JOBS = {
     f"256 documents, 50 labels, {reasons} reasons": Job(
@@ -52,7 +52,7 @@ def predict(way: str, documents: int, labels: int, reasons: int, layers: int = 6
         (folder / "out.jsonl").write_text("".join(lines), encoding="utf-8")
         return len(lines)
 
-    corpus, backbone = corpus_of(model, [ids for ids, _ in tokens_of(model, texts)]), require_network(model).backbone
+    corpus, backbone = corpus_of(model, [ids for ids, _ in tokens_of(model, texts)]), network_of(model).backbone
     assert backbone is not None
 
     def floor() -> int:
@@ -80,10 +80,7 @@ def save_network(folder: Path, texts: list[str], labels: int, layers: int) -> No
     train_tokenizer(folder / "train.parquet", vocabulary=settings.vocabulary, out=folder / "tokenizer")
     make_random_backbone(settings, folder / "tokenizer", folder / "backbone")
     backbone = load_backbone(settings, folder / "backbone")
-    classifier = LabelClassifier(
-        backbone, n_labels=labels, hidden_size=settings.hidden_size, attention=settings.attention,
-        heads=settings.attention_heads, pool_size=settings.pool_size,
-    )  # fmt: skip
+    classifier = make_classifier(settings, backbone, n_labels=labels)
     names = {place: f"L{place}" for place in range(labels)}
     network = backbone_record(classifier, settings.model_dump(mode="json")) | {
         "finetuning": Finetuning().model_dump(mode="json"), "skipped": [0, 1, 2, 3], "labels": labels,
@@ -93,13 +90,13 @@ def save_network(folder: Path, texts: list[str], labels: int, layers: int) -> No
         "name": "made up", "kind": "network", "channels": ["network"], "natural_threshold": 0.0, "top": 100,
         "dense_limit": 20_000,
     }  # fmt: skip
-    config = PlantConfig(
-        network, system, {"style": "raw", "max_words": None}, id2label=names,
-        label2id={name: place for place, name in names.items()},
-    )  # fmt: skip
     files = {name: (folder / "tokenizer" / name).read_bytes() for name in ("tokenizer.json", "tokenizer_config.json")}
-    parts = Parts(
-        thresholds={"value": 0.0}, labels=[{"label": name, "description": None} for name in names.values()],
-        files={**files, "README.md": b"made up\n"},
+    saved = SavedSystem(
+        network, system, {"style": "raw", "max_words": None}, {"value": 0.0},
+        [{"label": name, "description": None} for name in names.values()],
+        files={**files, "README.md": b"made up\n"}, classifier=classifier,
     )  # fmt: skip
-    PlantForDocuments(config, classifier, parts).save_pretrained(folder / "model")
+    config = PlantConfig(
+        network, system, saved.cleaning, id2label=names, label2id={name: place for place, name in names.items()}
+    )
+    PlantForDocuments(config, saved).save_pretrained(folder / "model")

@@ -15,7 +15,6 @@ from plant.ground.settings import Finetuning
 from plant.metrics.f1 import best_threshold
 from plant.model.assemble import TrainingData
 from plant.model.batches import multi_hot
-from plant.model.parallel import Processes
 
 # ids of a full list of 9 labels, of which 1, 4 and 8 are not trained; rows of length 0 to 4
 TRAINED = np.array([0, 2, 3, 5, 6, 7])
@@ -106,22 +105,6 @@ def test_large_validation_keeps_the_first_of_equal_labels(toy, monkeypatch):
     assert validation_f1(model, toy, documents, None, batch_size=4) == best_threshold(dense, truth, "macro_f1_present")
 
 
-def test_shares_of_processes_add_up_to_all_scores(toy, monkeypatch, make):
-    model, documents = make(), np.arange(20, 30)
-    whole = predict_logits(model, toy, documents, batch_size=3)
-    listed = predict_candidates(model, toy, documents, shortlist(), batch_size=3)[1]
-    parts, lists = [], []
-    for rank in range(3):
-        alone = Processes(rank, 3)
-        monkeypatch.setattr(Processes, "sum", lambda self, values: values.copy())
-        monkeypatch.setattr(scoring, "processes", lambda alone=alone: alone)
-        parts.append(predict_logits(model, toy, documents, batch_size=3))
-        lists.append(predict_candidates(model, toy, documents, shortlist(), batch_size=3)[1])
-    np.testing.assert_array_equal(sum(parts), whole)
-    assert all((part == 0).all(axis=1).any() for part in parts)
-    np.testing.assert_array_equal(np.where(np.isfinite(listed), sum(lists), -np.inf), listed)
-
-
 def corpus_of(toy):
     return TrainingData(toy, TRAINED, list("abcdefghi"))
 
@@ -138,7 +121,6 @@ def test_a_shortlist_is_loaded_where_the_label_set_is_beyond_the_setting(toy, tm
 
 
 MISFITS = {
-    "no file": (None, 2, "a file of shortlists"),
     "other documents": (FULL[:5], 2, "30 rows"),
     "too narrow": (FULL, 5, "at least 5"),
     "other labels": (FULL + 9, 4, "of 9 labels"),
@@ -147,8 +129,7 @@ MISFITS = {
 
 @pytest.mark.parametrize(("labels", "size", "message"), MISFITS.values(), ids=MISFITS)
 def test_a_shortlist_that_does_not_fit_is_one_clear_error(toy, tmp_path, labels, size, message):
-    source = None if labels is None else tmp_path / "s.safetensors"
-    if source:
-        write_arrays(source, {"labels": labels})
+    source = tmp_path / "s.safetensors"
+    write_arrays(source, {"labels": labels})
     with pytest.raises(InputError, match=message):
         load_shortlist(source, corpus_of(toy), Finetuning(shortlist=size, shortlist_above=0))

@@ -11,7 +11,7 @@ from plant.finetuning.scoring import predict_logits
 from plant.ground.settings import Finetuning
 from plant.model.assemble import load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
-from plant.model.parallel import Processes
+from plant.model.fitting import Run
 from plant.pretraining.losses.approx_ndcg import approx_ndcg_loss
 
 RECIPE = {"epochs": 15, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
@@ -93,30 +93,9 @@ LEARNING = [
 @pytest.mark.parametrize(("change", "listed", "most"), LEARNING)
 def test_stage_2_learns_the_indicators(toy, tmp_path, change, listed, most, make):
     settings = Finetuning(**RECIPE | change)
-    history = finetune(make(), toy, settings, seed=0, checkpoint=tmp_path, digest="d", shortlist=listed)
+    history = finetune(make(), toy, settings, Run(0, tmp_path, "d"), shortlist=listed)
     assert history[-1]["loss"] < most * history[0]["loss"]
     assert max(row["macro_f1"] for row in history) > history[0]["macro_f1"]
-
-
-@pytest.mark.parametrize("listed", [None, shortlist()], ids=["all labels", "shortlist"])
-def test_shares_of_processes_add_up_to_the_batch(toy, monkeypatch, listed, make):
-    model, batch, settings = make(), np.array([3, 8, 1]), Finetuning(**RECIPE)
-    loss, weight = batch_loss(model, toy, batch, settings, listed)
-    shares = []
-    for rank in range(4):  # the last has nothing to do
-        monkeypatch.setattr("plant.finetuning.finetune.processes", lambda rank=rank: Processes(rank, 4))
-        shares.append(batch_loss(model, toy, batch, settings, listed))
-    assert sum(share[0].item() for share in shares) == pytest.approx(loss.item(), rel=1e-5)
-    assert [share[1] for share in shares] == [1, 1, 1, 0]
-    assert weight == 3
-
-
-def test_predictions_come_in_the_order_asked_for(toy, make):
-    model, documents = make(), np.array([7, 2, 9, 0, 4])
-    together = predict_logits(model, toy, documents, batch_size=2)
-    for row, document in enumerate(documents):
-        alone = predict_logits(model, toy, np.array([document]), batch_size=1)
-        np.testing.assert_allclose(together[row], alone[0], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("rate", "moves"), [(0.0, False), (1.0, True)])
@@ -124,7 +103,7 @@ def test_attention_rate_freezes_or_frees_the_planted_parts(toy, tmp_path, rate, 
     model = make()
     before = [p.detach().clone() for p in model.attention.planted]
     settings = Finetuning(**RECIPE | {"epochs": 1}, attention_rate=rate)
-    finetune(model, toy, settings, seed=0, checkpoint=tmp_path, digest="d")
+    finetune(model, toy, settings, Run(0, tmp_path, "d"))
     assert any(not torch.equal(a, b) for a, b in zip(before, model.attention.planted, strict=True)) == moves
 
 
@@ -141,7 +120,7 @@ def test_a_part_waits_for_its_epoch(toy, tmp_path, make, key, weight):
     for epochs, waits in ((1, True), (2, False)):
         model = make()
         settings = Finetuning(**RECIPE | {"epochs": epochs, key: 2})
-        finetune(model, toy, settings, seed=0, checkpoint=tmp_path / str(epochs), digest="d")
+        finetune(model, toy, settings, Run(0, tmp_path / str(epochs), "d"))
         assert torch.equal(before, weight(model)) == waits
 
 
@@ -149,7 +128,7 @@ def test_a_backbone_that_waits_for_an_epoch_that_never_comes_is_saved_as_it_was(
     """Prediction reads the weights of Stage 2 alone: what Stage 1 trained must be among them."""
     model, again = make(seed=1), make()
     settings = Finetuning(**RECIPE | {"epochs": 1}, backbone_from_epoch=2)
-    finetune(model, toy, settings, seed=0, checkpoint=tmp_path / "checkpoint", digest="d")
+    finetune(model, toy, settings, Run(0, tmp_path / "checkpoint", "d"))
     save_weights(model, tmp_path, head=True)
     load_weights(again, tmp_path, head=True)
     assert torch.equal(again.backbone.table.weight, make(seed=1).backbone.table.weight)

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from plant.finetuning import losses
-from plant.finetuning.hard_negatives import hard_labels
+from plant.finetuning.finetune import hard_labels
 from plant.finetuning.losses import STAGE_2_LOSSES, find_loss
 from plant.finetuning.losses.asymmetric import asymmetric_loss
 from plant.finetuning.losses.focal import focal_loss

@@ -27,11 +27,7 @@ RELEVANCE[2, [1, 2]] = 0.5, 1.0
 
 
 def data() -> TrainingData:
-    ids = np.array([2, 5, 2, 8, 1, 7, 3], dtype=np.int32)
-    offsets = np.array([0, 5, 7], dtype=np.int64)
-    labels = np.array([0, 2, 3], dtype=np.int64)
-    splits = {"train": (0, 2), "val": (0, 2), "test": (0, 2)}
-    corpus = Corpus(ids, offsets, labels, np.array([0, 2, 1], dtype=np.int64), splits)
+    corpus = Corpus.of([[2, 5, 2, 8, 1], [7, 3]], [[0, 2], [1]], splits={"train": 2})
     return TrainingData(corpus, np.arange(LABELS), ["a", "b", "c"])
 
 

@@ -47,32 +47,11 @@ class Embedding(nn.Module):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A corpus with its tokens, written by the contracts."""
-    rows, ids, indices = [], [], []
-    for split, documents in DOCUMENTS.items():
-        table = [{"document_id": f"{split}{i}", "group_id": "g", "text": "", "labels": labels}
-                 for i, (_, labels) in enumerate(documents)]  # fmt: skip
-        pl.DataFrame(table).write_parquet(tmp_path / f"{split}.parquet")
-        rows += documents
-    for tokens, labels in rows:
-        ids.append(tokens)
-        indices.append([NAMES.index(label) for label in labels])
-    counts = np.zeros((3, 4), dtype=np.int64)
-    pl.DataFrame({"label": NAMES, "description": [None] * 4, "n_train": [2, 1, 0, 1], "n_val": [1, 1, 1, 0],
-                  "n_test": [1, 1, 1, 1]}).write_parquet(tmp_path / "labels.parquet")  # fmt: skip
-    ends = np.cumsum([0, *map(len, indices)])
-    write_arrays(tmp_path / "labels.safetensors", {
-        "indptr": ends.astype(np.int64), "indices": np.concatenate(indices).astype(np.int32),
-        "split_sizes": np.array([3, 2, 3]), "counts": counts})  # fmt: skip
-    flat = np.concatenate([np.array(tokens, dtype=np.int32) for tokens in ids])
-    write_arrays(tmp_path / "tokens.safetensors", {
-        "input_ids": flat, "offsets": np.cumsum([0, *map(len, ids)]).astype(np.int64),
-        "starts": np.zeros_like(flat), "ends": np.ones_like(flat)})  # fmt: skip
-    pl.DataFrame({"token_id": range(30), "token": [f"t{i}" for i in range(30)], "special": [False] * 30}).write_parquet(
-        tmp_path / "vocabulary.parquet"
-    )
-    return tmp_path
+def folder(tmp_path, corpus_files):
+    """A corpus with its tokens and their vocabulary."""
+    vocabulary = {"token_id": range(30), "token": [f"t{i}" for i in range(30)], "special": [False] * 30}
+    pl.DataFrame(vocabulary).write_parquet(tmp_path / "vocabulary.parquet")
+    return corpus_files(tmp_path, DOCUMENTS, NAMES)
 
 
 def make(data):
@@ -112,20 +91,14 @@ def test_scores_are_the_logits_and_nothing_for_labels_or_documents_without_any(f
 
 
 @pytest.fixture
-def evaluated(monkeypatch, tmp_path):
+def evaluated(monkeypatch, tmp_path, corpus_files):
     """Metrics of made-up logits (N, L) as a model would bring them, with the scores kept whole or the best 20."""
 
     def evaluate_both(logits, truth):
-        names = [f"label {label:03d}" for label in range(truth.shape[1])]
-        ids, (row, column) = [f"d{row}" for row in range(len(truth))], np.nonzero(np.tile(truth, (2, 1)))
-        for split in ("val", "test"):
-            pl.DataFrame({"document_id": ids}).write_parquet(tmp_path / f"{split}.parquet")
-        ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=2 * len(ids)))])
-        write_arrays(tmp_path / "labels.safetensors", {
-            "indptr": ends, "indices": column.astype(np.int32), "split_sizes": np.array([0, len(ids), len(ids)]),
-            "counts": np.zeros((3, len(names)), dtype=np.int64)})  # fmt: skip
-        pl.DataFrame({"label": names, "n_train": [9] * len(names)}).write_parquet(tmp_path / "labels.parquet")
-        corpus = SimpleNamespace(splits=dict.fromkeys(("val", "test"), (0,)), documents=lambda _: np.arange(len(ids)))
+        names, ids = [f"label {label:03d}" for label in range(truth.shape[1])], np.arange(len(truth))
+        rows = [([0], [names[label] for label in np.flatnonzero(row)]) for row in truth]
+        corpus_files(tmp_path, {"train": [([0], names)] * 9, "val": rows, "test": rows}, names)
+        corpus = SimpleNamespace(splits=dict.fromkeys(("val", "test"), (0,)), documents=lambda _: ids)
         data = SimpleNamespace(names=names, trained=np.arange(len(names)), corpus=corpus)
         monkeypatch.setattr(predict, "predict_logits", lambda model, corpus, part, batch_size: logits[part])
         monkeypatch.setattr(predict, "PART", 7)
@@ -221,22 +194,6 @@ def test_truth_leaks_neither_into_scores_of_a_shortlist_nor_into_the_threshold(f
         assert (one.truth != two.truth).nnz
         assert (one.retrieved != two.retrieved).nnz == 0
         assert one.retrieved.nnz == two.retrieved.nnz
-
-
-def test_weights_saved_and_loaded_give_the_same_logits(folder, tmp_path):
-    data = load_training_data(folder, folder)
-    model = make(data)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1)
-    save_weights(model, tmp_path, head=True)
-    again = make(data)
-    load_weights(again, tmp_path, head=True)
-    documents = data.corpus.documents("val")
-    np.testing.assert_array_equal(
-        predict_logits(model, data.corpus, documents, batch_size=2),
-        predict_logits(again, data.corpus, documents, batch_size=2),
-    )
 
 
 def test_weights_of_another_backbone_or_of_a_part_of_it_are_refused(folder, tmp_path):

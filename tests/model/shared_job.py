@@ -21,7 +21,7 @@ from plant.ground.settings import Finetuning, Optimisation, Pretraining
 from plant.model import fitting
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Task, fit
+from plant.model.fitting import Group, Run, Task, fit
 from plant.model.parallel import processes
 from plant.pretraining import pretrain as stage_1
 from plant.pretraining.lists import TopTokens
@@ -81,7 +81,7 @@ def train(folder, *, dropout, stop=False):
               Group("late", list(model.late.parameters()), 0.02, from_epoch=2)]  # fmt: skip
     task = Task("toy", groups, lambda epoch: batches, loss, validate, "value")
     settings = Optimisation(epochs=4, patience=None, accumulation=2)
-    history = fit(model, task, settings, seed=1, checkpoint=folder, digest="d")
+    history = fit(model, task, settings, Run(1, folder, "d"))
     return history, model.state_dict()
 
 
@@ -101,10 +101,7 @@ def corpus():
     random = np.random.default_rng(0)
     documents = [random.integers(10, 200, size=random.integers(3, 20)) for _ in range(25)]
     labels = [np.sort(random.choice(6, size=0 if i % 5 == 0 else 2, replace=False)) for i in range(25)]
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in documents])])
-    indptr = np.concatenate([[0], np.cumsum([len(part) for part in labels])])
-    splits = {"train": (0, 19), "val": (19, 25), "test": (25, 25)}
-    return Corpus(np.concatenate(documents).astype(np.int32), offsets, indptr, np.concatenate(labels), splits)
+    return Corpus.of(documents, labels, splits={"train": 19, "val": 6, "test": 0})
 
 
 def stages(folder):
@@ -122,13 +119,11 @@ def stages(folder):
     shortlist = Shortlist(rows, np.arange(6), 4)
     for name, recipe in STAGE_1.items():
         settings = Pretraining(**common, negatives=2, reweight=True, **recipe)
-        histories[name] = stage_1.pretrain(model, data, top, settings, seed=0, checkpoint=folder / name, digest="d")
+        histories[name] = stage_1.pretrain(model, data, top, settings, Run(0, folder / name, "d"))
         tensors |= {f"{name}/{key}": value.clone() for key, value in model.state_dict().items()}
     for name, recipe in STAGE_2.items():
         settings, listed = Finetuning(**common, hard_negatives=2, **recipe), None if name == "stage 2" else shortlist
-        histories[name] = finetune(
-            model, data, settings, seed=0, checkpoint=folder / name, digest="d", shortlist=listed
-        )
+        histories[name] = finetune(model, data, settings, Run(0, folder / name, "d"), shortlist=listed)
         tensors |= {f"{name}/{key}": value.clone() for key, value in model.state_dict().items()}
     return histories, tensors
 

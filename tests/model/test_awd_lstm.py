@@ -16,13 +16,8 @@ from plant.ground.errors import InputError
 from plant.ground.settings import LanguageModel, WordNetwork
 from plant.model.batches import Corpus
 from plant.model.encoders.awd_lstm import AwdLstm, AwdLstmBackbone, LSTMLayer
-from plant.model.language_model import (
-    NextToken,
-    load_language_model,
-    save_language_model,
-    start_encoder,
-    train_language_model,
-)
+from plant.model.fitting import Run
+from plant.model.language_model import NextToken, load_language_model, start_encoder, train_language_model
 from plant.model.registry import build_backbone
 
 CPU = torch.device("cpu")
@@ -137,27 +132,24 @@ def chain(documents: int = 40, length: int = 20) -> Corpus:
     """Documents that count upwards modulo 12: a token says the next one for certain."""
     random = np.random.default_rng(0)
     ids = (random.integers(0, 12, (documents, 1)) + np.arange(length)) % 12
-    offsets = np.arange(documents + 1, dtype=np.int64) * length
-    none = np.zeros(documents + 1, dtype=np.int64)
-    splits = {"train": (0, 30), "val": (30, 35), "test": (35, 40)}
-    return Corpus(ids.astype(np.int32).ravel(), offsets, none, np.zeros(0, dtype=np.int64), splits)
+    return Corpus.of(ids, splits={"train": 30, "val": 5, "test": 5})
 
 
 def test_the_language_model_learns_a_chain_and_its_weights_come_back(tmp_path: Path) -> None:
     model = backbone()
     how = LanguageModel(epochs=25, patience=None, batch_size=5, accumulation=1, learning_rate=0.02)
-    history = train_language_model(model, chain(), how, checkpoint=tmp_path / "checkpoint", digest="x", device=CPU)
+    history = train_language_model(model, chain(), how, Run(0, tmp_path / "checkpoint", "x"), device=CPU)
     assert history[0]["perplexity"] > 6
     assert min(row["perplexity"] for row in history) < 2.5  # of 12: chance is 12
     assert all(row["perplexity"] == pytest.approx(math.exp(-row["log_likelihood"])) for row in history)
-    save_language_model(model, tmp_path / "lm.safetensors")
+    save_tensors(tmp_path / "lm.safetensors", model.state_dict())
     other = backbone(seed=1)
     load_language_model(other, tmp_path / "lm.safetensors")
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters(), strict=True))
 
 
 def test_a_language_model_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
-    save_language_model(backbone(), tmp_path / "lm.safetensors")
+    save_tensors(tmp_path / "lm.safetensors", backbone().state_dict())
     torch.manual_seed(0)
     larger = build_backbone(settings(), "", vocabulary=13, device=CPU)
     with pytest.raises(InputError, match=r"embedding.weight of \(13, 6\), got \(12, 6\)"):
@@ -186,12 +178,12 @@ def test_published_weights_come_by_word_and_unknown_words_get_the_mean(
     assert torch.equal(model.network.layers[1].w_h, given.network.layers[1].w_h)  # type: ignore[index, union-attr]
     assert facts == {"words": 3, "words_in_start": 2}
     tokens.vocabulary = ["fiebre", "tos"]
-    with pytest.raises(InputError, match="of this language"):
+    with pytest.raises(InputError, match="words of this corpus, in lower case, got none"):
         start_encoder(how, tmp_path)
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("fièvre\ntoux".encode("latin-1"), "the tensor `words` in UTF-8, got another encoding"),
+    ("fièvre\ntoux".encode("latin-1"), "words in UTF-8, got another encoding"),
     (b"fever", "`words` .UTF-8, n lines. and `embedding.weight` .n, e., got 1 words and 2 vectors"),
 ])  # fmt: skip
 def test_published_words_of_another_form_are_one_error(

@@ -101,11 +101,6 @@ def test_a_folder_without_a_tokenizer_is_refused(backbone_folder, tmp_path, tiny
         load_backbone(tiny(), tmp_path)
 
 
-def test_a_folder_without_a_model_is_refused(tmp_path, tiny):
-    with pytest.raises(InputError, match="Hugging Face model"):
-        load_backbone(tiny(), tmp_path / "nothing")
-
-
 def test_a_frozen_backbone_stays_in_evaluation_mode(backbone_folder, tiny):
     settings = tiny(architecture="bert", adapter="frozen")  # BERT has dropout
     backbone = load_backbone(settings, backbone_folder(settings)).train()

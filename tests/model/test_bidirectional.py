@@ -18,11 +18,9 @@ LENGTHS = (9, 6)
 
 def corpus_of(last=50):
     """Two documents; the first one ends with the given token."""
-    ids = np.arange(20, 20 + sum(LENGTHS), dtype=np.int32)
-    ids[LENGTHS[0] - 1] = last
-    offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
-    splits = {"train": (0, 1), "val": (1, 2), "test": (2, 2)}
-    return Corpus(ids, offsets, np.arange(3), np.zeros(2, np.int64), splits)
+    ids = np.split(np.arange(20, 20 + sum(LENGTHS)), [LENGTHS[0]])
+    ids[0][-1] = last
+    return Corpus.of(ids, [[0], [0]], splits={"train": 1, "val": 1, "test": 0})
 
 
 def moved(states_of, rows):

@@ -11,25 +11,19 @@ from plant.ground.files import read_arrays, write_arrays
 from plant.model.assemble import prepare
 from plant.model.attentions.multi_head import EMBEDDING_STD, LabelAttention
 from plant.model.descriptions import directions, start_from_descriptions, write_label_embeddings
-from plant.model.transformer.backbone import load_backbone
 
 DESCRIPTIONS = ["abcde fgh", None, "hgfed cba abcde", "fgh", ""]
 
 
 @pytest.fixture
-def corpus(tmp_path):
+def corpus(tmp_path, corpus_files):
     """Five labels, three with a description; label 3 has no training document."""
-    names = [f"l{i}" for i in range(5)]
-    pl.DataFrame(
-        {"label": names, "description": DESCRIPTIONS}, schema_overrides={"description": pl.String}
-    ).write_parquet(tmp_path / "labels.parquet")
-    write_arrays(tmp_path / "labels.safetensors", {
-        "indptr": np.array([0, 4, 5, 6]), "indices": np.array([0, 1, 2, 4, 3, 0], dtype=np.int32),
-        "split_sizes": np.array([1, 1, 1]), "counts": np.zeros((3, 5), dtype=np.int64)})  # fmt: skip
-    ids = np.arange(9, dtype=np.int32)
-    write_arrays(tmp_path / "tokens.safetensors", {"input_ids": ids, "offsets": np.array([0, 3, 6, 9]),
-                                                   "starts": ids, "ends": ids})  # fmt: skip
-    return tmp_path
+    documents = {
+        "train": [([0, 1, 2], ["l0", "l1", "l2", "l4"])],
+        "val": [([3, 4, 5], ["l3"])],
+        "test": [([6, 7, 8], ["l0"])],
+    }
+    return corpus_files(tmp_path, documents, [f"l{i}" for i in range(5)], DESCRIPTIONS)
 
 
 def by_hand(settings, folder):
@@ -76,20 +70,6 @@ def test_every_direction_has_the_scale_of_a_random_row_whatever_its_length():
     assert (directions(np.ones((3, 4), dtype=np.float32)) == 0).all()  # they do not differ
 
 
-def test_only_described_labels_leave_their_random_row(tmp_path):
-    torch.manual_seed(0)
-    attention = LabelAttention(3, 4, 2)
-    before = attention.embeddings.detach().clone()
-    rows = np.zeros((6, 4), dtype=np.float32)
-    rows[[0, 4]] = [[1, 2, 3, 4], [5, 6, 7, 8]]
-    write_arrays(tmp_path / "e.safetensors", {"embeddings": rows})
-    assert start_from_descriptions(attention, tmp_path / "e.safetensors", np.array([0, 2, 4])) == 2
-    assert attention.embeddings[0].tolist() == [1, 2, 3, 4]
-    assert attention.embeddings[2].tolist() == [5, 6, 7, 8]
-    assert torch.equal(attention.embeddings[1], before[1])
-    assert attention.embeddings.requires_grad
-
-
 @pytest.mark.parametrize("rows", [np.ones((2, 4)), np.ones((6, 5))], ids=["other labels", "other backbone"])
 def test_embeddings_that_do_not_fit_are_one_clear_error(tmp_path, rows):
     write_arrays(tmp_path / "e.safetensors", {"embeddings": rows.astype(np.float32)})
@@ -124,12 +104,3 @@ def test_prepare_puts_the_rows_of_trained_labels_into_e(corpus, tiny, backbone_f
     rows = read_arrays(corpus / "e.safetensors")["embeddings"]
     np.testing.assert_array_equal(started.attention.embeddings.detach()[[0, 2]].numpy(), rows[[0, 2]])
     assert torch.equal(started.attention.embeddings[[1, 3]], random.attention.embeddings[[1, 3]])
-    with pytest.raises(InputError, match="a file of label embeddings"):
-        prepare(sections, **described)
-
-
-def test_the_backbone_reads_descriptions_without_its_adapter(tiny, backbone_folder):
-    settings = tiny(adapter="lora")
-    bare = load_backbone(settings.model_copy(update={"adapter": "frozen"}), backbone_folder(settings))
-    assert not any("lora" in name for name, _ in bare.named_parameters())
-    assert not any(p.requires_grad for p in bare.parameters())

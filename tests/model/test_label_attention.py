@@ -176,13 +176,6 @@ def test_token_logits_are_the_mean_over_heads_of_scaled_products():
     torch.testing.assert_close(attention.token_logits(hidden, everything), expected)
 
 
-@pytest.mark.parametrize(("h", "p"), [(24, 7), (8, 8), (5, 12), (384, 128), (10, 1)])
-def test_pooling_matrix_is_adaptive_average_pooling(h, p):
-    states = torch.randn(3, 4, h, dtype=torch.float64)
-    expected = nn.functional.adaptive_avg_pool1d(states, p)
-    torch.testing.assert_close(states @ pooling_matrix(h, p).T, expected, rtol=1e-12, atol=1e-12)
-
-
 def test_heads_that_do_not_divide_the_hidden_size_are_refused():
     with pytest.raises(InputError, match="divides the hidden size 24"):
         LabelAttention(3, 24, 5)
@@ -221,15 +214,3 @@ def test_batches_carry_what_is_known_and_evidence_has_one_weight(literal_logits)
         torch.testing.assert_close(some, found.gather(1, labels), rtol=1e-11, atol=1e-11)
     (slope,) = torch.autograd.grad(found.sum(), [model.head.evidence])
     assert slope.item() == pytest.approx(float(evidence[[2, 0]].sum()) / (1 + np.exp(1.5)))
-
-
-def test_the_weight_of_the_evidence_is_saved_with_the_head():
-    model, other = classifier(), classifier()
-    assert "evidence" not in model.head.state_dict()
-    model.head.weigh_evidence()
-    nn.init.constant_(model.head.evidence, 0.7)
-    with pytest.raises(RuntimeError, match="evidence"):
-        other.head.load_state_dict(model.head.state_dict())
-    other.head.weigh_evidence()
-    other.head.load_state_dict(model.head.state_dict())
-    assert other.head.evidence.item() == pytest.approx(0.7)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from plant.ground.checkpoints import load_tensors
-from plant.ground.files import write_arrays, write_table
+from plant.ground.files import write_arrays
 from plant.ground.job import describe
 
 pytestmark = pytest.mark.slow  # each process spends seconds on imports; test_parallel.py has the numbers
@@ -27,19 +27,15 @@ LAUNCH = [Path(sys.executable).with_name("accelerate"), "launch", "--multi_gpu",
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory, tiny, backbone_folder):
+def inputs(tmp_path_factory, tiny, backbone_folder, corpus_files):
     """What the rule hands over: 40 documents of 12 tokens, 5 labels, an adapter on a tiny quantised backbone."""
     folder, random = tmp_path_factory.mktemp("inputs"), np.random.default_rng(0)
     labels = np.arange(40) % 5
     ids = random.integers(20, 200, size=(40, 12)).astype(np.int32)
     ids[np.arange(40), random.integers(0, 12, size=40)] = 10 + labels
-    ones = np.array([np.bincount(part, minlength=5) for part in (labels[:30], labels[30:35], labels[35:])])
-    write_arrays(folder / "labels.safetensors", {"indptr": np.arange(41), "indices": labels.astype(np.int32),
-                                                 "split_sizes": np.array([30, 5, 5]), "counts": ones})  # fmt: skip
-    write_table(folder / "labels.parquet", [{"label": f"label {i}"} for i in range(5)])
-    flat = np.zeros(480, dtype=np.int32)
-    write_arrays(folder / "tokens.safetensors", {"input_ids": ids.ravel(), "offsets": np.arange(41) * 12,
-                                                 "starts": flat, "ends": flat})  # fmt: skip
+    rows = [(row, [f"label {label}"]) for row, label in zip(ids, labels, strict=True)]
+    documents = {"train": rows[:30], "val": rows[30:35], "test": rows[35:]}
+    corpus_files(folder, documents, [f"label {i}" for i in range(5)])
     tokens = np.concatenate([[10 + label, *range(20, 60)] for label in range(5)]).astype(np.int32)
     relevance = np.tile(np.linspace(1, 0.1, 41, dtype=np.float32), 5)
     write_arrays(folder / "mig.safetensors", {"indptr": np.arange(6) * 41, "token_id": tokens, "relevance": relevance})

@@ -1,7 +1,6 @@
 """Networks over words: states that do not depend on the batch, initial word vectors, and what is refused."""
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 
@@ -149,20 +148,15 @@ def test_sizes_that_do_not_fit_an_encoder_are_refused(encoder, options, said):
 
 
 @pytest.mark.parametrize(("lengths", "split"), [((0, 0, 2, 1), "train"), ((2, 1, 0, 1), "val")])
-def test_a_split_whose_documents_have_no_words_is_refused_and_one_such_document_is_left_out(tmp_path, lengths, split):
-    labels = {"indptr": np.arange(5), "indices": np.zeros(4, np.int32), "split_sizes": np.array([2, 1, 1]),
-              "counts": np.array([[2], [1], [1]])}  # fmt: skip
-    write_arrays(tmp_path / "labels.safetensors", labels)
-    table = {"label": ["a"], "description": [None]}
-    pl.DataFrame(table, schema_overrides={"description": pl.String}).write_parquet(tmp_path / "labels.parquet")
+def test_a_split_whose_documents_have_no_words_is_refused_and_one_such_document_is_left_out(
+    tmp_path, corpus_files, lengths, split
+):
+    def write(sizes):
+        rows = [([0] * size, ["a"]) for size in sizes]
+        corpus_files(tmp_path, {"train": rows[:2], "val": rows[2:3], "test": rows[3:]}, ["a"])
 
-    def write_tokens(sizes):
-        ids = np.zeros(sum(sizes), np.int32)
-        arrays = {"input_ids": ids, "offsets": np.cumsum([0, *sizes]), "starts": ids, "ends": ids}
-        write_arrays(tmp_path / "tokens.safetensors", arrays)
-
-    write_tokens(lengths)
+    write(lengths)
     with pytest.raises(InputError, match=f"{split} split: expected a document with a token, got none"):
         load_training_data(tmp_path, tmp_path)
-    write_tokens((0, 3, 1, 0))
+    write((0, 3, 1, 0))
     assert load_training_data(tmp_path, tmp_path).corpus.documents("train").tolist() == [1]

@@ -42,7 +42,7 @@ def test_files_of_another_size_form_or_language_are_refused(tmp_path):
     for name, size, said in [
         ("v.txt", 3, r"line 1: expected word vectors of 3 numbers, got 2. Set embedding_size"),
         ("size.safetensors", 2, "word vectors of 2 numbers, got 3"),
-        ("form.safetensors", 2, "the arrays `vectors`"),
+        ("form.safetensors", 2, "got 1 words and 2 vectors"),
         ("words.txt", 2, "line 2: expected a word and 2 numbers, got .*'four'"),
         ("latin.txt", 2, "expected words in UTF-8"),
         ("latin.safetensors", 2, "expected words in UTF-8"),

@@ -1,6 +1,5 @@
 """Stage 1 as a whole: planted pairs come first, only the planted parts move, labels are sampled as asked."""
 
-import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +13,7 @@ from plant.ground.errors import InputError
 from plant.ground.settings import Pretraining, WordNetwork
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
-from plant.model.parallel import Processes
+from plant.model.fitting import Run
 from plant.model.registry import build_backbone
 from plant.pretraining import losses
 from plant.pretraining.lists import TopTokens
@@ -58,7 +57,7 @@ def test_stage_1_ranks_the_planted_token_first_and_trains_the_scores_alone(
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     ranking, documents = TokenRanking(model, toy, indicators, settings=settings, seed=0), toy.documents("train")
     measured = ranking.measure(documents)
-    history = pretrain(model, toy, indicators, settings, seed=0, checkpoint=tmp_path, digest="d")
+    history = pretrain(model, toy, indicators, settings, Run(0, tmp_path, "d"))
     assert ranking.measure(documents)["ndcg"] > measured["ndcg"] + 0.08
     assert len(history) == settings.epochs
     hits = []
@@ -82,8 +81,8 @@ def test_stage_1_never_reads_the_test_split(toy, tmp_path, indicators, make):
         ids[toy.offsets[toy.splits["test"][0]] :] += shift
         changed = type(toy)(ids, toy.offsets, toy.indptr, toy.indices, toy.splits)
         model = make()
-        pretrain(model, changed, indicators, Pretraining(**RECIPE | {"epochs": 2}), seed=0,
-                 checkpoint=tmp_path / str(shift), digest="d")  # fmt: skip
+        recipe = Pretraining(**RECIPE | {"epochs": 2})
+        pretrain(model, changed, indicators, recipe, Run(0, tmp_path / str(shift), "d"))
         weights.append([p.detach().clone() for p in model.parameters()])
     assert all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
 
@@ -91,7 +90,7 @@ def test_stage_1_never_reads_the_test_split(toy, tmp_path, indicators, make):
 def test_what_stage_1_does_not_train_stays_frozen_or_free_as_it_was(toy, tmp_path, indicators, make):
     model = make()
     model.backbone.table.requires_grad_(False)  # a frozen backbone
-    pretrain(model, toy, indicators, Pretraining(**RECIPE | {"epochs": 1}), seed=0, checkpoint=tmp_path, digest="d")
+    pretrain(model, toy, indicators, Pretraining(**RECIPE | {"epochs": 1}), Run(0, tmp_path, "d"))
     assert {name for name, p in model.named_parameters() if not p.requires_grad} == {"backbone.table.weight"}
 
 
@@ -170,12 +169,7 @@ NOTHING = {
 
 def small(documents, labels, sizes):
     """A corpus, and T_l by mutual information over its training documents (scikit-learn's)."""
-    ends = np.cumsum([0, *sizes])
-    corpus = Corpus(
-        np.concatenate(documents).astype(np.int32), np.cumsum([0, *map(len, documents)]),
-        np.cumsum([0, *map(len, labels)]), np.concatenate(labels).astype(np.int64),
-        dict(zip(("train", "val", "test"), itertools.pairwise(ends), strict=True)),
-    )  # fmt: skip
+    corpus = Corpus.of(documents, labels, splits=dict(zip(("train", "val", "test"), sizes, strict=True)))
     seen, rows = sorted({token for document in documents[: sizes[0]] for token in document}), []
     for label in range(6):
         true = [label in some for some in labels[: sizes[0]]]
@@ -192,7 +186,7 @@ def test_relevance_that_carries_nothing_is_one_clear_error_before_training(tmp_p
     corpus, top = small(*NOTHING[case])
     assert top.relevance.max() == 0
     with pytest.raises(InputError, match=r"Stage 1, train split: expected .*two tokens of different relevance"):
-        pretrain(make(), corpus, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path / "out", digest="d")
+        pretrain(make(), corpus, top, Pretraining(**RECIPE), Run(0, tmp_path / "out", "d"))
     assert not (tmp_path / "out").exists()
 
 
@@ -200,12 +194,12 @@ def test_a_validation_split_that_ranks_nothing_is_one_clear_error_before_trainin
     corpus, top = small(LETTERS, [[0], [0], [1], [1], [0], [1]], (4, 1, 1))
     strange = replace(corpus, input_ids=np.where(np.arange(len(corpus.input_ids)) < 10, corpus.input_ids, 199))
     with pytest.raises(InputError, match="Stage 1, val split"):
-        pretrain(make(), strange, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path / "out", digest="d")
+        pretrain(make(), strange, top, Pretraining(**RECIPE), Run(0, tmp_path / "out", "d"))
 
 
 def test_one_label_on_half_the_documents_is_ranked(tmp_path, make):
     corpus, top = small(LETTERS, [[0], [0], [], [], [0], []], (4, 1, 1))
-    history = pretrain(make(), corpus, top, Pretraining(**RECIPE), seed=0, checkpoint=tmp_path, digest="d")
+    history = pretrain(make(), corpus, top, Pretraining(**RECIPE), Run(0, tmp_path, "d"))
     assert all(np.isfinite(list(row.values())).all() for row in history)
 
 
@@ -214,23 +208,9 @@ def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(t
     corpus, top = small(LETTERS, [[], [0], [], [0], [0], []], (4, 1, 1))
     recipe = Pretraining(**RECIPE | {"epochs": 1})
     model = make()
-    (row,) = pretrain(model, corpus, top, recipe, seed=0, checkpoint=tmp_path, digest="d")
+    (row,) = pretrain(model, corpus, top, recipe, Run(0, tmp_path, "d"))
     whole = TokenRanking(model, corpus, top, settings=recipe, seed=0).measure(corpus.documents("train"))
     assert row["ndcg_train"] == pytest.approx(whole["ndcg"])
-
-
-@pytest.mark.parametrize("change", [{}, {"reduction": "sum"}, {"reweight": True}], ids=str)
-def test_shares_of_two_processes_add_up_to_the_batch(toy, monkeypatch, change, indicators, make):
-    model, batch = make(), np.array([3, 8, 1])
-    ranking = TokenRanking(model, toy, indicators, settings=Pretraining(**RECIPE, **change), seed=0)
-    loss, weight = ranking.loss(batch, 1)
-    shares = []
-    for rank in (0, 1, 2, 3):  # the last has nothing to do
-        monkeypatch.setattr("plant.pretraining.pretrain.processes", lambda rank=rank: Processes(rank, 4))
-        shares.append(ranking.loss(batch, 1))
-    assert sum(share[0].item() for share in shares) == pytest.approx(loss.item(), rel=1e-5)
-    assert sum(share[1] for share in shares) == pytest.approx(weight)
-    assert shares[3][1] == 0.0 and shares[3][0].item() == 0.0
 
 
 def test_measures_are_means_over_the_lists_that_rank(toy, indicators, make):
@@ -292,7 +272,7 @@ def test_attention_and_backbone_train_at_their_own_rates(toy, tmp_path, monkeypa
 
     monkeypatch.setattr("plant.pretraining.pretrain.fit", asked)
     recipe = Pretraining(learning_rate=0.01, head_learning_rate=0.03)
-    pretrain(make(), toy, indicators, recipe, seed=0, checkpoint=tmp_path, digest="d")
+    pretrain(make(), toy, indicators, recipe, Run(0, tmp_path, "d"))
     assert rates == {"planted": 0.03, "backbone": 0.01}
 
 
@@ -316,5 +296,5 @@ def test_labels_without_tokens_have_no_list_and_change_nothing(toy, tmp_path, in
     assert weight == odd.sum()
     assert loss.item() == pytest.approx(losses[odd].sum().item(), rel=1e-5)
     assert np.isfinite(ranking.measure(toy.documents("train"))["ndcg"])
-    history = pretrain(make(), toy, some, settings, seed=0, checkpoint=tmp_path, digest="d")
+    history = pretrain(make(), toy, some, settings, Run(0, tmp_path, "d"))
     assert np.isfinite([row["loss"] for row in history]).all()

@@ -1,4 +1,4 @@
-"""The ranking model over the vocabulary: LambdaRank by Burges' formula, and that it learns to rank."""
+"""The ranking model over the vocabulary: its scores by hand, its lists, and that it learns to rank."""
 
 from __future__ import annotations
 
@@ -13,37 +13,11 @@ from torch import Tensor
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Pretraining
+from plant.model.fitting import Run
 from plant.model.l2r import L2R, inattention, l2r_from
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.losses.pairwise import pairwise_loss
 from plant.pretraining.vocabulary import VocabularyLists, pretrain_l2r
-
-
-def burges(scores: np.ndarray, relevance: np.ndarray, *, k: int, sigma: float) -> np.ndarray:
-    """lambda_j of A.2 by loops over pairs: what one step moves the score of j by, times -1."""
-    gain = 2.0**relevance - 1
-    rank = np.empty(len(scores), dtype=int)
-    rank[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-    discount = np.where(rank <= k, 1 / np.log2(1 + rank), 0)
-    ideal = sum(g / math.log2(2 + i) for i, g in enumerate(sorted(gain, reverse=True)[:k]))
-    out = np.zeros(len(scores))
-    for j in range(len(scores)):
-        for h in range(len(scores)):
-            if relevance[j] > relevance[h]:
-                delta = abs(gain[j] - gain[h]) * abs(discount[j] - discount[h]) / ideal
-                pull = -sigma / (1 + math.exp(sigma * (scores[j] - scores[h]))) * delta
-                out[j] += pull
-                out[h] -= pull
-    return out
-
-
-def test_the_gradient_of_the_loss_is_the_lambda_of_burges() -> None:
-    random = np.random.default_rng(0)
-    scores = torch.tensor(random.normal(size=7), requires_grad=True)
-    relevance = torch.tensor([1.0, 0.4, 0.4, 0.2, 0.0, 0.0, 0.7], dtype=torch.float64)
-    pairwise_loss(scores, relevance, k=3, sigma=0.5, gain="exponential").backward()
-    expected = burges(scores.detach().numpy(), relevance.numpy(), k=3, sigma=0.5) / math.log(2)
-    np.testing.assert_allclose(scores.grad.numpy(), expected, rtol=1e-12, atol=1e-14)  # type: ignore[union-attr]
 
 
 def test_both_ways_score_the_concatenation_of_label_and_word(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +85,7 @@ def trained(tmp_path: Path, tokens: TopTokens, **changes: object) -> tuple[Simpl
         "lists": "vocabulary", "outside": 20, "k": 3, "epochs": 150, "patience": None, "batch_size": 2,
         "accumulation": 1, "head_learning_rate": 0.02, "l2r_size": 8, "l2r_hidden": 16, **changes,
     })  # fmt: skip
-    history = pretrain_l2r(classifier, tokens, recipe, seed=0, checkpoint=tmp_path / "c", digest="x")  # type: ignore[arg-type]
+    history = pretrain_l2r(classifier, tokens, recipe, Run(0, tmp_path / "c", "x"))  # type: ignore[arg-type]
     return classifier, history
 
 

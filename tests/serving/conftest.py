@@ -28,6 +28,7 @@ from plant.ground.settings import (
     parse_dataset,
 )
 from plant.model.assemble import load_weights, prepare, save_weights
+from plant.model.fitting import Run
 from plant.model.transformer.backbone import make_random_backbone
 from plant.relevance.table import write_relevance
 from plant.serving.export import Candidate, Materials, export
@@ -57,8 +58,8 @@ def write_documents(path: Path) -> list[str]:
     return texts
 
 
-class Run:
-    """Results of all systems under one `evaluation` section."""
+class Results:
+    """Of all systems under one `evaluation` section."""
 
     def __init__(self, root: Path, limits: dict) -> None:
         self.root, self.limits = root, Evaluation.model_validate(limits)
@@ -124,7 +125,7 @@ class Run:
         )
         static = self.relevance("tiny", "safetensors")
         data = keep_evidence(data, classifier, recipe, static=static, residual=None, whole=True)
-        finetune(classifier, data.corpus, recipe, seed=0, checkpoint=self.root / "checkpoint" / name, digest=name)
+        finetune(classifier, data.corpus, recipe, Run(0, self.root / "checkpoint" / name, name))
         folder = self.root / "finetuning" / name
         save_weights(classifier, folder, head=True)
         load_weights(classifier, folder, head=True)
@@ -154,7 +155,7 @@ class Run:
             plain["network"] = self.root / "finetuning" / ("network" if asked else system)
         if system == "static":
             plain["static"] = self.relevance("tiny", "safetensors")
-        return Candidate.of({**plain, **changes})
+        return Candidate(**plain | changes)
 
     def materials(self, **settings: object) -> Materials:
         return Materials(self.corpus, {**self.settings, **settings}, self.tokens("tiny"), self.backbone)
@@ -170,13 +171,13 @@ def documents() -> Callable[[Path], list[str]]:
 
 
 @pytest.fixture(scope="session")
-def small_run(tmp_path_factory) -> Callable[[str], Run]:
+def small_run(tmp_path_factory) -> Callable[[str], Results]:
     """`all` keeps all scores (as fp16); `few` the four best of a document, as for large label sets."""
-    runs: dict[str, Run] = {}
+    runs: dict[str, Results] = {}
 
-    def made(limits: str = "all") -> Run:
+    def made(limits: str = "all") -> Results:
         if limits not in runs:
-            runs[limits] = Run(tmp_path_factory.mktemp(limits), LIMITS[limits])
+            runs[limits] = Results(tmp_path_factory.mktemp(limits), LIMITS[limits])
         return runs[limits]
 
     return made
@@ -190,7 +191,7 @@ def saved(small_run, tmp_path_factory) -> Callable[..., Path]:
     def folder(system: str = "evidence", limits: str = "all") -> Path:
         if (system, limits) not in folders:
             run, out = small_run(limits), tmp_path_factory.mktemp("saved") / system
-            export(run.candidate(system), run.materials(), out, private=False, words_of_private=False)
+            export(run.candidate(system), run.materials(), out)
             folders[system, limits] = out
         return folders[system, limits]
 

@@ -43,15 +43,14 @@ class Server:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
 
     def post(self, body: bytes, *, slowly: bool = False) -> tuple[int, bytes]:
+        def pieces() -> Iterator[bytes]:
+            for place in range(0, len(body), 8):
+                yield body[place : place + 8]
+                time.sleep(0.1)
+
         connection = self.connect()
-        connection.putrequest("POST", "/predict")
-        connection.putheader("Content-Type", "application/json")
-        connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders()
-        parts = [body[place : place + 8] for place in range(0, len(body), 8)] if slowly else [body]
-        for part in parts:
-            connection.send(part)
-            time.sleep(0.1 if slowly else 0)
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        connection.request("POST", "/predict", pieces() if slowly else body, headers)
         answer = connection.getresponse()
         return answer.status, answer.read()
 

@@ -17,11 +17,10 @@ from plant.ground.errors import InputError
 from plant.metrics.scores import read_scores
 from plant.metrics.thresholds import THRESHOLD_RULES, predict
 from plant.serving.inputs import Document, open_documents
-from plant.serving.modeling import PlantForDocuments
 from plant.serving.network import network_logits
-from plant.serving.predict import LabelScore, Prediction, Reason, explain, predictions
-from plant.serving.scoring import part_size
+from plant.serving.predict import LabelScore, Prediction, Reason, predictions
 from plant.serving.show import as_html, as_table, highlighted
+from plant.serving.system import load_system
 
 TEXTS = ["Sign1 word3 word4, word5", "word7 Sign2 then Sign4 word8"]
 
@@ -55,41 +54,31 @@ def rows(output: str) -> list[dict]:
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 def test_every_kind_of_file_gives_the_same_labels(saved, files, said, kind):
-    expected = list(predictions(PlantForDocuments.from_pretrained(saved()), map(Document, "ab", TEXTS), reasons=5))
+    expected = list(predictions(load_system(saved()), map(Document, "ab", TEXTS), reasons=5))
     found = rows(said(saved(), files[kind], "--format", "jsonl"))
     assert found == [json.loads(json.dumps(one.as_dict())) for one in expected]
     assert [one["id"] for one in found] == ["a", "b"]
     assert all(label["predicted"] and label["reasons"] for one in found for label in one["labels"])
 
 
-def test_the_labels_are_those_that_the_run_predicted(small_run, saved):
-    run, model = small_run("all"), PlantForDocuments.from_pretrained(saved("evidence"))
-    stored = read_scores(run.scores("evidence"), "test")
-    threshold = json.loads((run.scores("evidence") / "metrics.json").read_text())["threshold"]["value"]
-    documents = map(Document, stored.document_ids, run.texts())
-    for place, one in enumerate(predictions(model, documents)):
-        above = np.flatnonzero(stored.dense[place] > np.float32(threshold))
-        assert {label.label for label in one.labels} == {stored.label_names[label] for label in above}
-        assert [label.score for label in one.labels] == sorted((label.score for label in one.labels), reverse=True)
-
-
 @pytest.mark.parametrize("rule", THRESHOLD_RULES)
 def test_each_threshold_rule_predicts_what_it_predicted_in_the_run(small_run, saved, rule):
-    run, model = small_run("all"), PlantForDocuments.from_pretrained(saved("evidence"))
+    run, model = small_run("all"), load_system(saved("evidence"))
     stored = read_scores(run.scores("evidence"), "test")
     told = json.loads((run.scores("evidence") / "metrics.json").read_text())["threshold"]
     told = told if rule == "tuned" else told[rule]
-    n_train = np.array([record["training_documents"] for record in model.parts.labels])
+    n_train = np.array([record["training_documents"] for record in model.labels])
     expected = predict(stored, told["value"], slope=told.get("slope", 0.0), n_train=n_train).toarray()
     documents = map(Document, stored.document_ids, run.texts())
     for place, one in enumerate(predictions(model, documents, rule=rule)):
         assert {label.label for label in one.labels} == {stored.label_names[i] for i in np.flatnonzero(expected[place])}
         assert all(label.predicted and label.score > label.threshold - 1e-5 for label in one.labels)
+        assert [label.score for label in one.labels] == sorted((label.score for label in one.labels), reverse=True)
     assert expected.any()
 
 
 def test_a_rule_without_a_threshold_is_refused(saved):
-    model = PlantForDocuments.from_pretrained(saved())
+    model = load_system(saved())
     with pytest.raises(InputError, match=r"rule: expected one of tuned, .*'slope'\. Did you mean 'sloped'\?"):
         next(predictions(model, [Document("a", TEXTS[0])], rule="slope"))
 
@@ -102,12 +91,23 @@ def test_top_gives_that_many_labels_and_says_which_are_predicted(saved, files, s
     assert all(label["reasons"] == [] for label in first["labels"])
 
 
+def reasons_of(model, text, *names, most=99):
+    """The reasons of some labels, in this order."""
+    (one,) = predictions(model, [Document("a", text)], labels=names, reasons=most)
+    found = {label.label: label.reasons for label in one.labels}
+    return [found[name] for name in names]
+
+
 def test_reasons_that_hardly_count_are_not_shown(saved):
-    model, text = PlantForDocuments.from_pretrained(saved()), " ".join(["Sign1", *(f"word{n}" for n in range(40))])
-    every, shown = (explain(model, text, [1], most=most)[0] for most in (None, 99))
-    assert shown == [reason for reason in every if abs(reason.weight) >= abs(every[0].weight) / 20]
-    assert 0 < len(shown) < len(every)
-    assert explain(model, text, [1], most=1)[0] == every[:1]
+    model, text = load_system(saved("tfidf_linear")), " ".join(["Sign1", *(f"word{n}" for n in range(40))])
+    (added,) = model.scorers["linear"].contributions(text, [model.label_names.index("L1")])
+    strongest = max(map(abs, added.values()))
+    (shown,) = reasons_of(model, text, "L1")
+    assert {one.word: one.weight for one in shown} == {
+        word: value for word, value in added.items() if abs(value) >= strongest / 20
+    }
+    assert 0 < len(shown) < len(added)
+    assert reasons_of(model, text, "L1", most=1)[0] == shown[:1]
 
 
 WORD_SYSTEMS = ("tfidf_linear", "mig_log_odds", "combined", "evidence", "slopes")
@@ -116,17 +116,15 @@ WORD_SYSTEMS = ("tfidf_linear", "mig_log_odds", "combined", "evidence", "slopes"
 @pytest.mark.parametrize("system", WORD_SYSTEMS)
 def test_a_word_adds_to_the_score_what_is_missing_without_it(saved, system):
     """Log-odds add up word by word; a linear score moves a little more, since the length of the row changes too."""
-    model = PlantForDocuments.from_pretrained(saved(system))
-    model.config.system["dense_limit"] = 0  # no rounding to fp16
-    model.config.system["top"] = 9
-    label = model.config.label_names.index("L1")
+    model = load_system(saved(system))
+    model.system["dense_limit"] = 0  # no rounding to fp16
+    model.system["top"] = 9
+    label = model.label_names.index("L1")
     with_it, without = (model.score([text]).retrieved.toarray()[0, label] for text in ("Sign1 word3", "word3"))
-    reasons = {reason.word: reason.weight for reason in explain(model, "Sign1 word3", [label])[0]}
+    reasons = {reason.word: reason.weight for reason in reasons_of(model, "Sign1 word3", "L1")[0]}
     if system == "evidence":  # what the network says moves as well
         logits = network_logits(model, ["Sign1 word3", "word3"])[:, label]
-        with_it -= model.config.system["scalars"][model.config.system["channels"].index("network")] * np.subtract(
-            *logits
-        )
+        with_it -= model.system["scalars"][model.system["channels"].index("network")] * np.subtract(*logits)
     assert max(reasons, key=lambda word: abs(reasons[word])) == "sign1"
     tolerance = 1e-5 if system == "mig_log_odds" else 0.35 * abs(reasons["sign1"])
     assert with_it - without == pytest.approx(reasons["sign1"], abs=tolerance)
@@ -134,23 +132,22 @@ def test_a_word_adds_to_the_score_what_is_missing_without_it(saved, system):
 
 @pytest.mark.parametrize("system", ["network", "static"])
 def test_the_reasons_of_a_network_are_shares_of_its_attention(saved, system):
-    model = PlantForDocuments.from_pretrained(saved(system))
-    for reasons in explain(model, "Sign1 word3, word3 and more", [0, 5]):
+    model = load_system(saved(system))
+    for reasons in reasons_of(model, "Sign1 word3, word3 and more", "L0", "L5"):
         assert sum(reason.weight for reason in reasons) == pytest.approx(1, abs=0.35)  # the rest is on punctuation
         assert {reason.word for reason in reasons} == {"sign1", "word3", "and", "more"}
         word3 = next(reason for reason in reasons if reason.word == "word3")
         assert word3.spans == ((6, 11), (13, 18))
-    model.config.network["backbone"]["max_tokens"] = 1
-    (read,) = explain(model, "Sign1 word3, word3 and more", [0])
+    model.network["backbone"]["max_tokens"] = 1
+    (read,) = reasons_of(model, "Sign1 word3, word3 and more", "L0")
     assert [(reason.word, reason.weight) for reason in read] == [("sign1", pytest.approx(1))]
 
 
 def test_relevance_that_is_kept_in_the_attention_shows_in_the_reasons(saved):
-    model = PlantForDocuments.from_pretrained(saved("static"))
-    label = model.config.label_names.index("L1")
-    kept = explain(model, "word3 Sign1 word9", [label])[0]
-    model.config.network["finetuning"]["static_attention"] = 40.0
-    strong = explain(model, "word3 Sign1 word9", [label])[0]
+    model = load_system(saved("static"))
+    (kept,) = reasons_of(model, "word3 Sign1 word9", "L1")
+    model.network["finetuning"]["static_attention"] = 40.0
+    (strong,) = reasons_of(model, "word3 Sign1 word9", "L1")
     assert strong[0].weight > kept[0].weight
 
 
@@ -265,11 +262,11 @@ def test_a_wrong_option_ends_with_2_and_the_usage(capsys, arguments):
 
 def test_documents_are_read_and_labelled_a_part_at_a_time(saved):
     """An endless source: what is held at once is one part."""
-    model = PlantForDocuments.from_pretrained(saved("mig_log_odds"))
+    model = load_system(saved("mig_log_odds"))
     read = count()
     endless = (Document(str(next(read)), "Sign1 word2") for _ in count())
     assert len(list(islice(predictions(model, endless), 3))) == 3
-    assert next(read) == part_size(model)
+    assert next(read) == model.part_size
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
@@ -294,7 +291,7 @@ def test_documents_without_an_id_are_numbered(tmp_path, name, content, ids):
 @pytest.mark.parametrize("texts", [["fine", ""], ["fine", "x" * 1_000_001], ["fine", " \n"]])
 def test_score_names_the_text_that_it_refuses(saved, texts):
     with pytest.raises(InputError, match="text 2: expected 1 to 1,000,000 characters"):
-        PlantForDocuments.from_pretrained(saved("mig_log_odds")).score(texts)
+        load_system(saved("mig_log_odds")).score(texts)
 
 
 def test_help_is_one_screen_with_every_command(capsys):

@@ -65,7 +65,7 @@ def test_the_printed_export_writes_the_network(place, saved, monkeypatch):
     (command,) = (one for one in COMMANDS if one.startswith("plant export"))
     main(shlex.split(command)[1:])
     ((model, out),) = asked
-    assert (model.config.system["name"], out) == ("network", Path("plant.onnx"))
+    assert (model.system["name"], out) == ("network", Path("plant.onnx"))
 
 
 def test_the_printed_server_starts_with_its_options(place, monkeypatch, capsys):

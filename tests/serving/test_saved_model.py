@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-from plant.corpus.reader import load_labels
 from plant.finetuning.kept_evidence import keep_evidence
 from plant.finetuning.scoring import predict_logits
 from plant.ground.errors import InputError
@@ -21,10 +20,12 @@ from plant.metrics.scores import read_scores
 from plant.model.assemble import load_training_data, prepare, save_weights
 from plant.model.features import write_features
 from plant.model.transformer.backbone import make_random_backbone
-from plant.serving.export import Candidate, Materials, best_candidate, export, refusal
+from plant.serving.export import Candidate, Materials, best_candidate, export
 from plant.serving.inputs import Document
-from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
-from plant.serving.predict import explain, predictions
+from plant.serving.modeling import PlantConfig, PlantForDocuments
+from plant.serving.network import backbone_record
+from plant.serving.predict import predictions
+from plant.serving.system import load_system
 
 TINY = {"kind": "random", "hidden_size": 32, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 400}
 STAGE2 = {"epochs": 1, "batch_size": 8, "accumulation": 1, "hard_negatives": 5}
@@ -41,7 +42,7 @@ def of_labels(stored, labels):
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_scores_of_a_loaded_folder_are_those_of_the_run_to_the_bit(small_run, saved, system, limits):
     run = small_run(limits)
-    made = PlantForDocuments.from_pretrained(saved(system, limits)).score(run.texts())
+    made = load_system(saved(system, limits)).score(run.texts())
     stored = read_scores(run.scores(system), "test")
     assert (made.dense is None) == (limits == "few")
     found = made.dense if made.dense is not None else made.retrieved.toarray()
@@ -75,7 +76,9 @@ def test_the_folder_has_the_form_of_hugging_face(small_run, saved):
     folder = saved("evidence")
     config = AutoConfig.from_pretrained(folder)
     assert isinstance(config, PlantConfig)
-    assert config.label_names == [record["label"] for record in json.loads((folder / "labels.json").read_text())]
+    assert list(config.id2label.values()) == [
+        record["label"] for record in json.loads((folder / "labels.json").read_text())
+    ]
     tokens = AutoTokenizer.from_pretrained(folder)(small_run("all").texts()[:2], padding=True, return_tensors="pt")
     model = AutoModelForSequenceClassification.from_pretrained(folder)
     truth = torch.ones(2, config.num_labels)
@@ -96,7 +99,7 @@ def test_forward_of_the_network_gives_the_logits_that_the_run_stored(small_run, 
         run.texts()[0], add_special_tokens=False, return_tensors="pt"
     )
     logits = model(tokens["input_ids"]).logits.detach().numpy()
-    stored = of_labels(read_scores(run.scores("network"), "test"), model.config.label_names)[0]
+    stored = of_labels(read_scores(run.scores("network"), "test"), model.saved.label_names)[0]
     np.testing.assert_allclose(logits[0], stored, rtol=2e-3, atol=2e-3)
 
 
@@ -134,7 +137,7 @@ def test_a_system_of_words_is_used_without_torch_and_transformers(small_run, sav
     text = small_run("all").texts()[0]
     answer, loaded = answer_and_libraries(saved(system), text, tmp_path)
     assert loaded == libraries
-    (expected,) = predictions(PlantForDocuments.from_pretrained(saved(system)), [Document("a", text)], reasons=5)
+    (expected,) = predictions(load_system(saved(system)), [Document("a", text)], reasons=5)
     assert answer == json.loads(json.dumps(expected.as_dict()))
 
 
@@ -175,16 +178,18 @@ def test_every_kind_of_network_comes_back_with_its_logits(small_run, tmp_path, w
     more = {"static": static} if asked.static_attention else {}
     plain = {"finetuning": asked.model_dump(mode="json"), "network": tmp_path / "weights", **more}
     candidate, materials = run.candidate("network", **plain), Materials(run.corpus, settings, tokens, backbone)
-    export(candidate, materials, out, private=False, words_of_private=False)
+    export(candidate, materials, out)
     if section.cache_features:
         write_features(classifier.backbone, data.corpus, tmp_path / "features", device=torch.device("cpu"))
         data = load_training_data(run.corpus, tokens.parent, tmp_path / "features")
     data = keep_evidence(data, classifier, asked, static=static, residual=None, whole=True)
     expected = predict_logits(classifier, data.corpus, data.corpus.documents("test"), batch_size=8)
-    made = PlantForDocuments.from_pretrained(out).score(run.texts()).dense
+    loaded = load_system(out)
+    made = loaded.score(run.texts()).dense
     tolerance = 2e-3 if section.cache_features else 0  # cached in batches of other documents
     np.testing.assert_allclose(made, expected.astype(np.float16).astype(np.float32), rtol=tolerance, atol=tolerance)
-    assert explain(PlantForDocuments.from_pretrained(out), run.texts()[0], [0])[0]
+    (one,) = predictions(loaded, [Document("a", run.texts()[0])], top=1, reasons=5)
+    assert one.labels[0].reasons
     if what == "convolution":  # as for every network over words
         assert answer_and_libraries(out, run.texts()[0], tmp_path)[1] == ["torch"]
 
@@ -231,20 +236,6 @@ def test_weights_of_another_network_are_refused(saved, tmp_path):
         PlantForDocuments.from_pretrained(folder)
 
 
-def test_a_folder_that_could_not_be_written_leaves_the_older_one_whole(saved, tmp_path, monkeypatch):
-    folder = shutil.copytree(saved("network"), tmp_path / "model")
-    model = PlantForDocuments.from_pretrained(folder)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("plant.serving.folder.usual_mode", full)
-    with pytest.raises(OSError, match="No space"):
-        model.save_pretrained(folder)
-    assert sorted(tmp_path.iterdir()) == [folder]
-    assert PlantForDocuments.from_pretrained(folder).config.num_labels == model.config.num_labels
-
-
 CREDENTIALED = {
     "evidence": "word scores", "tfidf_linear": "word scores", "network": "a vocabulary that was trained on the notes",
 }  # fmt: skip
@@ -254,9 +245,10 @@ CREDENTIALED = {
 def test_words_of_credentialed_notes_are_saved_only_if_asked_for(small_run, tmp_path, system):
     run, out = small_run("all"), tmp_path / "model"
     with pytest.raises(InputError, match=f"{CREDENTIALED[system]}.*show_credentialed"):
-        export(run.candidate(system), run.materials(), out, private=True, words_of_private=False)
+        export(run.candidate(system), run.materials(private=True), out)
     assert not out.exists()
-    export(run.candidate(system), run.materials(private=True), out, private=True, words_of_private=True)
+    shown = {**run.settings["evaluation"], "show_credentialed": True}
+    export(run.candidate(system), run.materials(private=True, evaluation=shown), out)
     assert "data use agreement" in (out / "README.md").read_text()
 
 
@@ -272,7 +264,7 @@ def test_what_needs_the_training_corpus_is_refused(small_run, tmp_path, what):
     system, changes = UNSAVED[what]
     run = small_run("all")
     with pytest.raises(InputError, match=f"got .*{what}"):
-        export(run.candidate(system, **changes), run.materials(), tmp_path / "m", private=False, words_of_private=False)
+        export(run.candidate(system, **changes), run.materials(), tmp_path / "m")
 
 
 @pytest.mark.parametrize(("section", "kind", "got"), [
@@ -280,27 +272,31 @@ def test_what_needs_the_training_corpus_is_refused(small_run, tmp_path, what):
     ({}, "of_its_own", "the model type 'of_its_own'"),
 ])  # fmt: skip
 def test_a_backbone_that_no_folder_can_give_back_is_refused(saved, section, kind, got):
-    model = PlantForDocuments.from_pretrained(saved("network"))
+    model = load_system(saved("network"))
     model.classifier.backbone.model.config.model_type = kind
     with pytest.raises(InputError, match=f"got {got}"):
         backbone_record(model.classifier, {**TINY, **section})
 
 
-def test_the_best_run_on_validation_that_can_be_saved_is_taken_and_the_better_ones_are_told(tmp_path):
-    runs = []
+def test_the_best_run_on_validation_that_can_be_saved_is_taken_and_the_better_ones_are_told(tmp_path, monkeypatch):
+    runs, refused = [], InputError("here", expected="words", got="the channel mentions", fix="Take another.")
     for seed, value in enumerate([0.2, 0.5, 0.5, 0.1]):
         folder = tmp_path / str(seed)
         folder.mkdir()
         (folder / "metrics.json").write_text(json.dumps({"threshold": {"value_on_val": value}}))
         runs.append(Candidate(f"plant_{seed}", folder, seed))
-    refused = InputError("here", expected="the channel network", got="the channel mentions", fix="Take another.")
-    assert best_candidate(runs, lambda run: None) == (runs[1], ())
-    chosen, passed_over = best_candidate(runs, lambda run: refused if run.seed in (1, 2) else None)
+
+    def best(*seeds):
+        monkeypatch.setattr("plant.serving.export.refusal", lambda run, _: refused if run.seed in seeds else None)
+        return best_candidate(runs, None)
+
+    assert best() == (runs[1], ())
+    chosen, passed_over = best(1, 2)
     assert chosen.seed == 0
     told = "is better on validation (0.500), and cannot be saved: the channel mentions."
     assert passed_over == (f"`plant_1` {told}", f"`plant_2` {told}")
     with pytest.raises(InputError, match="got the channel mentions"):
-        best_candidate(runs, lambda run: refused)
+        best(0, 1, 2, 3)
 
 
 def test_an_experiment_whose_best_system_reads_the_training_corpus_ends_with_a_folder(small_run, tmp_path):
@@ -313,15 +309,11 @@ def test_an_experiment_whose_best_system_reads_the_training_corpus_ends_with_a_f
     (better / "metrics.json").write_text(json.dumps(metrics))
     best = run.candidate("evidence", scores=better, evidence={"channels": ["network", "descriptions"]})
     candidates = [replace(best, system="with_titles"), run.candidate("network")]
-    materials = run.materials()
-    chosen, passed_over = best_candidate(
-        candidates, lambda one: refusal(one, materials, hide_words=False, n_labels=load_labels(run.corpus).n_labels)
-    )
-    export(chosen, materials, tmp_path / "m", private=False, words_of_private=False, passed_over=passed_over)
-    assert (
-        "`with_titles` is better on validation (0.999), and cannot be saved" in (tmp_path / "m/README.md").read_text()
-    )
-    assert PlantForDocuments.from_pretrained(tmp_path / "m").config.system["name"] == "network"
+    chosen, passed_over = best_candidate(candidates, run.materials())
+    export(chosen, run.materials(), tmp_path / "m", passed_over=passed_over)
+    told = "`with_titles` is better on validation (0.999), and cannot be saved"
+    assert told in (tmp_path / "m/README.md").read_text()
+    assert load_system(tmp_path / "m").system["name"] == "network"
 
 
 def test_the_card_tells_the_metrics_of_the_run(small_run, saved):

@@ -20,14 +20,14 @@ import uvicorn
 from plant.commandline import main
 from plant.serving import server
 from plant.serving.inputs import Document
-from plant.serving.modeling import PlantForDocuments
 from plant.serving.predict import predictions
+from plant.serving.system import SavedSystem, load_system
 
 TEXT = "Sign1 word3 😀 <b>Sign2</b> & word4"
 
 
 @contextlib.contextmanager
-def running(model: PlantForDocuments, **limits: float) -> Iterator[str]:
+def running(model: SavedSystem, **limits: float) -> Iterator[str]:
     """The address of a server in a thread of this process."""
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(server.build_app(model, server.Limits(**limits)), log_level="warning", access_log=False)
@@ -42,8 +42,8 @@ def running(model: PlantForDocuments, **limits: float) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def model(saved) -> PlantForDocuments:
-    return PlantForDocuments.from_pretrained(saved("evidence"))
+def model(saved) -> SavedSystem:
+    return load_system(saved("evidence"))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_one_text_and_a_batch_get_what_predict_gives(model, address):
     assert (status, {label["label"] for label in found["documents"][0]["labels"]}) == (200, {"L1", "L3"})
     status, found = post(address, {"text": TEXT, "rule": "micro", "top": 1})
     (first,) = found["documents"][0]["labels"]
-    assert (status, first["threshold"]) == (200, model.parts.thresholds["micro"]["value"])
+    assert (status, first["threshold"]) == (200, model.thresholds["micro"]["value"])
     status, found = post(address, {"text": TEXT, "rule": "mikro"})
     assert (status, found["error"]["fix"]) == (422, "Did you mean 'micro'?")
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from plant.metrics.scores import read_scores
-from plant.serving.modeling import PlantForDocuments
+from plant.serving.system import load_system
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,6 +97,6 @@ def test_init_and_train_end_with_a_model_that_has_the_scores_of_its_run(folder):
     assert values[chosen] == max(values.values())
     texts = pl.read_parquet(folder / "results/corpus/mine/test.parquet")["text"].to_list()
     stored = read_scores(folder / runs[chosen], "test")
-    made = PlantForDocuments.from_pretrained(folder / "results/serving/mine/best").score(texts)
+    made = load_system(folder / "results/serving/mine/best").score(texts)
     columns = [stored.label_names.index(label) for label in made.label_names]
     assert (made.dense == stored.dense[:, columns]).all()

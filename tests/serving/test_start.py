@@ -70,18 +70,13 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_look_finds_columns_separator_and_sizes(tmp_path, name):
+def test_a_look_finds_columns_separator_and_sizes_and_the_config_reads_the_table_so(tmp_path, name):
     columns, roles, separator = TABLES[name]
     seen = look(write(tmp_path / name, columns))
     assert (dict(seen.columns), seen.separator) == (roles, separator)
     assert (seen.documents, seen.labels, seen.labels_of_document) == (12, 3, 1.5)
     assert (seen.language, seen.words) == ("English", 13.0)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_config_reads_the_table_as_it_was_seen(tmp_path, name):
-    columns, roles, separator = TABLES[name]
-    text = config_for(look(write(tmp_path / name, columns)))
+    text = config_for(seen)
     dataset = load(yaml.safe_load(text)).datasets["mine"]
     for role in ("id", "text", "labels", "split", "group"):
         assert getattr(dataset, f"{role}_column") == roles.get(role)

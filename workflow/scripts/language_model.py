@@ -13,26 +13,25 @@ def given_file(args: Namespace) -> list[Path]:
 
 
 def main(args: Namespace) -> dict[str, object]:
-    from plant.ground.checkpoints import discard_checkpoint
+    from plant.ground.checkpoints import discard_checkpoint, save_tensors
     from plant.ground.files import write_table
     from plant.ground.settings import LanguageModel, WordNetwork
     from plant.model.assemble import load_training_data, run_digest
     from plant.model.determinism import set_up
-    from plant.model.language_model import save_language_model, start_encoder, train_language_model
+    from plant.model.fitting import Run
+    from plant.model.language_model import start_encoder, train_language_model
 
     settings = WordNetwork.model_validate(args.settings["backbone"])
     device = set_up(args.settings["compute"])
     corpus = load_training_data(args.labels.parent, args.tokens.parent).corpus
     backbone, facts = start_encoder(settings, args.tokens.parent)
-    checkpoint = args.weights.parent / "checkpoint"
     how = LanguageModel.model_validate(args.settings["backbone"]["language_model"])
-    history = train_language_model(
-        backbone, corpus, how, checkpoint=checkpoint, device=device,
-        digest=run_digest(args.settings, [args.labels, args.tokens, *given_file(args)]),
-    )  # fmt: skip
-    save_language_model(backbone, args.weights)
+    digest = run_digest(args.settings, [args.labels, args.tokens, *given_file(args)])
+    run = Run(how.seed, args.weights.parent / "checkpoint", digest)
+    history = train_language_model(backbone, corpus, how, run, device=device)
+    save_tensors(args.weights, backbone.state_dict())
     write_table(args.history, history)
-    discard_checkpoint(checkpoint)
+    discard_checkpoint(run.checkpoint)
     return facts | {"device": str(device)}
 
 

@@ -10,6 +10,7 @@ def main(args: Namespace) -> dict[str, object]:
     from plant.ground.files import write_table
     from plant.ground.settings import Pretraining
     from plant.model.assemble import prepare, run_digest, save_weights
+    from plant.model.fitting import Run
     from plant.model.parallel import processes
     from plant.pretraining.lists import load_top_tokens
     from plant.pretraining.pretrain import pretrain, publish_epochs
@@ -23,17 +24,16 @@ def main(args: Namespace) -> dict[str, object]:
     top = load_top_tokens(args.relevance, data, k=settings.k)
     more = [args.embeddings] if args.embeddings else []
     digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance, *more])
-    checkpoint = args.out / "checkpoint"
-    run = {"seed": args.seed, "checkpoint": checkpoint, "digest": digest}
+    run = Run(args.seed, args.out / "checkpoint", digest)
     if settings.lists == "vocabulary":
-        history = pretrain_l2r(classifier, top, settings, **run)
+        history = pretrain_l2r(classifier, top, settings, run)
     else:
-        history = pretrain(classifier, data.corpus, top, settings, **run)
+        history = pretrain(classifier, data.corpus, top, settings, run)
     if processes().first:
         save_weights(classifier, args.out, head=False)
-        publish_epochs(checkpoint, args.out, epochs=len(history))
+        publish_epochs(run.checkpoint, args.out, epochs=len(history))
         write_table(args.out / "history.parquet", history)
-        discard_checkpoint(checkpoint)
+        discard_checkpoint(run.checkpoint)
     return facts
 
 

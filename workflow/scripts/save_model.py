@@ -8,23 +8,15 @@ from plant.ground.job import job
 
 
 def main(args: Namespace) -> dict[str, object]:
-    from plant.corpus.reader import load_labels
-    from plant.serving.export import Candidate, Materials, best_candidate, export, refusal
+    from plant.serving.export import Candidate, Materials, best_candidate, export
 
-    private = bool(args.settings.get("private"))
-    materials = Materials(
-        args.corpus[0].parent, {**args.settings, "private": private}, args.network and Path(args.network[0]),
-        args.backbone, args.threads,
-    )  # fmt: skip
-    shown = args.settings["evaluation"]["show_credentialed"]
-    hide, n_labels = private and not shown, load_labels(materials.corpus).n_labels
-    chosen, passed_over = best_candidate(
-        [Candidate.of(plain) for plain in args.settings["candidates"]],
-        lambda run: refusal(run, materials, hide_words=hide, n_labels=n_labels),
-    )
+    network = Path(args.network[0]) if args.network else None
+    materials = Materials(args.corpus[0].parent, args.settings, network, args.backbone, args.threads)
+    candidates = [Candidate(**plain) for plain in args.settings["candidates"]]
+    chosen, passed_over = best_candidate(candidates, materials)
     for sentence in passed_over:
         logging.getLogger("plant").warning("warning: %s Saved: %s.", sentence, chosen.system)
-    export(chosen, materials, args.folder, private=private, words_of_private=shown, passed_over=passed_over)
+    export(chosen, materials, args.folder, passed_over=passed_over)
     return {
         "saved_system": chosen.system, "saved_seed": chosen.seed, "on_validation": chosen.on_validation,
         "passed_over": list(passed_over),

@@ -106,8 +106,7 @@ def attention(classifier: LabelClassifier, corpus: Corpus, document: int, labels
     hidden, known = classifier.hidden_states(padded), padded.known
     ids = torch.from_numpy(labels.astype(np.int64))[None].to(hidden.device)
     bias = None if known.bias is None else classifier.dense_bias(hidden, ids, known.bias)
-    whole = classifier.stateful is None
-    size = hidden.shape[1] if classifier.stateful is None else classifier.stateful.segment
+    whole, size = classifier.segment is None, classifier.segment or hidden.shape[1]
     parts = []
     for start in range(0, hidden.shape[1], size):
         part = slice(start, start + size)

@@ -74,21 +74,14 @@ def padded(rows: Sequence[np.ndarray]) -> Lists:
 def load_shortlist(source: Path | None, data: TrainingData, settings: Finetuning) -> Shortlist | None:
     """The shortlist that a recipe asks for, or None where the label set is scored whole.
 
-    Args:
-        source: `{measure}.shortlist{size}.safetensors` of the relevance room; may be None where none is needed.
-        data: documents and label space.
-        settings: `shortlist` and `shortlist_above`.
+    The file is `{measure}.shortlist{size}.safetensors` of the relevance room.
 
     Raises:
-        InputError: the recipe needs a file that was not given, or the file is of another corpus or too narrow.
+        InputError: the file is of another corpus or too narrow.
     """
     if settings.shortlist is None or len(data.names) <= settings.shortlist_above:
         return None
-    if source is None:
-        raise InputError(
-            "finetunings: shortlist", got="none", fix="Pass --shortlist, or raise shortlist_above.",
-            expected=f"a file of shortlists: {len(data.names)} labels are more than shortlist_above",
-        )  # fmt: skip
+    assert source is not None
     labels = read_arrays(source)["labels"]
     documents = len(data.corpus.offsets) - 1
     if len(labels) != documents or labels.shape[1] < settings.shortlist or labels.max(initial=-1) >= len(data.names):

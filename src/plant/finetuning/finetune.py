@@ -1,21 +1,19 @@
 """Stage 2: the whole model is trained end to end (section 2, Eq. 3)."""
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from plant.finetuning.candidates import Shortlist
-from plant.finetuning.hard_negatives import hard_labels
 from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import validation_f1
 from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning
 from plant.model.batches import Corpus, multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Task, fit
+from plant.model.fitting import Group, Run, Task, fit
 from plant.model.parallel import processes
 
 ONE_PASS = 4  # two passes are faster where mining keeps less than a quarter of the labels
@@ -50,8 +48,8 @@ def batch_loss(
     m = settings.hard_negatives
     if m is not None and m < truth.shape[1] // ONE_PASS:
         with torch.no_grad():
-            columns, selected = hard_labels(logits_of(labels), truth, m, selected)
-        labels = columns if labels is None else labels.gather(1, columns)
+            columns, selected = hard_labels(logits_of(labels), truth, m, selected)  # (B, s) each
+        labels = columns if labels is None else labels.gather(1, columns)  # (B, c) -> (B, s), as truth
         truth = truth.gather(1, columns)
         logits = logits_of(labels)
     else:
@@ -60,8 +58,32 @@ def batch_loss(
             columns, inside = hard_labels(logits.detach(), truth, m, selected)
             selected = torch.zeros_like(truth).scatter_(1, columns, inside)
     n_labels = classifier.n_labels if shortlist is None else shortlist.size  # choice C13
-    losses = find_loss(settings)(logits, truth, n_labels=n_labels, selected=selected)
+    losses = find_loss(settings)(logits, truth, n_labels=n_labels, selected=selected)  # (B)
     return losses.sum(), float(len(batch))
+
+
+def hard_labels(logits: Tensor, truth: Tensor, m: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """S_i of each document: all positives and the m negatives of highest predicted probability (section 2).
+
+    Args:
+        logits: (B, c), without gradient; of all labels (then c = |L|) or of each document's candidates.
+        truth: bool (B, c).
+        m: negatives kept per document.
+        allowed: bool (B, c), False at columns that hold no label (lists of candidates differ in length).
+
+    Returns:
+        Columns (B, s) and bool (B, s), which of them are in S_i: every positive and the m hardest negatives.
+        s is the largest |S_i| of the batch. Ties are broken by column.
+    """
+    size = (truth.sum(1) + m).clamp_max(truth.shape[1])
+    # positives first, then negatives by falling logit, then what holds no label: one sort gives all
+    key = logits.float().masked_fill(truth, torch.inf)
+    if allowed is not None:
+        size = torch.minimum(size, allowed.sum(1))
+        key = key.masked_fill(~allowed, -torch.inf)
+    order = key.argsort(dim=1, descending=True, stable=True)[:, : int(size.max())]
+    inside = torch.arange(order.shape[1], device=logits.device)[None, :] < size[:, None]
+    return order, inside
 
 
 def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[Group]:
@@ -101,25 +123,11 @@ def backbone_groups(backbone: nn.Module, settings: Finetuning) -> list[Group]:
 
 
 def finetune(
-    classifier: LabelClassifier,
-    corpus: Corpus,
-    settings: Finetuning,
-    *,
-    seed: int,
-    checkpoint: Path,
-    digest: str,
-    shortlist: Shortlist | None = None,
+    classifier: LabelClassifier, corpus: Corpus, settings: Finetuning, run: Run, *, shortlist: Shortlist | None = None
 ) -> list[dict[str, float]]:
     """Run Stage 2. The classifier ends with the weights of the epoch with the best validation macro-F1.
 
-    Args:
-        classifier: with attention from Stage 1, or random.
-        corpus: splits train and val are read.
-        settings: the recipe.
-        seed: of the run.
-        checkpoint: folder for resuming.
-        digest: of everything that the run depends on.
-        shortlist: candidates of every document; None trains and validates on all labels.
+    With a shortlist it is trained and validated on the candidates of every document, else on all labels.
 
     Returns:
         History, one row per epoch: loss, and macro-F1 over the labels present in validation at its best threshold.
@@ -134,12 +142,9 @@ def finetune(
     task = Task(
         name="Stage 2", groups=groups, validate=validate, monitor="macro_f1",
         loss=lambda batch, _: batch_loss(classifier, corpus, batch, settings, shortlist),
-        batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=seed, epoch=epoch),
+        batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=run.seed, epoch=epoch),
     )  # fmt: skip
-    history = fit(
-        classifier, task, settings, seed=seed, checkpoint=checkpoint, digest=digest,
-        fp16_scaler=classifier.needs_loss_scaling,
-    )  # fmt: skip
+    history = fit(classifier, task, settings, run, fp16_scaler=classifier.needs_loss_scaling)
     for group in groups:  # `save_weights` writes what requires a gradient: also a group whose epoch never came
         for parameter in group.parameters:
             parameter.requires_grad_(True)

@@ -18,7 +18,7 @@ from plant.ground.errors import InputError
 from plant.ground.files import read_arrays
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData
-from plant.model.classifier import Known, LabelClassifier, Stateful
+from plant.model.classifier import Known, LabelClassifier
 from plant.model.l2r import inattention
 from plant.model.label_attention import ScoreBias
 from plant.pretraining.lists import TopTokens, load_top_tokens
@@ -48,18 +48,20 @@ def keep_evidence(
         whole: whether all labels are scored. With a shortlist, relevance is read from disk batch by batch.
 
     Raises:
-        InputError: a file is needed and was not given, or is of another corpus; the recipe needs a ranking model or a
-            head that its backbone or Stage 1 does not give.
+        InputError: a file is of another corpus; the recipe needs a ranking model or a head that its backbone or Stage 1
+            does not give.
     """
     _set_up_decoder(classifier, settings)
     if not settings.static_attention and not settings.differentiable_attention and settings.residual is None:
         return data
     static_part, log_odds, strength = None, None, settings.static_attention
     if strength:
-        top = load_top_tokens(_needed(static, "static_attention", "--static"), data, k=None)
+        assert static is not None
+        top = load_top_tokens(static, data, k=None)
         static_part = by_token(top, strength) if whole else by_label(top, strength)
     if settings.residual is not None:
-        log_odds = load_log_odds(_needed(residual, "residual", "--residual"), data)
+        assert residual is not None
+        log_odds = load_log_odds(residual, data)
         classifier.head.weigh_evidence()
 
     def known(batch: np.ndarray, device: torch.device) -> Known:
@@ -67,7 +69,7 @@ def keep_evidence(
         tokens = [data.corpus.tokens(int(document)) for document in batch]
         bias, weights, evidence = None, None, None
         if static_part is not None:
-            bias = _bias(static_part, tokens, device)
+            bias = as_bias(static_part, tokens, device)
         if settings.static_place == "weights":
             bias, weights = None, bias
         if settings.differentiable_attention:
@@ -88,7 +90,7 @@ def _set_up_decoder(classifier: LabelClassifier, settings: Finetuning) -> None:
             "finetunings: segment", expected="a label attention with output weights for each label (per_label, laat)",
             got="another one", fix="Change `attention` of the backbone, or set segment: null.",
         )  # fmt: skip
-    classifier.stateful = Stateful(settings.segment, settings.decoder_state)
+    classifier.segment, classifier.state = settings.segment, settings.decoder_state
 
 
 def _differentiable(
@@ -115,10 +117,12 @@ def _added(first: ScoreBias | None, second: ScoreBias) -> ScoreBias:
     return second if first is None else lambda row, labels: first(row, labels) + second(row, labels)
 
 
-def _bias(static: Static, documents: Sequence[np.ndarray], device: torch.device) -> ScoreBias:
+def as_bias(static: Static, documents: Sequence[np.ndarray], device: torch.device) -> ScoreBias:
+    """The relevance of the tokens of a batch's documents, for the label attention."""
+
     def bias(row: int, labels: Tensor | None) -> Tensor:
         asked = None if labels is None else labels.cpu().numpy()
-        return torch.from_numpy(static(asked, documents[row])).to(device)
+        return torch.from_numpy(static(asked, documents[row])).to(device)  # (m, n')
 
     return bias
 
@@ -128,10 +132,6 @@ def by_token(top: TopTokens, strength: float) -> Static:
 
     A document then costs the pairs of label and token that it meets, not all pairs. The matrix is a copy of the
     relevance, 8 bytes a pair; pairs of relevance 0 are left out.
-
-    Args:
-        top: T_l of every label.
-        strength: lambda, above 0.
     """
     begins = np.repeat(top.starts - (np.cumsum(top.sizes) - top.sizes), top.sizes)
     entry = begins + np.arange(len(begins))  # of the pairs, label by label
@@ -173,11 +173,3 @@ def load_log_odds(source: Path, data: TrainingData) -> np.ndarray:
             got=f"{len(table)} numbers", fix="Delete it and run again.",
         )  # fmt: skip
     return table.reshape(shape)
-
-
-def _needed(source: Path | None, key: str, option: str) -> Path:
-    if source is None:
-        raise InputError(
-            f"finetunings: {key}", expected="a file of the relevance room", got="none", fix=f"Pass {option}."
-        )
-    return source

@@ -32,15 +32,7 @@ def predict_split(
     A label without a training document, and every label of a document without a token, gets no score (-inf). With a
     shortlist so does every label outside it, true or not: the truth of a document decides nothing about its scores.
 
-    Args:
-        classifier: trained.
-        data: its corpus and label space.
-        split: "val" or "test".
-        corpus: folder of the corpus room (document ids and all labels, trained or not).
-        out: folder of the scores.
-        settings: top K, dense limit.
-        batch_size: documents at once.
-        shortlist: candidates of every document; None scores all labels.
+    The folder of the corpus has the ids of the documents and all labels, trained or not.
     """
     labels, n_labels = load_labels(corpus), len(data.names)
     indptr, indices = labels.part(split)

@@ -18,11 +18,32 @@ BEST = 100  # labels that are kept of a document then, as in the evaluation (`ev
 PART = 2**26  # scores that are dense at the same time where only the best are kept
 
 
+@torch.no_grad()
 def predict_logits(
-    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, *, batch_size: int
+    classifier: LabelClassifier,
+    corpus: Corpus,
+    documents: np.ndarray,
+    *,
+    batch_size: int,
+    asked: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Logits (len(documents), |L|) in fp32, in the order of `documents`."""
-    return _logits(classifier, corpus, documents, batch_size)
+    """Logits in fp32, in the order of `documents`; each process scores its share.
+
+    Returns:
+        (len(documents), |L|), or (len(documents), m) of the labels asked for, (len(documents), m).
+    """
+    device = classifier.attention.embeddings.device
+    out = np.zeros((len(documents), classifier.n_labels) if asked is None else asked.shape, dtype=np.float32)
+    classifier.eval()
+    vectors = classifier.label_vectors()  # they serve all batches
+    row_of = {int(document): row for row, document in enumerate(documents)}
+    batches = ordered_batches(corpus, documents, batch_size)
+    for batch in (batches[position] for position in processes().mine(len(batches))):
+        rows = np.array([row_of[int(document)] for document in batch])
+        labels = None if asked is None else torch.from_numpy(asked[rows]).to(device)  # (B, m)
+        logits = classifier.predict(pad_documents(corpus, batch, device), labels, vectors=vectors)
+        out[rows] = logits.float().cpu().numpy()
+    return processes().sum(out)
 
 
 def predict_candidates(
@@ -35,28 +56,8 @@ def predict_candidates(
         `documents`.
     """
     lists = shortlist.of(documents)
-    logits = _logits(classifier, corpus, documents, batch_size, lists.labels)
+    logits = predict_logits(classifier, corpus, documents, batch_size=batch_size, asked=lists.labels)
     return lists, np.where(lists.inside, logits, np.float32(-np.inf))
-
-
-@torch.no_grad()
-def _logits(
-    classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, batch_size: int, asked: np.ndarray | None = None
-) -> np.ndarray:
-    """Logits of the labels asked for (len(documents), m), or of all labels; each process scores its share."""
-    device = classifier.attention.embeddings.device
-    shape = (len(documents), classifier.n_labels) if asked is None else asked.shape
-    out = np.zeros(shape, dtype=np.float32)
-    classifier.eval()
-    vectors = classifier.label_vectors()  # they serve all batches
-    row_of = {int(document): row for row, document in enumerate(documents)}
-    batches = ordered_batches(corpus, documents, batch_size)
-    for batch in (batches[position] for position in processes().mine(len(batches))):
-        rows = np.array([row_of[int(document)] for document in batch])
-        labels = None if asked is None else torch.from_numpy(asked[rows]).to(device)
-        logits = classifier.predict(pad_documents(corpus, batch, device), labels, vectors=vectors)
-        out[rows] = logits.float().cpu().numpy()
-    return processes().sum(out)
 
 
 def validation_f1(

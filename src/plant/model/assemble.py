@@ -43,12 +43,7 @@ class TrainingData:
 
 
 def load_training_data(corpus: Path, tokens: Path, features: Path | None = None) -> TrainingData:
-    """Read a corpus and its tokens (and cached features).
-
-    Args:
-        corpus: folder of the corpus room.
-        tokens: folder with tokens.safetensors of the backbone.
-        features: file of cached hidden states, or None.
+    """Read a corpus and its tokens from their folders, and the file of cached hidden states.
 
     Raises:
         InputError: no training document has a label, the training or the validation split has no token, or the features
@@ -87,12 +82,7 @@ def build_classifier(
 ) -> LabelClassifier:
     """A classifier, initialised by the seed: two variants of one seed start from the same weights.
 
-    Args:
-        settings: of the backbone.
-        source: what the backbone is loaded from, see `build_backbone`.
-        data: label space; its cached features take the backbone's place.
-        seed: of the run.
-        device: where it lives.
+    The backbone is loaded from `source` (`build_backbone`); where features are cached there is none.
     """
     torch.manual_seed(stream(seed, "initialisation"))
     features = data.corpus.features
@@ -100,12 +90,8 @@ def build_classifier(
     if features is None:
         vocabulary = 1 + int(data.corpus.input_ids.max(initial=-1))
         backbone = build_backbone(settings, source, vocabulary=vocabulary, device=device)
-    classifier = LabelClassifier(
-        backbone, n_labels=len(data.trained),
-        hidden_size=backbone.hidden_size if features is None else features.shape[1],
-        attention=settings.attention, heads=settings.attention_heads, pool_size=settings.pool_size,
-        projection=settings.attention_size, mask_padding=settings.mask_padding,
-    )  # fmt: skip
+    size = None if features is None else features.shape[1]
+    classifier = make_classifier(settings, backbone, n_labels=len(data.trained), hidden_size=size)
     if backbone is not None:
         backbone.place(device)
     classifier.attention.to(device)
@@ -113,29 +99,31 @@ def build_classifier(
     return classifier
 
 
-def parse_network(section: Mapping[str, Any]) -> plant_settings.Network:
-    """The settings of a backbone that has a network.
+def make_classifier(
+    settings: plant_settings.Network, backbone: Any, *, n_labels: int, hidden_size: int | None = None
+) -> LabelClassifier:
+    """A classifier with the attention and the head that the settings of its backbone name.
 
-    Raises:
-        InputError: it is of kind `words`.
+    Without a backbone (cached features) the hidden size must be given.
     """
+    return LabelClassifier(
+        backbone, n_labels=n_labels, hidden_size=hidden_size or backbone.hidden_size, attention=settings.attention,
+        heads=settings.attention_heads, pool_size=settings.pool_size, projection=settings.attention_size,
+        mask_padding=settings.mask_padding,
+    )  # fmt: skip
+
+
+def parse_network(section: Mapping[str, Any]) -> plant_settings.Network:
+    """The settings of a backbone that has a network; the config lets no other be trained."""
     settings = plant_settings.parse_backbone(section)
-    if isinstance(settings, plant_settings.Words):
-        raise InputError("backbone", expected="a network", got="kind: words", fix="Name another backbone.")
+    assert not isinstance(settings, plant_settings.Words)
     return settings
 
 
 def parse_transformer(section: Mapping[str, Any]) -> plant_settings.Pretrained | plant_settings.Random:
-    """The settings of a backbone that is a transformer.
-
-    Raises:
-        InputError: it is of another kind.
-    """
+    """The settings of a backbone that is a transformer; only those have cached features and label embeddings."""
     settings = parse_network(section)
-    if isinstance(settings, plant_settings.WordNetwork):
-        raise InputError(
-            "backbone", expected="a transformer", got=f"kind: {settings.kind}", fix="Name another backbone."
-        )
+    assert not isinstance(settings, plant_settings.WordNetwork)
     return settings
 
 
@@ -155,7 +143,7 @@ def prepare(
     Args:
         settings: sections of the config, with `backbone` and `compute`.
         seed: of the run.
-        corpus: folder of the corpus room.
+        corpus: folder of the corpus.
         tokens: tokens.safetensors of the backbone.
         backbone: what the backbone is loaded from: a hub id, a local folder, or a file of word vectors.
         features: file of cached hidden states, or None.
@@ -164,9 +152,6 @@ def prepare(
 
     Returns:
         Data, classifier, and facts for the provenance: device, labels, trainable parameters.
-
-    Raises:
-        InputError: E starts from descriptions and there is no file of label embeddings.
     """
     device = set_up(settings["compute"])
     data = load_training_data(Path(corpus), tokens.parent, features)
@@ -174,11 +159,7 @@ def prepare(
     trainable = sum(p.numel() for p in classifier.parameters() if p.requires_grad)
     facts = {"device": str(device), "labels": len(data.trained), "trainable_parameters": trainable}
     if initialisation == "descriptions":
-        if embeddings is None:
-            raise InputError(
-                "initialisation: descriptions", expected="a file of label embeddings", got="none",
-                fix="Pass --embeddings.",
-            )  # fmt: skip
+        assert embeddings is not None
         facts["labels_from_descriptions"] = start_from_descriptions(classifier.attention, embeddings, data.trained)
     return data, classifier, facts
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -33,6 +34,26 @@ class Corpus:
     features: np.ndarray | None = None
     known: Callable[[np.ndarray, torch.device], Known] | None = None
 
+    @classmethod
+    def of(
+        cls,
+        documents: Sequence[np.ndarray | Sequence[int]],
+        labels: Sequence[np.ndarray | Sequence[int]] = (),
+        *,
+        splits: dict[str, int],
+    ) -> "Corpus":
+        """A corpus from lists.
+
+        Args:
+            documents: input ids of each.
+            labels: label ids of each document, ascending; none: no document has a label.
+            splits: split -> number of its documents, in the order of the documents.
+        """
+        ends = np.cumsum([0, *splits.values()]).tolist()
+        places = dict(zip(splits, pairwise(ends), strict=True))
+        (ids, offsets), (indices, indptr) = joined(documents), joined(labels or [()] * len(documents))
+        return cls(ids, offsets, indptr, indices, places)
+
     def length(self, documents: np.ndarray) -> np.ndarray:
         return self.offsets[documents + 1] - self.offsets[documents]
 
@@ -46,6 +67,12 @@ class Corpus:
 
     def tokens(self, document: int) -> np.ndarray:
         return self.input_ids[self.offsets[document] : self.offsets[document + 1]]
+
+
+def joined(rows: Sequence[np.ndarray | Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of whole numbers one after the other, i32 (sum of lengths), and where each begins and ends, i64 (N + 1)."""
+    flat = [np.zeros(0, np.int32), *(np.asarray(row, np.int32) for row in rows)]
+    return np.concatenate(flat), np.cumsum([len(row) for row in flat]).astype(np.int64)
 
 
 def ordered_batches(corpus: Corpus, documents: np.ndarray, batch_size: int) -> list[np.ndarray]:

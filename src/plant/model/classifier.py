@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from plant.model.label_attention import ScoreBias, Sizes
-from plant.model.registry import build_attention
+from plant.model.registry import ATTENTIONS
 
 LabelVectors = tuple[Tensor, ...]
 """What logits take from the labels, |L| rows each: the queries, then what the head takes. No document changes it."""
@@ -31,21 +31,6 @@ class Known:
 
 
 NOTHING = Known()
-
-
-@dataclass(frozen=True)
-class Stateful:
-    """How a document is read in segments (earlier version, section 3.2; choice C36).
-
-        V_t = (attention inside segment t) . H_t * W    D_t = phi(D_{t-1}, V_t)    logit = 1 . D_last + b
-
-    Attributes:
-        segment: tokens of a segment.
-        state: phi. `sum`: D + V. `tanh`: tanh(D + V).
-    """
-
-    segment: int
-    state: str
 
 
 @dataclass(frozen=True)
@@ -108,6 +93,10 @@ class LabelClassifier(nn.Module):
         projection: d of attentions that project the states; None: h.
         mask_padding: False lets label attention see padding (a documented fault of the field, to compare).
 
+    Attributes:
+        segment: tokens of a segment, where documents are read in segments (`_logits_of_segments`); else None.
+        state: phi of the segments, `sum` or `tanh`.
+
     Raises:
         InputError: the attention does not fit these sizes.
     """
@@ -130,9 +119,10 @@ class LabelClassifier(nn.Module):
         super().__init__()
         self.backbone = backbone
         sizes = Sizes(n_labels, hidden_size, heads=heads, pool=pool_size, projection=projection)
-        self.attention, self.head = build_attention(attention, sizes)
+        self.attention, self.head = ATTENTIONS.load(attention)(sizes)
         self.mask_padding = mask_padding
-        self.stateful: Stateful | None = None
+        self.segment: int | None = None
+        self.state = "sum"
 
     @property
     def n_labels(self) -> int:
@@ -178,7 +168,10 @@ class LabelClassifier(nn.Module):
         """
         vectors = self.label_vectors() if vectors is None else vectors
         groups = self._groups(hidden, mask, labels, vectors, known)
-        logits = torch.cat([self._logits_of_group(group) for group in groups])
+        logits = torch.cat([
+            self.head(self._attended(group), *group.of_labels) if self.segment is None
+            else self._logits_of_segments(group, self.segment) for group in groups
+        ])  # fmt: skip
         if known.evidence is None:
             return logits
         return self.head.with_evidence(logits, known.evidence if labels is None else known.evidence.gather(1, labels))
@@ -193,10 +186,11 @@ class LabelClassifier(nn.Module):
         """The documents that are attended to at once, see `_Group`."""
         alone = one_by_one(hidden.device)
         size = 1 if alone else max(1, len(hidden))
-        masked = self.mask_padding or self.stateful is not None  # segments never see padding
+        masked = self.mask_padding or self.segment is not None  # segments never see padding
         of_labels = (_split(x, labels, len(hidden), size) for x in vectors)
         parts = zip(hidden.split(size), mask.split(size), *of_labels, strict=True)
         for position, (states, allowed, queries, *of_head) in enumerate(parts):
+            # (b, n, h); a document alone keeps its own tokens only, and then needs no mask
             seen = states.index_select(1, allowed.any(0).nonzero()[:, 0]) if masked and alone else states
             first = position * size
             asked = None if labels is None else labels[first : first + size]
@@ -206,29 +200,28 @@ class LabelClassifier(nn.Module):
             )
             yield _Group(seen, allowed if masked and not alone else None, queries, tuple(of_head), bias, weights)
 
-    def _logits_of_group(self, group: _Group) -> Tensor:
-        """Logits (b, m)."""
-        if self.stateful is None:
-            return self.head(self._attended(group), *group.of_labels)
-        return self._logits_of_states(self.stateful, group)
-
     def _attended(self, group: _Group) -> Tensor:
         """What the labels attend to, (b, m, h); the weights add to the attention's own (Eq. 7)."""
         attended = self.attention.attend(group.queries, group.hidden, group.mask, group.bias)
         return attended if group.weights is None else attended + group.weights @ self.attention.values(group.hidden)
 
-    def _logits_of_states(self, how: Stateful, group: _Group) -> Tensor:
-        """Logits (b, m) from the states D of the segments."""
-        weight, bias = group.of_labels
+    def _logits_of_segments(self, group: _Group, size: int) -> Tensor:
+        """Logits (b, m) of documents that are read in segments (earlier version, section 3.2; choice C36).
+
+            V_t = (attention inside segment t) . H_t * W    D_t = phi(D_{t-1}, V_t)    logit = 1 . D_last + b
+
+        phi is D + V (`sum`) or tanh(D + V) (`tanh`).
+        """
+        weight, bias = group.of_labels  # (b, m, h), (b, m)
         states = group.hidden.new_zeros(weight.shape)  # D (b, m, h)
-        for start in range(0, group.hidden.shape[1], how.segment):
-            tokens = slice(start, start + how.segment)
+        for start in range(0, group.hidden.shape[1], size):
+            tokens = slice(start, start + size)
             # documents that have tokens here; the others keep their state
             has = group.hidden.new_ones(len(states)) if group.mask is None else group.mask[:, tokens].any(1)
-            rows = has.nonzero()[:, 0]
+            rows = has.nonzero()[:, 0]  # (r)
             part = group.part(rows, tokens)
-            new = states[rows] + self.head.products(self._attended(part), part.of_labels[0])  # D + V_t
-            states = states.index_copy(0, rows, new if how.state == "sum" else new.tanh())
+            new = states[rows] + self.head.products(self._attended(part), part.of_labels[0])  # D + V_t, (r, m, h)
+            states = states.index_copy(0, rows, new if self.state == "sum" else new.tanh())
         return self.head.summed(states, bias)
 
     def dense_bias(self, hidden: Tensor, labels: Tensor | None, bias: ScoreBias, first: int = 0) -> Tensor:

@@ -27,15 +27,10 @@ BATCH_TOKENS = 8192  # tokens that go through the backbone together
 def write_label_embeddings(
     settings: NetworkBackbone, folder: str | Path, corpus: Path, *, out: Path, device: torch.device
 ) -> dict[str, int]:
-    """Write a row of E for every label of the corpus that has a description.
+    """Write a row of E for every label of the corpus: `embeddings` f32 (|L|, h) over the full label list.
 
-    Args:
-        settings: of the backbone.
-        folder: hub id or local folder of the backbone, with its tokenizer.
-        corpus: folder of the corpus room.
-        out: file to write: `embeddings` f32 (|L|, h) over the full label list; rows of zeros for labels without a
-            description, which will keep their random row (choice C10).
-        device: where the backbone runs.
+    A label without a description has a row of zeros here, and will keep its random row (choice C10). The backbone's
+    folder (or hub id) has its tokenizer too.
 
     Returns:
         Facts for the record: labels, and how many of them have a description.
@@ -51,9 +46,8 @@ def write_label_embeddings(
             f"labels of {Path(corpus).name}", expected="descriptions, for `initialisation: descriptions`",
             got=f"{len(texts)} labels without one", fix="Use `initialisation: random`.",
         )  # fmt: skip
-    offsets = np.concatenate([[0], np.cumsum(pieces.lengths)])
-    # a label is a document of its own, without labels
-    labels = Corpus(pieces.ids, offsets, np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.int64), {})
+    ends = np.cumsum(pieces.lengths)[:-1]
+    labels = Corpus.of(np.split(pieces.ids, ends), splits={})  # each label is a document, without labels of its own
     frozen = settings.model_copy(update={"adapter": "frozen"})
     backbone = load_backbone(frozen, folder, device=device).eval().place(device)
     write_arrays(out, {"embeddings": directions(mean_states(backbone, labels, device=device))})
@@ -96,10 +90,7 @@ def directions(states: np.ndarray) -> np.ndarray:
 def start_from_descriptions(attention: LabelAttention, source: Path, labels: Sequence[int] | np.ndarray) -> int:
     """Put rows of `write_label_embeddings` into E; labels without one keep their random row.
 
-    Args:
-        attention: freshly initialised.
-        source: the file.
-        labels: ids in the full label list of the rows of E.
+    `labels` are the ids in the full label list of the rows of E.
 
     Returns:
         How many rows were put.

@@ -19,9 +19,6 @@ def set_up(section: Mapping[str, Any]) -> torch.device:
     the order in which threads come; with `deterministic` torch takes others, or stops with an error where it has none.
     It does not look into the kernels of bitsandbytes.
 
-    Args:
-        section: `compute`, as the settings of a job hold it.
-
     Returns:
         The device of this process. It is chosen before CUDA starts: cuBLAS reads its workspace once.
     """

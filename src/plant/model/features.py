@@ -24,12 +24,7 @@ def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: tor
     at once, each by as many threads as torch is set to: the bits do not depend on how many run. (They do depend, a
     little, on the threads of one batch: what is left over at the end of a thread's share takes another path.)
 
-    Args:
-        backbone: frozen.
-        corpus: its documents, all splits.
-        out: file with one array `features`, (sum of lengths, h).
-        device: where the backbone computes.
-        threads: of the job on a CPU, all batches together.
+    `threads` are those of the job on a CPU, all batches together.
     """
     backbone.eval().place(device)
     total, h = int(corpus.offsets[-1]), backbone.hidden_size

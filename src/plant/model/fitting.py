@@ -50,6 +50,21 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Run:
+    """One training run.
+
+    Attributes:
+        seed: of all that is random in it.
+        checkpoint: folder for the last state, from which a stopped run goes on.
+        digest: of everything that the run depends on; a checkpoint made under another one is not used.
+    """
+
+    seed: int
+    checkpoint: Path
+    digest: str
+
+
+@dataclass(frozen=True)
 class Task:
     """What a stage brings to the loop.
 
@@ -86,29 +101,16 @@ class State:
 
 
 def fit(
-    model: nn.Module,
-    task: Task,
-    settings: Optimisation,
-    *,
-    seed: int,
-    checkpoint: Path,
-    digest: str,
-    fp16_scaler: bool = False,
+    model: nn.Module, task: Task, settings: Optimisation, run: Run, *, fp16_scaler: bool = False
 ) -> list[dict[str, float]]:
     """Train, and leave the weights of the epoch with the best monitored value in `model`.
 
     A checkpoint is written after each epoch, every quarter of an hour within one, and when the process is asked to
-    end (SIGTERM: preemption, a time limit; Ctrl-C). A later call with the same `digest` goes on from there and ends
-    with the bits of an uninterrupted run (on one device type, with as many processes). Process 0 writes; all read.
+    end (SIGTERM: preemption, a time limit; Ctrl-C). A later call with the same run goes on from there and ends with
+    the bits of an uninterrupted one (on one device type, with as many processes). Process 0 writes; all read.
 
-    Args:
-        model: parameters that require a gradient are trained and checkpointed.
-        task: the stage.
-        settings: epochs, patience, rates.
-        seed: of the run.
-        checkpoint: folder for the last state.
-        digest: of everything that the run depends on; a checkpoint made under another one is not used.
-        fp16_scaler: scale the loss (fp16 autocast on a GPU).
+    The parameters that require a gradient are trained and checkpointed. With `fp16_scaler` the loss is scaled (fp16
+    autocast on a GPU).
 
     Returns:
         One row an epoch: epoch, loss, and what `task.validate` returned.
@@ -118,8 +120,9 @@ def fit(
         Interrupted: a process was asked to end; the state is written, and all of them stop at the same update.
     """
     together = processes()
-    torch.manual_seed(seed if together.first else stream(seed, "process", together.rank))  # each its own dropout
-    fitting = _Fitting(model, task, settings, checkpoint, digest, fp16_scaler)
+    # each process has its own dropout
+    torch.manual_seed(run.seed if together.first else stream(run.seed, "process", together.rank))
+    fitting = _Fitting(model, task, settings, run, fp16_scaler)
     fitting.resume()
     together.wait()  # nobody overwrites what another still reads
     with termination() as asked:
@@ -132,13 +135,11 @@ def fit(
 class _Fitting:
     """One run: what is trained, and everything that changes while it is."""
 
-    def __init__(
-        self, model: nn.Module, task: Task, settings: Optimisation, checkpoint: Path, digest: str, fp16_scaler: bool
-    ) -> None:
+    def __init__(self, model: nn.Module, task: Task, settings: Optimisation, run: Run, fp16_scaler: bool) -> None:
         self.model, self.task, self.settings = model, task, settings
         self.together = processes()
         count = self.together.count
-        self.checkpoint, self.digest = checkpoint, digest if count == 1 else f"{digest} x {count}"
+        self.checkpoint, self.digest = run.checkpoint, run.digest if count == 1 else f"{run.digest} x {count}"
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.best = self._copy()
         self.state = State()
@@ -251,9 +252,7 @@ class _Fitting:
             tensors |= {f"best/{name}": value for name, value in self.best.items()}
             for index, slots in self.optimiser.state_dict()["state"].items():
                 tensors |= {f"optimiser/{index}/{key}": value for key, value in slots.items()}
-            columns = (
-                list(self.state.history[0]) if self.state.history else []
-            )  # JSON is written with its keys in order
+            columns = [*self.state.history[0]] if self.state.history else []  # JSON is written with its keys in order
             state = {**vars(self.state), "columns": columns, "digest": self.digest, "scaler": self.scaler.state_dict()}
             save_checkpoint(self.checkpoint, state=state, tensors=tensors)
         self.together.wait()

@@ -15,18 +15,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 LABELS_TOGETHER = 256  # of a document: their part of the hidden layer fits a cache, and a GPU is still busy
-L2R_PREFIX = "l2r."
-"""With this the names of its weights begin in the file of a label attention."""
 
 
 class L2R(nn.Module):
     """f(l, t): a feed-forward network of two layers over the embeddings of a label and of a word.
 
-    Args:
-        n_labels: |L|.
-        vocabulary: V.
-        size: d of both embeddings.
-        hidden: r, width of the first layer.
+    Both embeddings have the size d, and the first layer has the width r (`hidden`).
     """
 
     def __init__(self, n_labels: int, vocabulary: int, size: int, hidden: int) -> None:
@@ -88,13 +82,13 @@ def inattention(scores: Tensor, k: int | None, losers: str) -> Tensor:
     return scores.softmax(-1)
 
 
-def l2r_from(tensors: dict[str, Tensor]) -> L2R | None:
+def l2r_from(tensors: dict[str, Tensor], prefix: str = "") -> L2R | None:
     """A model of the sizes of its saved weights, with random weights; None where there are none.
 
-    Args:
-        tensors: of a label attention's file; those of the ranking model begin with `L2R_PREFIX`.
+    The tensors have those of a label attention, whose names begin with the prefix.
     """
-    if f"{L2R_PREFIX}labels" not in tensors:
+    name = f"{prefix}l2r."
+    if f"{name}labels" not in tensors:
         return None
-    labels, words = tensors[f"{L2R_PREFIX}labels"], tensors[f"{L2R_PREFIX}words"]
-    return L2R(len(labels), len(words), labels.shape[1], tensors[f"{L2R_PREFIX}output.weight"].shape[1])
+    labels, words = tensors[f"{name}labels"], tensors[f"{name}words"]
+    return L2R(len(labels), len(words), labels.shape[1], tensors[f"{name}output.weight"].shape[1])

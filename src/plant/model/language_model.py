@@ -16,24 +16,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from plant.corpus.reader import load_tokens
-from plant.ground.checkpoints import load_tensors, save_tensors
+from plant.ground.checkpoints import load_tensors
 from plant.ground.errors import InputError
 from plant.ground.seeds import stream
 from plant.ground.settings import LanguageModel, WordNetwork
 from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled_batches
 from plant.model.encoders.awd_lstm import AwdLstmBackbone, build
-from plant.model.fitting import Group, Task, fit
+from plant.model.fitting import Group, Run, Task, fit
 from plant.model.parallel import processes
+from plant.model.word_vectors import rows_of
 
 ROWS = 2**24  # logits that exist at one time in validation: tokens times words
 
 
 class NextToken(nn.Module):
-    """The encoder and the bias of the output layer.
-
-    Args:
-        backbone: gives h_j; its embedding is the output layer.
-    """
+    """The encoder and the bias of the output layer."""
 
     def __init__(self, backbone: AwdLstmBackbone) -> None:
         super().__init__()
@@ -62,23 +59,11 @@ class NextToken(nn.Module):
 
 
 def train_language_model(
-    backbone: AwdLstmBackbone,
-    corpus: Corpus,
-    settings: LanguageModel,
-    *,
-    checkpoint: Path,
-    digest: str,
-    device: torch.device,
+    backbone: AwdLstmBackbone, corpus: Corpus, settings: LanguageModel, run: Run, *, device: torch.device
 ) -> list[dict[str, float]]:
     """Train on the training texts; the backbone keeps the weights of the epoch with the best validation likelihood.
 
-    Args:
-        backbone: to train, all of it.
-        corpus: splits train and val are read; labels are not.
-        settings: epochs, rate, batch size, seed.
-        checkpoint: folder for resuming.
-        digest: of everything that the run depends on.
-        device: where it runs.
+    Labels are not read.
 
     Returns:
         History, one row per epoch: loss, log_likelihood (nats per token, at most 0) and perplexity of validation.
@@ -93,12 +78,16 @@ def train_language_model(
             "language_model", expected="a validation document with two tokens", got="none", fix="Use more documents."
         )
 
+    def likelihood(batch: np.ndarray) -> tuple[Tensor, int]:
+        documents = pad_documents(corpus, batch, device)
+        assert documents.input_ids is not None
+        return model.log_likelihood(documents.input_ids, documents.mask)
+
     def loss(batch: np.ndarray, _: int) -> tuple[Tensor, float]:
         batch = batch[processes().mine(len(batch))]
         if not len(batch):
             return torch.zeros(()), 0.0
-        documents = pad_documents(corpus, batch, device)
-        total, count = model.log_likelihood(_ids(documents.input_ids), documents.mask)
+        total, count = likelihood(batch)
         return -total, float(count)
 
     @torch.no_grad()
@@ -106,8 +95,7 @@ def train_language_model(
         sums = np.zeros(2)
         batches = ordered_batches(corpus, val, settings.batch_size)
         for batch in (batches[position] for position in processes().mine(len(batches))):
-            documents = pad_documents(corpus, batch, device)
-            total, count = model.log_likelihood(_ids(documents.input_ids), documents.mask)
+            total, count = likelihood(batch)
             sums += [float(total), count]
         total, count = processes().sum(sums).tolist()
         return {"log_likelihood": total / count, "perplexity": math.exp(min(700.0, -total / count))}
@@ -115,15 +103,9 @@ def train_language_model(
     task = Task(
         name="Language model", groups=[Group("all", list(model.parameters()), settings.learning_rate)],
         loss=loss, validate=validate, monitor="log_likelihood",
-        batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=settings.seed, epoch=epoch),
+        batches=lambda epoch: shuffled_batches(corpus, train, settings.batch_size, seed=run.seed, epoch=epoch),
     )  # fmt: skip
-    return fit(model, task, settings, seed=settings.seed, checkpoint=checkpoint, digest=digest)
-
-
-def _ids(input_ids: Tensor | None) -> Tensor:
-    if input_ids is None:
-        raise ValueError("language model: needs input ids, not cached features")
-    return input_ids
+    return fit(model, task, settings, run)
 
 
 def start_encoder(settings: WordNetwork, tokens: Path) -> tuple[AwdLstmBackbone, dict[str, int]]:
@@ -132,10 +114,6 @@ def start_encoder(settings: WordNetwork, tokens: Path) -> tuple[AwdLstmBackbone,
     A file of published weights holds the tensors of `AwdLstmBackbone` by name, and `words`: UTF-8 bytes, one word per
     line, one for each row of `embedding.weight`. A word of the corpus that the file lacks starts from the mean of its
     vectors, as in ULMFiT.
-
-    Args:
-        settings: of the backbone, with `language_model`.
-        tokens: folder of the backbone's tokens.
 
     Returns:
         The encoder, and facts for the record: words, and how many of them the file knows.
@@ -154,39 +132,18 @@ def start_encoder(settings: WordNetwork, tokens: Path) -> tuple[AwdLstmBackbone,
         return backbone, {"words": len(words)}
     source = Path(how.start)
     tensors = load_tensors(source)
-    try:
-        names = bytes(tensors.pop("words", torch.zeros(0, dtype=torch.uint8)).numpy()).decode("utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise InputError(
-            str(source), expected="the tensor `words` in UTF-8", got="another encoding", fix="Write it as UTF-8."
-        ) from None
+    named = tensors.pop("words", torch.zeros(0, dtype=torch.uint8)).numpy()
     given = tensors.pop("embedding.weight", torch.zeros(0, 0))
-    if len(names) != len(given):
-        raise InputError(
-            str(source), expected="the tensors `words` (UTF-8, n lines) and `embedding.weight` (n, e)",
-            got=f"{len(names)} words and {len(given)} vectors", fix="Write both into the file.",
-        )  # fmt: skip
-    row_of = {word: row for row, word in enumerate(names)}
-    rows = torch.tensor([row_of.get(word, -1) for word in words])
+    rows = torch.from_numpy(rows_of(source, words, named, len(given), "embedding.weight"))
     known = rows >= 0
-    if not known.any():
-        raise InputError(
-            str(source), expected="a language model of this language: words of this corpus, in lower case",
-            got="none of them", fix="Name another file.",
-        )  # fmt: skip
     vectors = given.mean(0, keepdim=True).repeat(len(words), 1)
     vectors[known] = given[rows[known]]
     _put(backbone, {**tensors, "embedding.weight": vectors}, source)
     return backbone, {"words": len(words), "words_in_start": int(known.sum())}
 
 
-def save_language_model(backbone: AwdLstmBackbone, target: Path) -> None:
-    """Write the encoder's weights."""
-    save_tensors(target, backbone.state_dict())
-
-
 def load_language_model(backbone: AwdLstmBackbone, source: Path) -> None:
-    """Put weights of `save_language_model` into an encoder of the same sizes.
+    """Put saved weights into an encoder of the same sizes.
 
     Raises:
         InputError: the file is missing, or its sizes or its vocabulary are others.

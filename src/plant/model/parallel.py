@@ -125,8 +125,7 @@ def processes() -> Processes:
 def own_device(name: str) -> torch.device:
     """The device of this process.
 
-    Args:
-        name: of a device type, or `auto`: a GPU where there is one. Each process of a node takes its own GPU.
+    `auto` is a GPU where there is one. Each process of a node takes its own GPU.
 
     Raises:
         InputError: `cuda` where there is none.

@@ -30,8 +30,6 @@ from plant.ground.settings import Network, Settings, WordNetwork, Words
 if TYPE_CHECKING:
     import torch
 
-    from plant.model.label_attention import Sizes
-
 ENCODERS = ModuleFolder("plant.model.encoders", "build", given=("vocabulary", "language_model"))
 """Encoders of word networks (`kind: word_network`)."""
 ATTENTIONS = ModuleFolder("plant.model.attentions", "build")
@@ -42,27 +40,14 @@ TRANSFORMER = "plant.model.transformer.backbone"
 def build_backbone(settings: Network, source: str | Path, *, vocabulary: int, device: torch.device) -> torch.nn.Module:
     """The backbone that a section of the config describes.
 
-    Args:
-        settings: of the backbone.
-        source: hub id or folder of a transformer; of a word network the file of its word vectors or language model, or
-            "" for random weights.
-        vocabulary: one more than the largest token id of the corpus.
-        device: where the job runs.
+    `source` is the hub id or folder of a transformer. Of a word network it is the file of its word vectors or language
+    model, or "" for random weights; `vocabulary` is one more than the largest token id of the corpus.
     """
     if not isinstance(settings, WordNetwork):
         return import_module(TRANSFORMER).load_backbone(settings, source, device=device)
     start = {"language_model": source} if settings.language_model else {}
     build = ENCODERS.load(settings.encoder)
     return build(settings, "" if start else source, vocabulary=vocabulary, **start, **settings.options)
-
-
-def build_attention(name: str, sizes: Sizes) -> tuple[torch.nn.Module, torch.nn.Module]:
-    """A label attention and its head.
-
-    Raises:
-        InputError: the attention does not fit the sizes.
-    """
-    return ATTENTIONS.load(name)(sizes)
 
 
 def modules_of(settings: Network) -> list[str]:

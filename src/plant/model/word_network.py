@@ -74,10 +74,7 @@ def reordered(states: Tensor, order: Tensor) -> Tensor:
 def word_vectors(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> Tensor:
     """Initial word vectors (V, e): random, or from a file of `plant.model.word_vectors`.
 
-    Args:
-        settings: of the backbone.
-        source: the file, or "" for random vectors.
-        vocabulary: V.
+    The source is the file, or "" for random vectors.
 
     Raises:
         InputError: the file is of another vocabulary or size.

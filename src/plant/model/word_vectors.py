@@ -18,12 +18,6 @@ from plant.ground.settings import WordNetwork
 def write_word_vectors(settings: WordNetwork, corpus: Path, tokens: Path, *, out: Path) -> dict[str, int]:
     """Write `vectors`, f32 (V, e), in the order of the vocabulary.
 
-    Args:
-        settings: of the backbone, with `word_vectors`.
-        corpus: folder of the corpus room.
-        tokens: folder of the backbone's tokens.
-        out: file to write.
-
     Returns:
         Facts for the record: words, and how many of them have a vector.
 
@@ -82,37 +76,61 @@ def from_file(source: Path, vocabulary: Sequence[str], size: int) -> np.ndarray:
         InputError: the file is missing, is of another form, encoding or size, or has none of the words.
     """
     require_file(source)
-    try:
-        form = _safetensors(source) if source.suffix == ".safetensors" else _text(source, set(vocabulary), size)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            str(source), expected="words in UTF-8", got="another encoding", fix="Save it as UTF-8."
-        ) from error
-    words, vectors = form
+    if source.suffix == ".safetensors":
+        arrays = read_arrays(source)
+        vectors, words = arrays.get("vectors", np.zeros((0, 0))), arrays.get("words", np.zeros(0, np.uint8))
+        rows = rows_of(source, vocabulary, words, len(vectors), "vectors")
+    else:
+        try:
+            names, vectors = _text(source, set(vocabulary), size)
+        except UnicodeDecodeError as error:
+            raise _other_encoding(source) from error
+        rows = _rows_by_name(source, vocabulary, names)
     if vectors.shape[1] != size:
         raise _other_size(source, size, vectors.shape[1])
-    row_of = {word: row for row, word in enumerate(words)}
-    rows = np.array([row_of.get(word, -1) for word in vocabulary])
-    if (rows < 0).all():
-        raise InputError(
-            str(source), expected="vectors of words of this corpus, in lower case", got="none of them",
-            fix="Check the language and the form of the file.",
-        )  # fmt: skip
     out = np.zeros((len(vocabulary), size), dtype=np.float32)
     out[rows >= 0] = vectors[rows[rows >= 0]]
     return out
 
 
-def _safetensors(source: Path) -> tuple[list[str], np.ndarray]:
-    arrays = read_arrays(source)
-    vectors, words = arrays.get("vectors"), arrays.get("words")
-    names = [] if words is None else bytes(words).decode("utf-8").splitlines()
-    if vectors is None or vectors.ndim != 2 or len(names) != len(vectors):
+def rows_of(source: Path, vocabulary: Sequence[str], words: np.ndarray, n: int, what: str) -> np.ndarray:
+    """The row of each word of a vocabulary in a file of words and vectors; -1 for words that it lacks.
+
+    Args:
+        source: the file.
+        vocabulary: words by token id.
+        words: of the file: bytes of UTF-8, one word per line.
+        n: number of its vectors.
+        what: name of its vectors.
+
+    Raises:
+        InputError: the words are in another encoding, not as many as the vectors, or in another language.
+    """
+    try:
+        names = bytes(words).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise _other_encoding(source) from error
+    if len(names) != n:
         raise InputError(
-            str(source), expected="the arrays `vectors` (n, e) and `words` (UTF-8, n lines)",
-            got=", ".join(arrays) or "nothing", fix="Write both, or use the text format of word2vec.",
+            str(source), expected=f"`words` (UTF-8, n lines) and `{what}` (n, e)",
+            got=f"{len(names)} words and {n} vectors", fix="Write both into the file.",
         )  # fmt: skip
-    return names, vectors
+    return _rows_by_name(source, vocabulary, names)
+
+
+def _rows_by_name(source: Path, vocabulary: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    row_of = {word: row for row, word in enumerate(names)}
+    rows = np.array([row_of.get(word, -1) for word in vocabulary])
+    if (rows < 0).all():
+        raise InputError(
+            str(source), expected="words of this corpus, in lower case", got="none of them",
+            fix="Check the language and the form of the file.",
+        )  # fmt: skip
+    return rows
+
+
+def _other_encoding(source: Path) -> InputError:
+    return InputError(str(source), expected="words in UTF-8", got="another encoding", fix="Save it as UTF-8.")
 
 
 def _text(source: Path, wanted: set[str], size: int) -> tuple[list[str], np.ndarray]:

@@ -59,9 +59,10 @@ class TopTokens:
         Returns:
             f32 (m, n): in [0, 1], or -1 where the position's token is not in T_l.
         """
-        tokens, where = np.unique(input_ids, return_inverse=True)
+        tokens, where = np.unique(input_ids, return_inverse=True)  # u distinct tokens, and the place of each position
         column = np.full(self.vocabulary, -1, dtype=np.int32)
         column[tokens] = np.arange(len(tokens))
+        # (m, u), some labels at a time
         found = np.full((len(labels), len(tokens)), OUTSIDE, dtype=np.float32)
         ends = np.cumsum(self.sizes[labels])
         first = 0
@@ -70,7 +71,7 @@ class TopTokens:
             last = max(first + 1, int(np.searchsorted(ends, before + LOOKED_UP, side="right")))
             self._find(labels[first:last], column, found[first:last])
             first = last
-        return found[:, where]
+        return found[:, where]  # (m, n)
 
     def _find(self, labels: np.ndarray, column: np.ndarray, found: np.ndarray) -> None:
         """Fill in the relevance of the tokens that have a column."""

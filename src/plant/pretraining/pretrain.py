@@ -16,7 +16,7 @@ from plant.ground.settings import Pretraining
 from plant.model.assemble import save_weights
 from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Task, fit
+from plant.model.fitting import Group, Run, Task, fit
 from plant.model.parallel import processes
 from plant.pretraining.lists import TopTokens, label_weights, labels_of_document, packed
 from plant.pretraining.losses import find_loss
@@ -29,12 +29,7 @@ EPOCHS = "epochs"  # folder of the weights of every epoch, beside the best one's
 class TokenRanking:
     """Lists, scores and measures of Stage 1 on one corpus.
 
-    Args:
-        classifier: backbone and label attention; the head takes no part.
-        corpus: documents.
-        top: T_l and relevance of every label.
-        settings: the recipe.
-        seed: of the run.
+    The head of the classifier takes no part.
 
     Raises:
         InputError: no label has `label_min_documents` training documents, or sampled negatives are to be reweighted
@@ -89,12 +84,12 @@ class TokenRanking:
     def scores(self, batch: np.ndarray, labels: Tensor, positions: Tensor) -> Tensor:
         """s_lj at the listed positions, (B, m, t), by choice C01."""
         documents = pad_documents(self.corpus, batch, self.device)
-        hidden = self.classifier.hidden_states(documents)
+        hidden = self.classifier.hidden_states(documents)  # (B, n, h)
         if self.settings.scores == "logits":
             scores = self.classifier.attention.token_logits(hidden, labels)
         else:
             scores = self.classifier.attention.token_probabilities(hidden, labels, documents.mask)
-        return scores.gather(2, positions)
+        return scores.gather(2, positions)  # (B, m, n) -> (B, m, t)
 
     def loss(self, batch: np.ndarray, epoch: int) -> tuple[Tensor, float]:
         """Sum of the losses of this process's share of a batch, and what the batch's sum is divided by (choice C06).
@@ -114,7 +109,7 @@ class TokenRanking:
             return torch.zeros(()), float(len(batch)) if self.settings.reduction == "sum" else 0.0
         ids, positions, relevance = self.lists(batch, labels)
         losses = self.list_losses(self.scores(batch, ids, positions), relevance)  # (B, m)
-        counted = (relevance >= 0).any(-1).to(losses.dtype)
+        counted = (relevance >= 0).any(-1).to(losses.dtype)  # (B, m): 1 for a list that holds a token
         if self.settings.reweight and self.settings.negatives is not None:
             weights = self.weights(batch, labels, width=ids.shape[1])
             losses, counted = losses * weights, counted * weights
@@ -150,15 +145,15 @@ class TokenRanking:
         for batch in (batches[position] for position in together.mine(len(batches))):
             ids, positions, relevance = self.lists(batch, [self.positives(document) for document in batch])
             padded = pad_documents(self.corpus, batch, self.device)
-            hidden = self.classifier.hidden_states(padded)
-            logits = self.classifier.attention.token_logits(hidden, ids)
-            s = self.classifier.attention.token_probabilities(hidden, ids, padded.mask)
+            hidden = self.classifier.hidden_states(padded)  # (B, n, h)
+            logits = self.classifier.attention.token_logits(hidden, ids)  # (B, m, n)
+            s = self.classifier.attention.token_probabilities(hidden, ids, padded.mask)  # (B, m, n)
             scores = logits if self.settings.scores == "logits" else s
-            inside = relevance >= 0
+            inside = relevance >= 0  # (B, m, t)
             lowest = relevance.masked_fill(~inside, torch.inf).amin(-1)
             counted = relevance.amax(-1) > lowest  # (B, m); False for rows that hold no label
             value = ndcg(scores.gather(2, positions), relevance, k=self.k, gain=self.settings.gain)
-            mass = (s.gather(2, positions) * inside).sum(-1)
+            mass = (s.gather(2, positions) * inside).sum(-1)  # (B, m), as nDCG and entropy
             entropy = torch.special.entr(s).sum(-1) / padded.mask.sum(1).clamp_min(2).log()[:, None]
             sums += [*(float(part[counted].sum()) for part in (value, mass, entropy)), int(counted.sum())]
         *totals, count = together.sum(sums).tolist()
@@ -167,14 +162,7 @@ class TokenRanking:
 
 
 def pretrain(
-    classifier: LabelClassifier,
-    corpus: Corpus,
-    top: TopTokens,
-    settings: Pretraining,
-    *,
-    seed: int,
-    checkpoint: Path,
-    digest: str,
+    classifier: LabelClassifier, corpus: Corpus, top: TopTokens, settings: Pretraining, run: Run
 ) -> list[dict[str, float]]:
     """Run Stage 1. The classifier ends with the weights of the epoch with the best validation nDCG@k.
 
@@ -182,14 +170,8 @@ def pretrain(
     come from (E, W_Q and W_K in the paper's attention). The value and output projections and the head get no gradient
     from the ranking and stay as they were initialised. With `scale: fitted` the scores are scaled then (choice C39).
 
-    Args:
-        classifier: to train.
-        corpus: splits train and val are read.
-        top: T_l, from the training split only.
-        settings: the recipe.
-        seed: of the run.
-        checkpoint: folder for resuming; with `keep_epochs` also for the weights of every epoch (choice C24).
-        digest: of everything that the run depends on.
+    T_l comes from the training split only. With `keep_epochs` the weights of every epoch are beside the checkpoint
+    (choice C24).
 
     Returns:
         History, one row per epoch: loss, nDCG@k of both splits, attention mass and entropy of validation.
@@ -197,13 +179,11 @@ def pretrain(
     Raises:
         InputError: the training or the validation split has nothing to rank.
     """
-    ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=seed)
+    ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=run.seed)
     _require_lists(ranking, {split: corpus.documents(split) for split in ("train", "val")})
     with _ranked_weights_alone(classifier):
-        history = fit(
-            classifier, _task(ranking, checkpoint / EPOCHS), settings, seed=seed, checkpoint=checkpoint, digest=digest,
-            fp16_scaler=classifier.needs_loss_scaling,
-        )  # fmt: skip
+        task = _task(ranking, run.checkpoint / EPOCHS)
+        history = fit(classifier, task, settings, run, fp16_scaler=classifier.needs_loss_scaling)
     if settings.scale == "fitted":
         scale_attention(ranking)
     return history
@@ -268,11 +248,6 @@ def publish_epochs(checkpoint: Path, out: Path, *, epochs: int) -> None:
     """Put the weights of every epoch beside the results: `epochs/<e>/`; an empty folder where none were kept.
 
     During a run they are beside its checkpoint, so that they survive an interruption as the checkpoint does.
-
-    Args:
-        checkpoint: folder of `pretrain`.
-        out: folder of the results.
-        epochs: that have run.
     """
     with atomic_path(out / EPOCHS) as partial:
         partial.mkdir()

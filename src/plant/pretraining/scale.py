@@ -54,10 +54,10 @@ def fit_scale(ranking: TokenRanking) -> float:
     linear = 0.0  # sum over lists of sum_j p_j s_j, with these scores
     for batch in ordered_batches(corpus, documents, ranking.settings.batch_size):
         ids, positions, relevance = ranking.lists(batch, [ranking.positives(document) for document in batch])
-        hidden = classifier.hidden_states(pad_documents(corpus, batch, ranking.device))
+        hidden = classifier.hidden_states(pad_documents(corpus, batch, ranking.device))  # (B, n, h)
         scores = classifier.attention.token_logits(hidden, ids).double()  # (B, m, n)
         weights = relevance.clamp(min=0).double()  # (B, m, t)
-        total = weights.sum(-1)
+        total = weights.sum(-1)  # (B, m)
         target = (weights * scores.gather(2, positions)).sum(-1) / total
         for row, column in (total > 0).nonzero().tolist():
             own = scores[row, column, : len(corpus.tokens(batch[row]))]

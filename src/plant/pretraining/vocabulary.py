@@ -9,8 +9,6 @@ up to the factor 1 / log 2. No document is read, so there are no held-out lists:
 sample of other words.
 """
 
-from pathlib import Path
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,7 +17,7 @@ from plant.ground.errors import InputError
 from plant.ground.seeds import generator
 from plant.ground.settings import Pretraining
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Task, fit
+from plant.model.fitting import Group, Run, Task, fit
 from plant.model.l2r import L2R
 from plant.model.parallel import processes
 from plant.pretraining.lists import TopTokens
@@ -30,10 +28,7 @@ from plant.pretraining.ndcg import OUTSIDE, ndcg
 class VocabularyLists:
     """The lists: T_l and sampled words outside it.
 
-    Args:
-        top: T_l of every label.
-        outside: words outside T_l in each list.
-        seed: of the run.
+    `outside` words are drawn for each list; those that are in T_l are left out.
     """
 
     def __init__(self, top: TopTokens, *, outside: int, seed: int) -> None:
@@ -68,17 +63,11 @@ class VocabularyLists:
 
 
 def pretrain_l2r(
-    classifier: LabelClassifier, top: TopTokens, settings: Pretraining, *, seed: int, checkpoint: Path, digest: str
+    classifier: LabelClassifier, top: TopTokens, settings: Pretraining, run: Run
 ) -> list[dict[str, float]]:
     """Train f of a new ranking model and leave it in the classifier's label attention, as `l2r`.
 
-    Args:
-        classifier: of the run; nothing else of it is trained.
-        top: T_l, from the training split only.
-        settings: the recipe.
-        seed: of the run.
-        checkpoint: folder for resuming.
-        digest: of everything that the run depends on.
+    Nothing else of the classifier is trained. T_l comes from the training split only.
 
     Returns:
         History, one row per epoch: loss, and nDCG@k as `ndcg_val`.
@@ -88,7 +77,7 @@ def pretrain_l2r(
     """
     device = classifier.attention.embeddings.device
     l2r = L2R(classifier.n_labels, top.vocabulary, settings.l2r_size, settings.l2r_hidden).to(device)
-    lists = VocabularyLists(top, outside=settings.outside, seed=seed)
+    lists = VocabularyLists(top, outside=settings.outside, seed=run.seed)
     if not len(lists.labels):
         raise InputError(
             "Stage 1 over the vocabulary", expected="a label with a relevant word", got="none",
@@ -97,7 +86,7 @@ def pretrain_l2r(
     k = settings.ndcg_k or settings.k
 
     def batches(epoch: int) -> list[np.ndarray]:
-        order = generator(seed, "order", epoch).permutation(lists.labels)
+        order = generator(run.seed, "order", epoch).permutation(lists.labels)
         return [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
 
     def scored(labels: np.ndarray, epoch: int) -> tuple[Tensor, Tensor]:
@@ -108,7 +97,7 @@ def pretrain_l2r(
         labels = labels[processes().mine(len(labels))]
         if not len(labels):
             return torch.zeros(()), 0.0
-        scores, relevance = scored(labels, epoch)
+        scores, relevance = scored(labels, epoch)  # (m, t)
         losses = pairwise_loss(scores, relevance, k=k, sigma=settings.sigma, gain=settings.gain)
         return losses.sum(), float(len(labels))
 
@@ -126,6 +115,6 @@ def pretrain_l2r(
         name="Stage 1", groups=[Group("l2r", list(l2r.parameters()), settings.head_learning_rate)], loss=loss,
         validate=validate, monitor="ndcg_val", batches=batches,
     )  # fmt: skip
-    history = fit(l2r, task, settings, seed=seed, checkpoint=checkpoint, digest=digest)
+    history = fit(l2r, task, settings, run)
     classifier.attention.l2r = l2r
     return history

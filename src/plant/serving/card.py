@@ -9,7 +9,7 @@ from plant.corpus.reader import Labels
 
 if TYPE_CHECKING:
     from plant.serving.export import Candidate
-    from plant.serving.modeling import PlantConfig
+    from plant.serving.system import SavedSystem
 
 SHOWN = ("micro_f1", "macro_f1_present", "document_f1", "map", "p@5", "ndcg@5", "rare_f1", "macro_auc")
 CARD = """---
@@ -60,18 +60,12 @@ One training run, without an interval; the report of the experiment has interval
 
 
 def card(
-    candidate: Candidate, config: PlantConfig, labels: Labels, metrics: Mapping[str, Any], settings: Mapping[str, Any],
+    candidate: Candidate, saved: SavedSystem, labels: Labels, metrics: Mapping[str, Any], settings: Mapping[str, Any],
     passed_over: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The card.
 
-    Args:
-        candidate: the run.
-        config: of the model.
-        labels: of the corpus.
-        metrics: metrics.json of the run.
-        settings: `title`, `experiment`, `corpus_name`, `source`, `licences`, `private`, `made_up`.
-        passed_over: one sentence for each better system that cannot be saved.
+    `passed_over` has one sentence for each better system that cannot be saved.
     """
     counts = labels.counts[0]
     rows = [f"| {name} | {metrics[name]:.3f} |" for name in SHOWN if isinstance(metrics.get(name), float)]
@@ -83,19 +77,19 @@ def card(
     return CARD.format(
         title=settings["titles"].get(candidate.system, candidate.system), experiment=settings["experiment"],
         system=candidate.system, seed=candidate.seed, threshold=f"{threshold['value']:.4g}",
-        passed_over="".join(f"\n{one}" for one in passed_over), reads=_reads(config),
+        passed_over="".join(f"\n{one}" for one in passed_over), reads=_reads(saved.system["channels"]),
         data=_data(labels, settings), metrics="\n".join(rows), maximises=threshold["maximises"],
-        on_val=threshold["value_on_val"], labels=config.num_labels, unseen=int((counts == 0).sum()),
-        rare=int(((counts > 0) & (counts < 10)).sum()), private=private if settings["private"] else "",
+        on_val=threshold["value_on_val"], labels=len(saved.labels), unseen=int((counts == 0).sum()),
+        rare=int(((counts > 0) & (counts < 10)).sum()), private=private if settings.get("private") else "",
     )  # fmt: skip
 
 
-def _reads(config: PlantConfig) -> str:
-    channels = {
+def _reads(channels: Sequence[str]) -> str:
+    what = {
         "network": "a network with label attention", "log_odds": "log-odds of each label's most informative words",
         "linear": "a linear model of TF-IDF n-grams", "prior": "the label's frequency",
     }  # fmt: skip
-    named = [channels[channel] for channel in config.system["channels"]]
+    named = [what[channel] for channel in channels]
     joined = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
     return f"{joined[0].upper()}{joined[1:]}."
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass as parsed
 
 from plant.baselines.combined import PARTS, moments_of
 from plant.baselines.linear import tfidf_linear
@@ -22,21 +24,20 @@ from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Finetu
 from plant.metrics.aligned import align
 from plant.metrics.scores import read_scores
 from plant.model.assemble import load_weights, prepare
-from plant.model.classifier import LabelClassifier
 from plant.serving.card import card
 from plant.serving.folder import as_json
-from plant.serving.modeling import PlantConfig, PlantForDocuments, backbone_record
-from plant.serving.network import VOCABULARY
-from plant.serving.system import Parts
+from plant.serving.modeling import PlantConfig, PlantForDocuments
+from plant.serving.network import VOCABULARY, backbone_record
+from plant.serving.system import SavedSystem
 from plant.serving.words import WordScorer
 
 SCORERS = {"log_odds": "mig_log_odds", "linear": "tfidf_linear"}
 """Channels whose words can be saved, and the baselines that make them."""
 
 
-@dataclass(frozen=True)
+@parsed(frozen=True)
 class Candidate:
-    """One run of a system: a seed of a variant, or a baseline.
+    """One run of a system: a seed of a variant, or a baseline. It is parsed from the settings of a job.
 
     Attributes:
         system: its name in the config.
@@ -52,16 +53,10 @@ class Candidate:
     scores: Path
     seed: int
     network: Path | None = None
-    finetuning: Mapping[str, Any] | None = None
-    evidence: Mapping[str, Any] | None = None
-    channels: Mapping[str, str] | None = None
+    finetuning: Finetuning | None = None
+    evidence: Evidence | None = None
+    channels: Mapping[str, Path] | None = None
     static: Path | None = None
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Candidate:
-        """From the settings of a job."""
-        paths = {name: Path(plain[name]) for name in ("scores", "network", "static") if plain.get(name)}
-        return cls(**{**plain, "network": None, "static": None, **paths})
 
     @property
     def on_validation(self) -> float:
@@ -87,17 +82,23 @@ class Materials:
     backbone: str | Path
     threads: int = 1
 
+    @cached_property
+    def labels(self) -> Labels:
+        return load_labels(self.corpus)
 
-Refusal = Callable[[Candidate], InputError | None]
-"""Run -> why it cannot be saved; None if it can."""
+    @cached_property
+    def trained(self) -> list[int]:
+        """Numbers of the labels with a training document: those that a model knows."""
+        return np.flatnonzero(self.labels.counts[0]).tolist()
+
+    @property
+    def hides_words(self) -> bool:
+        """The corpus is credentialed, and no words of it may be written."""
+        return bool(self.settings.get("private")) and not self.settings["evaluation"]["show_credentialed"]
 
 
-def best_candidate(candidates: Sequence[Candidate], refusal: Refusal) -> tuple[Candidate, tuple[str, ...]]:
+def best_candidate(candidates: Sequence[Candidate], materials: Materials) -> tuple[Candidate, tuple[str, ...]]:
     """The run with the best F1 on validation of those that can be saved; the first of equal ones.
-
-    Args:
-        candidates: at least one run.
-        refusal: run -> why it cannot be saved, or None.
 
     Returns:
         The run, and one sentence for each better system that cannot be saved.
@@ -108,7 +109,7 @@ def best_candidate(candidates: Sequence[Candidate], refusal: Refusal) -> tuple[C
     passed_over: dict[str, str] = {}
     errors: list[InputError] = []
     for run in sorted(candidates, key=lambda each: -each.on_validation):
-        error = refusal(run)
+        error = refusal(run, materials)
         if error is None:
             return run, tuple(passed_over.values())
         errors.append(error)
@@ -117,58 +118,47 @@ def best_candidate(candidates: Sequence[Candidate], refusal: Refusal) -> tuple[C
     raise errors[0]
 
 
-def export(
-    candidate: Candidate, materials: Materials, out: Path, *, private: bool, words_of_private: bool,
-    passed_over: Sequence[str] = (),
-) -> None:  # fmt: skip
+def export(candidate: Candidate, materials: Materials, out: Path, *, passed_over: Sequence[str] = ()) -> None:
     """Write the model folder of a run.
 
-    Args:
-        candidate: the run.
-        materials: what it was made from.
-        out: the folder.
-        private: the corpus is credentialed.
-        words_of_private: write tables of words of a credentialed corpus.
-        passed_over: sentences for the model card, see `best_candidate`.
+    `passed_over` are sentences for the model card (`best_candidate`).
 
     Raises:
-        InputError: the system cannot be saved; its words are those of a credentialed corpus; or the saved word scores
-            are not those of the run.
+        InputError: the run cannot be saved (`refusal`), or the saved word scores are not those of the run.
     """
-    labels = load_labels(materials.corpus)
-    trained = np.flatnonzero(labels.counts[0])
-    hidden = private and not words_of_private
-    if error := refusal(candidate, materials, hide_words=hidden, n_labels=labels.n_labels):
+    if error := refusal(candidate, materials):
         raise error
-    parts = _parts(candidate, labels, trained)
+    labels, trained, metrics = materials.labels, materials.trained, read_json(candidate.scores / "metrics.json")
     kind, channels = _kind(candidate), list(_channels(candidate))
-    system: dict[str, Any] = {"name": candidate.system, "kind": kind, "channels": channels}
-    for channel in {*channels} & {*SCORERS}:
-        parts.scorers[channel] = _scorer(channel, candidate, materials, labels, trained)
+    limits = Evaluation.model_validate(materials.settings["evaluation"])
+    saved = SavedSystem(
+        network={}, cleaning=dict(materials.settings["cleaning"]), static=candidate.static,
+        system={"name": candidate.system, "kind": kind, "channels": channels},
+        thresholds={"rule": "one threshold for all labels, tuned on validation", **metrics["threshold"]},
+        labels=[{"label": labels.names[label], "description": labels.descriptions[label],
+                 "training_documents": int(labels.counts[0, label])} for label in trained],
+        scorers={name: _scorer(name, candidate, materials) for name in channels if name in SCORERS},
+    )  # fmt: skip
     if kind == "evidence":
-        recipe = Evidence.model_validate(candidate.evidence)
-        side = LabelSide.of(labels, recipe)
-        parts.arrays |= {"prior": side.prior[trained], "ends": side.ends[:, trained]}
-        system["scalars"] = _scalars(read_json(candidate.scores / "choices.json"), side)
+        assert candidate.evidence is not None
+        side = LabelSide.of(labels, candidate.evidence)
+        saved.arrays |= {"prior": side.prior[trained], "ends": side.ends[:, trained]}
+        saved.system["scalars"] = _scalars(read_json(candidate.scores / "choices.json"), side)
     if kind == "combined":
         pairs = align([read_scores(_folder(candidate, channel), "val") for channel in channels])
-        system["scales"] = [[each.mean, each.deviation] for each in map(moments_of, pairs.scores)]
-        system["weight"] = read_json(candidate.scores / "choices.json")["weight"]
-    classifier: LabelClassifier | None = None
-    network: dict[str, Any] = {}
-    if candidate.network is not None and "network" in channels:
-        classifier, network = _network(candidate, materials, parts)
-    limits = Evaluation.model_validate(materials.settings["evaluation"])
+        saved.system["scales"] = [[each.mean, each.deviation] for each in map(moments_of, pairs.scores)]
+        saved.system["weight"] = read_json(candidate.scores / "choices.json")["weight"]
+    if "network" in channels:
+        _add_network(saved, candidate, materials)
     natural = read_scores(candidate.scores, "val").natural_threshold
-    system |= {"natural_threshold": natural, "top": limits.top, "dense_limit": limits.dense_limit}
-    names = dict(enumerate(labels.names[label] for label in trained.tolist()))
+    saved.system |= {"natural_threshold": natural, "top": limits.top, "dense_limit": limits.dense_limit}
+    saved.files["README.md"] = card(candidate, saved, labels, metrics, materials.settings, passed_over).encode()
+    names = dict(enumerate(saved.label_names))
     config = PlantConfig(
-        network, system, dict(materials.settings["cleaning"]), id2label=names,
+        saved.network, saved.system, saved.cleaning, id2label=names,
         label2id={name: place for place, name in names.items()}, problem_type="multi_label_classification",
     )  # fmt: skip
-    metrics = read_json(candidate.scores / "metrics.json")
-    parts.files["README.md"] = card(candidate, config, labels, metrics, materials.settings, passed_over).encode()
-    PlantForDocuments(config, classifier, parts).save_pretrained(out)
+    PlantForDocuments(config, saved).save_pretrained(out)
 
 
 def _kind(candidate: Candidate) -> str:
@@ -180,21 +170,14 @@ def _kind(candidate: Candidate) -> str:
 
 def _channels(candidate: Candidate) -> tuple[str, ...]:
     if candidate.evidence is not None:
-        return tuple(Evidence.model_validate(candidate.evidence).channels)
+        return candidate.evidence.channels
     if candidate.system == "combined":
         return tuple(channel for part in PARTS for channel, name in SCORERS.items() if name == part)
     return (_kind(candidate),)
 
 
-def refusal(candidate: Candidate, materials: Materials, *, hide_words: bool, n_labels: int) -> InputError | None:
-    """Why a run cannot be saved; None if it can.
-
-    Args:
-        candidate: the run.
-        materials: what it was made from.
-        hide_words: the corpus is credentialed, and no words of it may be written.
-        n_labels: of the corpus.
-    """
+def refusal(candidate: Candidate, materials: Materials) -> InputError | None:
+    """Why a run cannot be saved; None if it can."""
     where = f"saved model of {candidate.system}"
     words = [channel for channel in _channels(candidate) if channel not in ("network", "prior")]
     if unknown := [channel for channel in words if channel not in SCORERS]:
@@ -202,15 +185,16 @@ def refusal(candidate: Candidate, materials: Materials, *, hide_words: bool, n_l
             where, expected=f"the channels network, prior, {', '.join(SCORERS)}", got=f"the channel {unknown[0]}",
             fix="Save a system without this channel: it reads the training corpus, which a folder does not hold.",
         )  # fmt: skip
-    recipe = None if candidate.finetuning is None else Finetuning.model_validate(candidate.finetuning)
-    if recipe is not None and (recipe.residual is not None or _is_cut(recipe, n_labels)):
+    recipe = candidate.finetuning
+    cut = recipe and recipe.shortlist is not None and materials.labels.n_labels > recipe.shortlist_above
+    if recipe is not None and (recipe.residual is not None or cut):
         what = "a shortlist" if recipe.residual is None else "a residual"
         return InputError(
             where, expected="a network that scores all labels from the text alone", got=f"a recipe with {what}",
             fix="Save a variant without it.",
         )  # fmt: skip
     trained_here = candidate.network is not None and materials.settings["backbone"]["kind"] != "pretrained"
-    if hide_words and (words or trained_here):
+    if materials.hides_words and (words or trained_here):
         what = "the words of word scores" if words else "a vocabulary that was trained on the notes"
         return InputError(
             where, expected="a system without words of a credentialed corpus", got=what,
@@ -220,32 +204,19 @@ def refusal(candidate: Candidate, materials: Materials, *, hide_words: bool, n_l
     return None
 
 
-def _is_cut(recipe: Finetuning, n_labels: int) -> bool:
-    return recipe.shortlist is not None and n_labels > recipe.shortlist_above
-
-
 def _folder(candidate: Candidate, channel: str) -> Path:
     """Where the scores of a channel are."""
-    return Path((candidate.channels or {}).get(channel, candidate.scores))
+    return (candidate.channels or {}).get(channel, candidate.scores)
 
 
-def _parts(candidate: Candidate, labels: Labels, trained: np.ndarray) -> Parts:
-    """Thresholds and labels, and the relevance of static attention."""
-    found = read_json(candidate.scores / "metrics.json")["threshold"]
-    thresholds = {"rule": "one threshold for all labels, tuned on validation", **found}
-    records = [
-        {"label": labels.names[label], "description": labels.descriptions[label],
-         "training_documents": int(labels.counts[0, label])}
-        for label in trained.tolist()
-    ]  # fmt: skip
-    return Parts(thresholds=thresholds, labels=records, static=candidate.static)
+def _scorer(channel: str, candidate: Candidate, materials: Materials) -> WordScorer:
+    """The whole weights of a word channel. The linear model is fitted again: its run keeps the largest weights only.
 
-
-def _scorer(
-    channel: str, candidate: Candidate, materials: Materials, labels: Labels, trained: np.ndarray
-) -> WordScorer:
-    """The whole weights of a word channel. The linear model is fitted again: its run keeps the largest weights only."""
-    folder, names = _folder(candidate, channel), [labels.names[label] for label in trained.tolist()]
+    Raises:
+        InputError: the fitted weights do not give the scores of the run.
+    """
+    labels, folder = materials.labels, _folder(candidate, channel)
+    names = [labels.names[label] for label in materials.trained]
     if channel == "log_odds":
         most = materials.settings["words"]["max_tokens"]
         return WordScorer.from_tables(read_weights(folder), names, max_tokens=most)
@@ -255,20 +226,14 @@ def _scorer(
     assert made.weights is not None and made.features is not None
     idf = dict(zip(made.features["feature"].to_list(), made.features["idf"].to_list(), strict=True))
     scorer = WordScorer.from_tables(made.weights, names, idf=idf)
-    _check_equal(scorer, labels, trained, folder)
-    return scorer
-
-
-def _check_equal(scorer: WordScorer, labels: Labels, trained: np.ndarray, folder: Path) -> None:
-    """Refuse weights that do not give the scores of the run."""
-    stored, texts = read_scores(folder, "test"), labels.texts("test")[:100]
-    rows = stored.kept[: len(texts), trained].tocoo()
-    made = scorer.score(texts)[rows.coords]
-    if not np.allclose(made, rows.data, rtol=2e-3, atol=2e-3):  # the run's are rounded to fp16
+    texts = labels.texts("test")[:100]
+    stored = read_scores(folder, "test").kept[: len(texts), materials.trained].tocoo()
+    if not np.allclose(scorer.score(texts)[stored.coords], stored.data, rtol=2e-3, atol=2e-3):  # rounded to fp16
         raise InputError(
             f"{folder.parent.name} fitted again", expected="the scores of the run", got="others",
             fix="Run the baseline again with the installed version of scikit-learn (delete its folder).",
         )  # fmt: skip
+    return scorer
 
 
 def _scalars(choices: Mapping[str, Any], side: LabelSide) -> list[float]:
@@ -278,9 +243,9 @@ def _scalars(choices: Mapping[str, Any], side: LabelSide) -> list[float]:
     return [*(value for some in ends for value in some), choices["constant"]]
 
 
-def _network(candidate: Candidate, materials: Materials, parts: Parts) -> tuple[LabelClassifier, dict[str, Any]]:
-    """The trained network with its config; its tokenizer goes to the files of the folder."""
-    assert candidate.network is not None and materials.tokens is not None
+def _add_network(saved: SavedSystem, candidate: Candidate, materials: Materials) -> None:
+    """Put the trained network into a system, with its section of config.json and its tokenizer."""
+    assert candidate.network is not None and candidate.finetuning is not None and materials.tokens is not None
     data, classifier, _ = prepare(
         materials.settings, seed=candidate.seed, corpus=materials.corpus, tokens=materials.tokens,
         backbone=materials.backbone,
@@ -288,11 +253,13 @@ def _network(candidate: Candidate, materials: Materials, parts: Parts) -> tuple[
     load_weights(classifier, candidate.network, head=True)
     tokens = load_tokens(materials.tokens.parent)
     if materials.settings["backbone"]["kind"] == "word_network":
-        parts.files[VOCABULARY] = as_json(list(tokens.vocabulary))
+        saved.files[VOCABULARY] = as_json(list(tokens.vocabulary))
     else:
-        parts.files |= _tokenizer_files(materials)
-    return classifier, backbone_record(classifier, materials.settings["backbone"]) | {
-        "finetuning": dict(candidate.finetuning or {}), "skipped": np.flatnonzero(tokens.special).tolist(),
+        saved.files |= _tokenizer_files(materials)
+    saved.classifier = classifier
+    saved.network = backbone_record(classifier, materials.settings["backbone"]) | {
+        "finetuning": dict(sorted(candidate.finetuning.model_dump(mode="json").items())),
+        "skipped": np.flatnonzero(tokens.special).tolist(),
         "vocabulary": 1 + int(data.corpus.input_ids.max(initial=-1)), "labels": len(data.names),
         "trained": data.trained.tolist(),
     }  # fmt: skip

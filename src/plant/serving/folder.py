@@ -34,9 +34,8 @@ AGAIN = "Save the model again, or copy the whole folder again."
 def write_folder(out: Path, files: Mapping[str, bytes | Path]) -> None:
     """Write a model folder with its manifest, in one step: all of it or nothing.
 
-    Args:
-        out: the folder. An older one in its place is replaced.
-        files: name -> content, or a file that is moved into the folder.
+    An older folder in its place is replaced. A file is given by its content, or by a path that is moved into the
+    folder.
     """
     with atomic_path(out) as partial:
         partial.mkdir()

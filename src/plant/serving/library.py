@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plant.finetuning.kept_evidence import by_token
+from plant.finetuning.kept_evidence import as_bias, by_token
 from plant.ground.errors import InputError
 from plant.ground.seeds import generator
 from plant.ground.settings import Pretraining, Relevance
 from plant.model.batches import Corpus
 from plant.model.classifier import Known, LabelClassifier
+from plant.model.fitting import Run
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
 from plant.relevance.choice import Training, chosen
@@ -71,7 +72,7 @@ def plant_attention(
     model.backbone = _HiddenStates(encoder)
     try:
         with torch.random.fork_rng(), TemporaryDirectory() as folder:
-            return pretrain(model, corpus, top, settings, seed=seed, checkpoint=Path(folder), digest="")
+            return pretrain(model, corpus, top, settings, Run(seed, Path(folder), ""))
     finally:
         model.backbone = None
 
@@ -128,11 +129,7 @@ def static_planting(
             np.minimum(ids[seen].cpu().numpy(), top.vocabulary)
             for ids, seen in zip(input_ids, mask.bool(), strict=True)
         ]
-
-        def added(row: int, asked: Tensor | None) -> Tensor:
-            numbers = None if asked is None else asked.cpu().numpy()
-            return torch.from_numpy(static(numbers, rows[row])).to(input_ids.device)  # (m, n')
-
+        added = as_bias(static, rows, input_ids.device)
         return Known(bias=added) if place == "scores" else Known(weights=added)
 
     return of_batch
@@ -162,12 +159,8 @@ def _corpus(
     sets = [sorted(set(map(int, some))) for some in labels]
     if any(some and not (some[0] >= 0 and some[-1] < n_labels) for some in sets):
         raise InputError("labels", expected=f"labels from 0 to {n_labels - 1}", got="others", fix="Number them anew.")
-    none = [np.zeros(0, np.int32)]
-    rows = none + [np.asarray(tokens[place], np.int32) for place in order]
-    own = none + [np.asarray(sets[place], np.int32) for place in order]
-    ends, edges = (np.cumsum([len(row) for row in some]).astype(np.int64) for some in (rows, own))
-    splits = {"train": (0, last), "val": (last, len(order)), "test": (len(order), len(order))}
-    return Corpus(np.concatenate(rows), ends, edges, np.concatenate(own), splits)
+    splits = {"train": last, "val": len(order) - last, "test": 0}
+    return Corpus.of([tokens[place] for place in order], [sets[place] for place in order], splits=splits)
 
 
 def _top_tokens(corpus: Corpus, n_labels: int, measure: str, relevance: Relevance, k: int) -> TopTokens:

@@ -19,27 +19,12 @@ from plant.ground.errors import InputError, nearest
 from plant.ground.settings import OwnTable
 
 NAMES = {
-    "text": ("text", "note", "document", "body", "abstract", "content", "description", "readme", "summary"),
-    "labels": (
-        "labels",
-        "codes",
-        "tags",
-        "categories",
-        "topics",
-        "classes",
-        "subjects",
-        "concepts",
-        "keywords",
-        "label",
-        "code",
-        "tag",
-        "category",
-        "topic",
-        "class",
-    ),
-    "id": ("id", "document_id", "doc_id", "name", "key", "uid"),
-    "split": ("split", "partition", "fold"),  # of several columns that name splits, this one is taken
-    "group": ("group", "patient", "patient_id", "subject_id", "author"),
+    "text": "text note document body abstract content description readme summary",
+    "labels": "labels codes tags categories topics classes subjects concepts keywords "
+    "label code tag category topic class",
+    "id": "id document_id doc_id name key uid",
+    "split": "split partition fold",  # of several columns that name splits, this one is taken
+    "group": "group patient patient_id subject_id author",
 }
 """What people call the columns; the first name that fits is taken."""
 MISSING = {
@@ -156,7 +141,7 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
 
 def _named(role: str, columns: Sequence[str]) -> str | None:
     by_name = {name.strip().lower(): name for name in reversed(columns)}
-    return next((by_name[name] for name in NAMES[role] if name in by_name), None)
+    return next((by_name[name] for name in NAMES[role].split() if name in by_name), None)
 
 
 def _are_ids(values: pl.Series) -> bool:

@@ -18,38 +18,34 @@ from plant.finetuning.kept_evidence import keep_evidence
 from plant.ground.checkpoints import load_tensors
 from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning, Pretrained, Random, WordNetwork
-from plant.model.assemble import TrainingData, parse_network
+from plant.model.assemble import TrainingData, make_classifier, parse_network
 from plant.model.batches import Corpus, ordered_batches, pad_documents
 from plant.model.classifier import Documents, LabelClassifier
 from plant.model.l2r import l2r_from
 from plant.model.registry import build_backbone
-from plant.model.transformer.backbone import Backbone
+from plant.model.transformer.backbone import Backbone, set_reading
 from plant.serving import folder as places
 
 if TYPE_CHECKING:
-    from plant.serving.system import SavedConfig, SavedSystem
+    from plant.serving.system import SavedSystem
 
 VOCABULARY = "vocabulary.json"
 """The words of a word network, in the order of their ids."""
-Look = Callable[[int, np.ndarray, np.ndarray, Callable[[Sequence[int]], np.ndarray]], None]
-"""(number of a text, its logits (L,), the character spans of its tokens (n, 2), labels -> shares of their attention
-(m, n))."""
+Shares = Callable[[np.ndarray], np.ndarray]
+"""Numbers of m labels -> shares of their attention to the n tokens of a text (m, n)."""
+Look = Callable[[int, np.ndarray, np.ndarray, Shares], None]
+"""(number of a text, its logits (L,), the character spans of its tokens (n, 2), its shares)."""
 
 
-def build_network(config: SavedConfig) -> LabelClassifier:
-    """The network of a config; its weights are not loaded and mean nothing."""
-    settings = parse_network(config.network["backbone"])
+def build_network(network: Mapping[str, Any], n_labels: int) -> LabelClassifier:
+    """The network of config.json; its weights are not loaded and mean nothing."""
+    settings = parse_network(network["backbone"])
     if isinstance(settings, WordNetwork):
         bare = settings.model_copy(update={"word_vectors": None, "language_model": None})
-        vocabulary = config.network["vocabulary"]
-        backbone: Any = build_backbone(bare, "", vocabulary=vocabulary, device=torch.device("cpu"))
+        backbone: Any = build_backbone(bare, "", vocabulary=network["vocabulary"], device=torch.device("cpu"))
     else:
-        backbone = _transformer(settings, config.network)
-    return LabelClassifier(
-        backbone, n_labels=config.num_labels, hidden_size=backbone.hidden_size, attention=settings.attention,
-        heads=settings.attention_heads, pool_size=settings.pool_size, projection=settings.attention_size,
-        mask_padding=settings.mask_padding,
-    )  # fmt: skip
+        backbone = _transformer(settings, network)
+    return make_classifier(settings, backbone, n_labels=n_labels)
 
 
 def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> Backbone:
@@ -59,12 +55,7 @@ def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> B
 
     with no_init_weights():  # the weights of the folder take their place
         model = AutoModel.from_config(AutoConfig.for_model(own.pop("model_type"), **own))
-    model.config.use_cache = False
-    if settings.bidirectional:
-        model.config.is_causal = False
-        for module in model.modules():
-            if hasattr(module, "is_causal"):
-                module.is_causal = False
+    set_reading(model, settings)
     if network["lora"] is not None:
         from peft import LoraConfig, get_peft_model
 
@@ -75,19 +66,16 @@ def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> B
     )  # fmt: skip
 
 
-def load_network(config: SavedConfig, source: Path) -> LabelClassifier:
+def load_network(network: Mapping[str, Any], n_labels: int, source: Path) -> LabelClassifier:
     """A network with the weights of a file, ready to predict; they keep the type that they have in the file.
 
     Raises:
         InputError: the weights do not fit the config.
     """
-    classifier = build_network(config)
+    classifier = build_network(network, n_labels)
     # copies: a mapped file that is overwritten would end the process
     tensors = {name: one.clone() for name, one in load_tensors(source).items()}
-    of_attention = {
-        name.removeprefix("attention."): one for name, one in tensors.items() if name.startswith("attention.")
-    }
-    if (ranking := l2r_from(of_attention)) is not None:
+    if (ranking := l2r_from(tensors, "attention.")) is not None:
         classifier.attention.l2r = ranking
     try:
         classifier.load_state_dict(tensors, assign=True)
@@ -99,30 +87,69 @@ def load_network(config: SavedConfig, source: Path) -> LabelClassifier:
     return classifier.eval()
 
 
-def reads_more(config: SavedConfig) -> bool:
-    """Whether the network reads more of a document than its tokens, or reads it in segments."""
-    recipe = Finetuning.model_validate(config.network["finetuning"])
-    return bool(recipe.static_attention or recipe.differentiable_attention or recipe.segment)
+def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json says of a backbone that the pipeline has built, for `build_network`.
+
+    Raises:
+        InputError: the backbone cannot be rebuilt from a config and a file of weights.
+    """
+    settings, inner = parse_network(backbone), classifier.backbone
+    if isinstance(settings, WordNetwork) or not isinstance(inner, Backbone):
+        return {"backbone": dict(backbone)}
+    if settings.quantization != "none":
+        raise InputError(
+            "saved model", expected="a backbone in 16 or 32 bits", got=f"quantization: {settings.quantization}",
+            fix="Train with `quantization: none` to save the model, or save a system of words alone.",
+        )  # fmt: skip
+    from transformers import CONFIG_MAPPING
+
+    model: Any = inner.model
+    if model.config.model_type not in CONFIG_MAPPING:
+        raise InputError(
+            "saved model", expected="a backbone that transformers can build by itself",
+            got=f"the model type {model.config.model_type!r}",
+            fix="Its code is on the hub, and a model folder holds none; save a system of words alone.",
+        )  # fmt: skip
+    lora = None
+    if settings.adapter == "lora":
+        found = model.peft_config["default"]
+        lora = {"r": found.r, "lora_alpha": found.lora_alpha, "lora_dropout": found.lora_dropout,
+                "target_modules": sorted(found.target_modules), "bias": "none"}  # fmt: skip
+    return {
+        "backbone": dict(backbone), "architecture": json.loads(json.dumps(model.config.to_diff_dict(), default=str)),
+        "lora": lora, "prefix": list(inner.prefix), "suffix": list(inner.suffix),
+    }  # fmt: skip
+
+
+def plain_network(model: SavedSystem, where: str, fix: str) -> LabelClassifier:
+    """The network of a system, if it reads the tokens of a document and nothing else.
+
+    Raises:
+        InputError: there is no network, or it keeps evidence in its attention or reads segments.
+    """
+    recipe = Finetuning.model_validate(model.network.get("finetuning", {}))
+    if model.classifier is None or recipe.static_attention or recipe.differentiable_attention or recipe.segment:
+        raise InputError(
+            where, expected="a system whose network reads nothing but input ids",
+            got=f"the system {model.system['name']}", fix=fix,
+        )  # fmt: skip
+    return model.classifier
 
 
 @torch.no_grad()
 def network_logits(model: SavedSystem, texts: Sequence[str], look: Look | None = None) -> np.ndarray:
     """(N, L) float32 of cleaned texts; -inf for a text without a token.
 
-    Args:
-        model: a system with a network.
-        texts: after cleaning.
-        look: called for each text with a token, while its hidden states are at hand.
+    `look` is called for each text with a token, while its hidden states are at hand.
     """
-    classifier, tokens = require_network(model), tokens_of(model, texts)
+    classifier, tokens = network_of(model), tokens_of(model, texts)
     corpus, device = corpus_of(model, [ids for ids, _ in tokens]), classifier.attention.embeddings.device
-    logits = np.full((len(texts), model.config.num_labels), -np.inf, np.float32)
+    logits = np.full((len(texts), len(model.labels)), -np.inf, np.float32)
     vectors = classifier.label_vectors()  # they serve all batches
-    batch_size = model.config.network["finetuning"]["batch_size"]
-    for batch in ordered_batches(corpus, corpus.documents("test"), batch_size):
+    for batch in ordered_batches(corpus, corpus.documents("test"), model.network["finetuning"]["batch_size"]):
         padded = pad_documents(corpus, batch, device)
-        hidden = classifier.hidden_states(padded)
-        made = classifier.logits(hidden, padded.mask, vectors=vectors, known=padded.known)
+        hidden = classifier.hidden_states(padded)  # (B, n, h)
+        made = classifier.logits(hidden, padded.mask, vectors=vectors, known=padded.known)  # (B, L)
         logits[batch] = made.float().cpu().numpy()
         if look is None:
             continue
@@ -132,11 +159,9 @@ def network_logits(model: SavedSystem, texts: Sequence[str], look: Look | None =
     return logits
 
 
-def _shares(
-    classifier: LabelClassifier, hidden: Tensor, padded: Documents, row: int, labels: Sequence[int]
-) -> np.ndarray:
+def _shares(classifier: LabelClassifier, hidden: Tensor, padded: Documents, row: int, labels: np.ndarray) -> np.ndarray:
     """Shares of some labels' attention (m, n), the mean over heads; the states (1, n, h) are those of a padded row."""
-    asked = torch.tensor([list(labels)], device=hidden.device)
+    asked = torch.from_numpy(labels[None]).long().to(hidden.device)  # (1, m)
     mask, bias, weights = padded.mask[[row], : hidden.shape[1]], padded.known.bias, padded.known.weights
     added = None if bias is None else classifier.dense_bias(hidden, asked, bias, row)
     attention = classifier.attention.token_probabilities(hidden, asked, mask, added)
@@ -145,10 +170,9 @@ def _shares(
     return attention[0].cpu().numpy()
 
 
-def require_network(model: SavedSystem) -> LabelClassifier:
-    """The network of a system that has one."""
-    if model.classifier is None:
-        raise InputError("model", expected="a system with a network", got=model.config.system["kind"], fix="Use words.")
+def network_of(model: SavedSystem) -> LabelClassifier:
+    """The network of a system that has the channel `network`."""
+    assert model.classifier is not None
     return model.classifier
 
 
@@ -170,7 +194,7 @@ class SavedVocabulary(NamedTuple):
 def _encoder(model: SavedSystem) -> SubwordEncoder | SavedVocabulary:
     from tokenizers import Tokenizer
 
-    files = model.parts.files
+    files = model.files
     if VOCABULARY in files:
         return SavedVocabulary({word: place for place, word in enumerate(json.loads(files[VOCABULARY]))})
     return SubwordEncoder(Tokenizer.from_str(files["tokenizer.json"].decode("utf-8")))
@@ -178,7 +202,7 @@ def _encoder(model: SavedSystem) -> SubwordEncoder | SavedVocabulary:
 
 def tokens_of(model: SavedSystem, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Input ids (n) and character spans (n, 2) of each cleaned text, cut as in the corpus, no special tokens."""
-    network = model.config.network
+    network = model.network
     most = parse_network(network["backbone"]).max_tokens
     pieces = _encoder(model).encode(texts, training=False)
     ends = np.cumsum(pieces.lengths)
@@ -193,22 +217,18 @@ def tokens_of(model: SavedSystem, texts: Sequence[str]) -> list[tuple[np.ndarray
 
 def corpus_of(model: SavedSystem, ids: Sequence[np.ndarray]) -> Corpus:
     """The input ids of some texts, with the evidence that the recipe keeps, as the pipeline reads documents."""
-    network = model.config.network
-    offsets = np.concatenate([[0], np.cumsum([len(tokens) for tokens in ids])]).astype(np.int64)
-    none = np.zeros(len(ids) + 1, np.int64)
-    joined, splits = np.concatenate([np.zeros(0, np.int32), *ids]), {"test": (0, len(ids))}
-    corpus = Corpus(joined, offsets, none, np.zeros(0, np.int64), splits)
+    network, corpus = model.network, Corpus.of(ids, splits={"test": len(ids)})
     if network["backbone"].get("cache_features"):
         corpus = replace(corpus, features=_features(model, corpus))
     data = TrainingData(corpus, np.array(network["trained"]), range(network["labels"]))  # type: ignore[arg-type]
     recipe = Finetuning.model_validate(network["finetuning"])
-    static = model.parts.static
-    return keep_evidence(data, require_network(model), recipe, static=static, residual=None, whole=True).corpus
+    static = model.static
+    return keep_evidence(data, network_of(model), recipe, static=static, residual=None, whole=True).corpus
 
 
 def _features(model: SavedSystem, corpus: Corpus) -> np.ndarray:
     """Hidden states in fp16, as the pipeline caches those of a frozen backbone."""
-    classifier, rows = require_network(model), [np.zeros((0, 1), np.float16)]
+    classifier, rows = network_of(model), [np.zeros((0, 1), np.float16)]
     for document in corpus.documents("test"):
         padded = pad_documents(corpus, np.array([document]), classifier.attention.embeddings.device)
         with torch.inference_mode():

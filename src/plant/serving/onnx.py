@@ -15,7 +15,7 @@ from plant.ground.errors import InputError
 from plant.ground.files import atomic_path
 from plant.model.classifier import Documents, LabelClassifier
 from plant.model.transformer.backbone import Backbone
-from plant.serving.network import reads_more
+from plant.serving.network import plain_network
 from plant.serving.system import SavedSystem
 
 LARGEST = 2**31
@@ -42,9 +42,7 @@ class OnePiece(nn.Module):
 def export_onnx(model: SavedSystem, out: Path) -> str:
     """Write the network of a model as ONNX.
 
-    Args:
-        model: on the CPU.
-        out: the file; an older one is replaced.
+    The model is on the CPU. An older file is replaced.
 
     Returns:
         What was written, in one line.
@@ -52,13 +50,10 @@ def export_onnx(model: SavedSystem, out: Path) -> str:
     Raises:
         InputError: the system has no network, its network reads more than input ids, or it is too large for one file.
     """
-    classifier = model.classifier
-    if classifier is None or reads_more(model.config):
-        raise InputError(
-            "plant export", expected="a system whose network reads nothing but input ids",
-            got=f"the system {model.config.system['name']}",
-            fix="Save a variant without static attention or segments: snakemake model_<variant>_in_<experiment>.",
-        )  # fmt: skip
+    classifier = plain_network(
+        model, "plant export",
+        "Save a variant without static attention or segments: snakemake model_<variant>_in_<experiment>.",
+    )  # fmt: skip
     size = sum(weight.numel() * weight.element_size() for weight in classifier.parameters())
     if size >= LARGEST:
         raise InputError("plant export", expected="weights of less than 2 GB", got=f"{size / 1e9:.1f} GB",
@@ -73,8 +68,9 @@ def export_onnx(model: SavedSystem, out: Path) -> str:
     )  # fmt: skip
     if program is None:  # what the older exporter returns
         raise RuntimeError("torch.onnx.export gave no program")
-    most = model.config.network["backbone"].get("chunk_tokens") or model.config.network["backbone"]["max_tokens"]
+    backbone = model.network["backbone"]
+    most = backbone.get("chunk_tokens") or backbone["max_tokens"]
     program.model.metadata_props["max_tokens"] = str(most)
     with atomic_path(Path(out)) as partial:
         program.save(str(partial))
-    return f"{out}: {model.config.num_labels} labels, documents of up to {most} tokens"
+    return f"{out}: {len(model.labels)} labels, documents of up to {most} tokens"

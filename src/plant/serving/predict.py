@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from plant.ground.errors import InputError, nearest
 from plant.metrics.scores import Scores
-from plant.metrics.thresholds import TUNED
+from plant.metrics.thresholds import NATURAL, TUNED
 from plant.metrics.top import top_labels
-from plant.serving.cut import Cut, cut_of
 from plant.serving.inputs import Document
-from plant.serving.scoring import as_scores, clean_texts, part_size, score_cleaned
 from plant.serving.system import SavedSystem
 from plant.serving.words import spans_of
 
 if TYPE_CHECKING:
-    from plant.serving.network import Look
+    from plant.serving.network import Shares
 
 REASONS = 5
 """Words that explain a label, at most."""
 SMALL = 0.05
 """A reason that is smaller than this share of the strongest one of its label is not shown."""
 Span = tuple[int, int]
+Chosen = tuple[np.ndarray, np.ndarray]
+"""Numbers of labels, and their scores (m) each."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,42 @@ class Prediction:
         return {"id": self.id, "labels": labels, **({"text": self.text} if text else {})}
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A label is predicted if its score, less what its frequency takes from it, is above one value.
+
+    Attributes:
+        value: of all labels.
+        less: slope * log(1 + training documents) of each label, float32 (L,); zeros without a slope.
+    """
+
+    value: float
+    less: np.ndarray
+
+    def above(self, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Whether the scores of some labels are above, compared in float32 as the value was tuned."""
+        return values - self.less[labels] > np.float32(self.value)
+
+
+def cut_of(model: SavedSystem, rule: str = TUNED) -> Cut:
+    """The thresholds of a rule of `plant.metrics.thresholds`, tuned on validation when the system was trained.
+
+    Raises:
+        InputError: the folder has no threshold of this rule.
+    """
+    saved = model.thresholds
+    entries = {TUNED: saved, **{name: entry for name, entry in saved.items() if isinstance(entry, dict)}}
+    if saved.get(NATURAL) is not None:
+        entries[NATURAL] = {"value": saved[NATURAL]}
+    if rule not in entries:
+        raise InputError("rule", expected=f"one of {', '.join(entries)}", got=repr(rule), fix=nearest(rule, entries))
+    entry, less = entries[rule], np.zeros(len(model.labels), np.float32)
+    if slope := entry.get("slope"):
+        counts = np.array([record["training_documents"] for record in model.labels])
+        less = (slope * np.log1p(counts)).astype(np.float32)
+    return Cut(float(entry["value"]), less)
+
+
 def predictions(
     model: SavedSystem,
     documents: Iterable[Document],
@@ -88,7 +125,7 @@ def predictions(
     labels: Sequence[str] = (),
     rule: str = TUNED,
 ) -> Iterator[Prediction]:
-    """Label documents in parts of `part_size`.
+    """Label documents in parts of `model.part_size`.
 
     Args:
         model: of a saved folder.
@@ -101,31 +138,44 @@ def predictions(
     Raises:
         InputError: a text is empty or too long, or a label or the rule is not one of the model.
     """
-    asked, cut = model.label_ids(labels), cut_of(model, rule)
+    cut = cut_of(model, rule)
+    choose = partial(_chosen, cut=cut, top=top, asked=model.label_ids(labels))
     waiting = iter(documents)
-    while part := list(islice(waiting, part_size(model))):
-        texts = clean_texts(model, [document.text for document in part])
-        choose = partial(_chosen, model, cut, top=top, asked=asked)
-        looked: dict[int, list[list[Reason]]] = {}
-        watch = bool(reasons) and not model.parts.scorers
-        scores = score_cleaned(model, texts, _look(model, texts, choose, reasons, looked) if watch else None)
-        for row, document in enumerate(part):
-            chosen = choose(scores, row)
-            names, why = [label for label, _ in chosen], looked.get(row, [[] for _ in chosen])
-            if reasons and not watch:
-                why = explain(model, texts[row], names, most=reasons)
-            found = (_label(model, cut, *one, said) for one, said in zip(chosen, why, strict=True))
-            yield Prediction(document.id, tuple(found), texts[row])
+    while part := list(islice(waiting, model.part_size)):
+        yield from _of_part(model, part, cut, choose, reasons)
 
 
-def _chosen(
-    model: SavedSystem, cut: Cut, scores: Scores, row: int, top: int | None, asked: Sequence[int]
-) -> list[tuple[int, float]]:
-    """Labels of a document and their scores, by falling score."""
+def _of_part(
+    model: SavedSystem, part: Sequence[Document], cut: Cut, choose: Callable[[Scores, int], Chosen], reasons: int
+) -> Iterator[Prediction]:
+    """The predictions of documents that are scored together."""
+    texts, attended = model.clean([document.text for document in part]), dict[int, list[list[Reason]]]()
+
+    # a network alone gives its reasons while its states are at hand: a second pass would double the time
+    def look(row: int, logits: np.ndarray, spans: np.ndarray, shares: Shares) -> None:
+        chosen, _ = choose(model.as_scores(logits[None]), 0)
+        attended[row] = _attended(texts[row], spans, shares(chosen), reasons) if len(chosen) else []
+
+    scores = model.score_cleaned(texts, look if reasons and not model.scorers else None)
+    for row, document in enumerate(part):
+        chosen, values = choose(scores, row)
+        why = attended.get(row, [[] for _ in chosen])
+        if reasons and model.scorers:
+            why = _contributed(model, texts[row], chosen.tolist(), reasons)
+        found = []
+        for label, value, above, said in zip(chosen, values, cut.above(values, chosen), why, strict=True):
+            record, threshold = model.labels[label], cut.value + float(cut.less[label])
+            name, description = record["label"], record["description"]
+            found.append(LabelScore(name, float(value), threshold, bool(above), description, tuple(said)))
+        yield Prediction(document.id, tuple(found), texts[row])
+
+
+def _chosen(scores: Scores, row: int, *, cut: Cut, top: int | None, asked: Sequence[int]) -> Chosen:
+    """Numbers of the labels of a document, by falling score, and their scores."""
     if scores.dense is not None:
         values = scores.dense[row]
     else:
-        values = np.full(model.config.num_labels, -np.inf, np.float32)
+        values = np.full(len(scores.label_names), -np.inf, np.float32)
         kept = scores.retrieved[[row]]
         values[kept.indices] = kept.data
     most = min(len(values), top) if top is not None and not asked else len(values)
@@ -135,34 +185,13 @@ def _chosen(
         best = best[np.isin(best, asked)]
     elif top is None:
         best = best[cut.above(values[best], best)]
-    return [(int(label), float(values[label])) for label in best]
+    return best, values[best]
 
 
-def _label(model: SavedSystem, cut: Cut, label: int, value: float, reasons: Sequence[Reason]) -> LabelScore:
-    record = model.parts.labels[label]
-    above = bool(cut.above(np.array([value], np.float32), np.array([label]))[0])
-    return LabelScore(record["label"], value, cut.threshold(label), above, record["description"], tuple(reasons))
-
-
-def explain(model: SavedSystem, text: str, labels: Sequence[int], *, most: int | None = None) -> list[list[Reason]]:
-    """Why labels got their scores: of each, the strongest reason first.
-
-    A system that reads words adds up what each word contributes in its channels, with the weights of the channels; a
-    network alone gives the words by the share of its label attention (the mean over heads), which says where the
-    network looked and not what made the score.
-
-    Args:
-        model: of a saved folder.
-        text: after cleaning.
-        labels: their numbers.
-        most: reasons of a label that are to be shown; None: all.
-    """
-    if not model.parts.scorers:
-        looked: dict[int, list[list[Reason]]] = {}
-        score_cleaned(model, [text], _look(model, [text], lambda *_: [(label, 0.0) for label in labels], most, looked))
-        return looked.get(0, [[] for _ in labels])
+def _contributed(model: SavedSystem, text: str, labels: Sequence[int], most: int) -> list[list[Reason]]:
+    """Words by what they add to the score of each label, summed over the channels with the weights of the channels."""
     added: list[Counter[str]] = [Counter() for _ in labels]
-    for channel, scorer in model.parts.scorers.items():
+    for channel, scorer in model.scorers.items():
         for place, words in enumerate(scorer.contributions(text, labels)):
             share = _share(model, channel, labels[place])
             added[place].update({word: share * value for word, value in words.items()})
@@ -171,46 +200,27 @@ def explain(model: SavedSystem, text: str, labels: Sequence[int], *, most: int |
     ]
 
 
-def _ordered(words: Mapping[str, float], most: int | None) -> list[tuple[str, float]]:
-    """By falling magnitude, then by name, without words that add nothing; at most so many, none of them `SMALL`."""
-    found = sorted(((word, value) for word, value in words.items() if value), key=lambda item: (-abs(item[1]), item[0]))
-    if most is None or not found:
-        return found
-    return [(word, value) for word, value in found[:most] if abs(value) >= SMALL * abs(found[0][1])]
-
-
 def _share(model: SavedSystem, channel: str, label: int) -> float:
     """What one unit of a channel's score adds to the system's score of a label."""
-    system = model.config.system
+    system = model.system
     if system["kind"] == "combined":
         place = system["channels"].index(channel)
         weight = (system["weight"], 1 - system["weight"])[place]
         return float(weight / system["scales"][place][1])
     if system["kind"] != "evidence":
         return 1.0
-    ends, place = model.parts.arrays["ends"], system["channels"].index(channel)
+    ends, place = model.arrays["ends"], system["channels"].index(channel)
     scalars = np.array(system["scalars"][place * len(ends) : (place + 1) * len(ends)])
     return float(scalars @ ends[:, label])
 
 
-def _look(
-    model: SavedSystem,
-    texts: Sequence[str],
-    choose: Callable[[Scores, int], list[tuple[int, float]]],
-    most: int | None,
-    looked: dict[int, list[list[Reason]]],
-) -> Look:
-    """Note the reasons of a text's labels in `looked` while its hidden states are at hand: a second pass through the
-    backbone would double the time."""
-
-    def look(text: int, logits: np.ndarray, spans: np.ndarray, shares: Callable[[Sequence[int]], np.ndarray]) -> None:
-        labels = [label for label, _ in choose(as_scores(model, logits[None]), 0)]
-        looked[text] = _attended(texts[text], spans, shares(labels), most) if labels else []
-
-    return look
+def _ordered(words: Mapping[str, float], most: int) -> list[tuple[str, float]]:
+    """By falling magnitude, then by name, without words that add nothing; at most so many, none of them `SMALL`."""
+    found = sorted(((word, value) for word, value in words.items() if value), key=lambda item: (-abs(item[1]), item[0]))
+    return [(word, value) for word, value in found[:most] if abs(value) >= SMALL * abs(found[0][1])]
 
 
-def _attended(text: str, spans: np.ndarray, shares: np.ndarray, most: int | None) -> list[list[Reason]]:
+def _attended(text: str, spans: np.ndarray, shares: np.ndarray, most: int) -> list[list[Reason]]:
     """Words by the attention of each label, from the shares (m, n) of tokens with character spans (n, 2).
 
     A word gets the shares of all tokens that overlap it. Words after the last token were not read.

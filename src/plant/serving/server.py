@@ -28,9 +28,8 @@ from starlette.routing import Route
 
 from plant.ground.errors import InputError
 from plant.metrics.thresholds import TUNED
-from plant.serving.cut import cut_of
 from plant.serving.inputs import LONGEST, Document, check_text
-from plant.serving.predict import REASONS, predictions
+from plant.serving.predict import REASONS, cut_of, predictions
 from plant.serving.show import PAGE
 from plant.serving.system import SavedSystem
 
@@ -73,12 +72,7 @@ class Refused(Exception):
 
 
 def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
-    """The application.
-
-    Args:
-        model: of a saved folder.
-        limits: see `Limits`.
-    """
+    """The application."""
     bounds = limits or Limits()
     turn = asyncio.Semaphore(1)  # a network takes all processors: one request after the other is the fastest
 
@@ -101,8 +95,8 @@ def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
         return JSONResponse({"error": said}, status_code=status)
 
     async def health(_: Request) -> Response:
-        system = model.config.system["name"]
-        facts = {"status": "ok", "model": system, "labels": model.config.num_labels, "limits": asdict(bounds)}
+        system = model.system["name"]
+        facts = {"status": "ok", "model": system, "labels": len(model.labels), "limits": asdict(bounds)}
         return JSONResponse(facts)
 
     async def page(_: Request) -> Response:
@@ -185,11 +179,7 @@ def _parsed(body: bytes, limits: Limits, model: SavedSystem) -> tuple[Asked, lis
 def serve(model: SavedSystem, *, host: str, port: int, limits: Limits) -> Iterator[str]:
     """Answer until the process is asked to end; requests that are being answered are finished first.
 
-    Args:
-        model: of a saved folder.
-        host: name or address to listen on.
-        port: 0 takes a free one.
-        limits: see `Limits`.
+    Port 0 takes a free one.
 
     Yields:
         A line with the address, when the server listens.

@@ -43,9 +43,7 @@ def checkout() -> Path:
 def config_for(seen: Look, name: str = "mine") -> str:
     """A commented config for a table: config/own.yaml with the user's columns, and Stage 3 beside the network.
 
-    Args:
-        seen: the table.
-        name: of the dataset and of the experiment, and so of the folders of results.
+    The name is that of the dataset and of the experiment, and so of the folders of results.
     """
     text = (checkout() / TEMPLATE).read_text(encoding="utf-8")
     body = text[text.index("\ndatasets:") :]
@@ -82,30 +80,33 @@ def _changes(seen: Look, name: str) -> Iterator[tuple[str, str]]:
     yield "variants: [static, plant, random_init]", "variants: [static, static_evidence, plant, random_init]"
 
 
-def described(seen: Look) -> list[str]:
+def described(seen: Look) -> Iterator[str]:
     """What was seen, as lines of a comment. No text and no label is quoted."""
     sizes = f"{seen.documents:,} documents of {seen.words:,.0f} words, {seen.labels:,} labels"
-    spoken = f"look like {seen.language}" if seen.language else "are in a language that was not recognised"
     each = f"{seen.labels_of_document:.1f} for each document"
-    lines = [f"Written by `plant init` from {seen.path.name}: {sizes}, {each}.", f"The texts {spoken}."]
-    columns = ", ".join(f"{column} ({role})" for role, column in seen.columns.items())
-    lines += [
-        f"Columns: {columns}.",
-        *_unread(seen),
-        *_numbered(seen),
-        _separation(seen),
-        *_held_out(seen),
-        *(f"Warning: {text}" for text in seen.warnings),
-    ]
+    yield f"Written by `plant init` from {seen.path.name}: {sizes}, {each}."
+    yield f"The texts {f'look like {seen.language}' if seen.language else 'are in a language that was not recognised'}."
+    yield f"Columns: {', '.join(f'{column} ({role})' for role, column in seen.columns.items())}."
+    yield from _unread(seen)
+    if "id" not in seen.columns:
+        yield "Documents are numbered from 1, because no column has a different name for each of them."
+    yield _separation(seen)
+    for name in SPLITS:
+        if seen.splits and name not in seen.splits:
+            yield (
+                f"The column of splits names no {name} documents: a part of its {seen.splits['train']:,} train "
+                f"documents, drawn by the shares of `split`, becomes the {name} split. Write {name} in the column to "
+                "choose them."
+            )
+    yield from (f"Warning: {text}" for text in seen.warnings)
     if seen.unlabelled:
-        lines.append(f"{seen.unlabelled:,} documents have no label and are left out.")
+        yield f"{seen.unlabelled:,} documents have no label and are left out."
     if seen.documents < 200:
-        lines.append("A few hundred documents are needed before results mean something.")
+        yield "A few hundred documents are needed before results mean something."
     if seen.labels > 50_000:
-        lines.append("With so many labels, set `shortlist` in the recipe of Stage 2.")
+        yield "With so many labels, set `shortlist` in the recipe of Stage 2."
     backbone = "a pretrained backbone" if seen.language == "English" else "a pretrained multilingual backbone"
-    lines.append(f"The small backbone learns from these documents alone; for results, name {backbone}.")
-    return lines
+    yield f"The small backbone learns from these documents alone; for results, name {backbone}."
 
 
 def _unread(seen: Look) -> Iterator[str]:
@@ -117,11 +118,6 @@ def _unread(seen: Look) -> Iterator[str]:
             f"Not read: {', '.join(short[:MOST])}{more}. If one names splits or groups (such as patients), write it as "
             "`split_column` or `group_column`."
         )
-
-
-def _numbered(seen: Look) -> Iterator[str]:
-    if "id" not in seen.columns:
-        yield "Documents are numbered from 1, because no column has a different name for each of them."
 
 
 def _separation(seen: Look) -> str:
@@ -137,17 +133,6 @@ def _separation(seen: Look) -> str:
     if not seen.several:
         return "No document has several labels. If some have, write what is between them as `label_separator`."
     return f"Labels are cut at {SIGNS[seen.separator]} (`label_separator`); {counts}."
-
-
-def _held_out(seen: Look) -> Iterator[str]:
-    """What becomes of splits that the column does not name."""
-    for name in SPLITS:
-        if seen.splits and name not in seen.splits:
-            yield (
-                f"The column of splits names no {name} documents: a part of its {seen.splits['train']:,} train "
-                f"documents, drawn by the shares of `split`, becomes the {name} split. Write {name} in the column to "
-                "choose them."
-            )
 
 
 def write_config(

@@ -1,97 +1,85 @@
-"""A saved system without transformers: what `plant predict` and `plant serve` load.
+"""A saved system: what a folder holds, and the scores that it gives texts.
 
-A system that only reads words needs no network, so PyTorch is not imported for it: its first answer comes after about
-one second of work in place of five. `plant.serving.modeling` has the same system as a class of transformers.
+`plant predict` and `plant serve` load it without transformers. A system that only reads words is loaded without PyTorch
+too: its first answer comes after about one second of work in place of five. `plant.serving.modeling` wraps it as a
+class of transformers.
+
+Scores are made by the functions, batches and rounding of the pipeline, so they are the same scores.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
+import scipy.sparse as sp
 
+from plant.baselines.combined import Moments, weighted
+from plant.corpus.cleaning import clean
+from plant.evidence.design import Design, LabelSide
 from plant.ground import files
 from plant.ground.errors import InputError, nearest
-from plant.metrics.scores import Scores
+from plant.ground.settings import Cleaning
+from plant.metrics.aligned import align
+from plant.metrics.scores import LARGEST_FP16, PART, SCORES, Scores, kept_scores
 from plant.serving import folder as places
-from plant.serving.folder import check_folder
+from plant.serving.folder import as_json, check_folder, write_folder
+from plant.serving.inputs import check_text
 from plant.serving.words import WordScorer
 
 if TYPE_CHECKING:
     from plant.model.classifier import LabelClassifier
+    from plant.serving.network import Look
 
 WORDS, WORD_ARRAYS, STATIC = "words.json", "words.safetensors", "static_attention.safetensors"
 STRUCTURED = (places.CONFIG, places.THRESHOLDS, places.LABELS, places.WEIGHTS, WORDS, WORD_ARRAYS, STATIC)
 """Files that are read into parts of the system; the others are kept as they are."""
-
 NEAREST = 50
 """Label sets up to this size are named, or the nearest of them, where a label is not known."""
 
 
-@dataclass
-class Parts:
-    """What a system holds beside its network.
+@dataclass(eq=False)
+class SavedSystem:
+    """A system that labels documents: a network, word scores, or both.
 
     Attributes:
+        network, system, cleaning: sections of config.json (`plant.serving.modeling.PlantConfig`).
+        thresholds: thresholds.json.
+        labels: labels.json, one record for each label, in the order of the scores.
         scorers: channel -> word scores.
         arrays: of Stage 3: `prior` (L,), `ends` (E, L).
-        static: file of the relevance that is added to the attention, or None.
-        thresholds: thresholds.json.
-        labels: labels.json, a record a label.
         files: tokenizer and model card, by name.
-    """
-
-    scorers: dict[str, WordScorer] = field(default_factory=dict)
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    thresholds: dict[str, Any] = field(default_factory=dict)
-    labels: list[dict[str, Any]] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
-    static: Path | None = None
-
-
-@dataclass(frozen=True)
-class SavedConfig:
-    """config.json of a saved model; `plant.serving.modeling.PlantConfig` says what is in it.
-
-    Attributes:
-        network, system, cleaning: its sections.
-        label_names: in the order of the scores.
+        static: file of the relevance that is added to the attention, or None.
+        classifier: the network with its weights; None if the system has none.
     """
 
     network: dict[str, Any]
     system: dict[str, Any]
     cleaning: dict[str, Any]
-    label_names: list[str]
+    thresholds: dict[str, Any]
+    labels: list[dict[str, Any]]
+    scorers: dict[str, WordScorer] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    static: Path | None = None
+    classifier: LabelClassifier | None = None
+
+    @cached_property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels in the order of the scores."""
+        return tuple(record["label"] for record in self.labels)
 
     @property
-    def num_labels(self) -> int:
-        return len(self.label_names)
-
-
-class SavedSystem:
-    """A system that labels documents: a network, word scores, or both.
-
-    Args:
-        config: of the system; a class of transformers has a `PlantConfig` here, with the same attributes.
-        parts: words, thresholds and labels.
-        classifier: the network; None if the system has none.
-    """
-
-    config: Any
-    parts: Any
-    classifier: Any  # transformers evaluates these types, and that of a network needs PyTorch
-
-    def __init__(self, config: SavedConfig, parts: Parts, classifier: LabelClassifier | None) -> None:
-        self.config, self.parts, self.classifier = config, parts, classifier
-
-    def score(self, texts: Sequence[str]) -> Scores:
-        """Scores of the whole system, as `plant.serving.scoring.score` gives them."""
-        from plant.serving.scoring import score
-
-        return score(self, texts)
+    def part_size(self) -> int:
+        """Texts that are scored together: as many as the pipeline scores at once."""
+        return max(1, min(PART, SCORES // len(self.labels)))
 
     def label_ids(self, names: Sequence[str]) -> list[int]:
         """The numbers of labels.
@@ -99,14 +87,99 @@ class SavedSystem:
         Raises:
             InputError: a label that the model does not know.
         """
-        places = {name: place for place, name in enumerate(self.config.label_names)}
+        known = {name: place for place, name in enumerate(self.label_names)}
         for name in names:
-            if name not in places:
+            if name not in known:
                 raise InputError(
-                    f"label {name!r}", expected=f"one of the {len(places):,} labels of the model", got="another one",
-                    fix=f"{nearest(name, places) if len(places) <= NEAREST else ''} labels.json lists them.".strip(),
+                    f"label {name!r}", expected=f"one of the {len(known):,} labels of the model", got="another one",
+                    fix=f"{nearest(name, known) if len(known) <= NEAREST else ''} labels.json lists them.".strip(),
                 )  # fmt: skip
-        return [places[name] for name in names]
+        return [known[name] for name in names]
+
+    def clean(self, texts: Sequence[str]) -> list[str]:
+        """The texts as the model reads them; character spans of reasons count in them.
+
+        Raises:
+            InputError: a text is empty or too long; its number is named, its words are not.
+        """
+        for number, text in enumerate(texts, 1):
+            check_text(text, f"text {number}")
+        return clean(pl.Series(list(texts), dtype=pl.String), Cleaning.model_validate(self.cleaning)).to_list()
+
+    def score(self, texts: Sequence[str]) -> Scores:
+        """Scores of some texts; give `part_size` of them at once to get the pipeline's bits.
+
+        A text without a token that the network knows gets no score (-inf), as in the pipeline.
+
+        Raises:
+            InputError: as `clean`.
+        """
+        return self.score_cleaned(self.clean(texts))
+
+    def score_cleaned(self, cleaned: Sequence[str], look: Look | None = None) -> Scores:
+        """`score` of texts that `clean` gave; `look` is called for each text that the network reads."""
+        names = [name for name in self.system["channels"] if name != "prior"]
+        channels = [self.as_scores(self._channel(name, cleaned, look)) for name in names]
+        if self.system["kind"] not in ("combined", "evidence"):
+            return channels[0]
+        pairs = align(channels)
+        if self.system["kind"] == "combined":
+            scales = [Moments(*each) for each in self.system["scales"]]
+            return self.as_scores(weighted(pairs, scales, self.system["weight"]))
+        trained = np.ones(len(self.labels), bool)
+        side = LabelSide(tuple(self.system["channels"]), self.arrays["prior"], self.arrays["ends"], trained)
+        none = sp.csr_array((len(cleaned), len(self.labels)), dtype=bool)
+        scalars = {0: np.array(self.system["scalars"])}
+        logits = Design(pairs, side, none).logits(scalars, np.zeros(len(cleaned), np.int64))
+        return self.as_scores(pairs.filled(logits.astype(np.float32)))
+
+    def _channel(self, name: str, cleaned: Sequence[str], look: Look | None) -> np.ndarray:
+        """(N, L) float32: what one channel says."""
+        if name != "network":
+            return self.scorers[name].score(cleaned)
+        from plant.serving.network import network_logits  # imports PyTorch, which words do not need
+
+        return network_logits(self, cleaned, look)
+
+    def as_scores(self, values: np.ndarray | sp.csr_array) -> Scores:
+        """Scores as `plant.metrics.scores` keeps them: rounded to fp16, or the best of each text for many labels."""
+        dense = None
+        if isinstance(values, np.ndarray) and len(self.labels) <= self.system["dense_limit"]:
+            bounded = np.where(values > -np.inf, np.clip(values, -LARGEST_FP16, LARGEST_FP16), -np.inf)
+            values = dense = bounded.astype(np.float16).astype(np.float32)
+        truth = sp.csr_array(values.shape, dtype=bool)
+        kept = kept_scores(values, truth, self.system["top"])
+        ids = tuple(str(number) for number in range(values.shape[0]))
+        limits = self.system["top"], self.system["natural_threshold"]
+        return Scores(ids, self.label_names, truth, kept, dense, *limits)
+
+    def save(self, out: Path, config: dict[str, Any]) -> None:
+        """Write the system as one folder, in one step (`plant.serving.folder`).
+
+        `config` is the content of config.json. An older folder is replaced.
+        """
+        content: dict[str, bytes | Path] = {
+            places.CONFIG: as_json(config), places.THRESHOLDS: as_json(self.thresholds),
+            places.LABELS: as_json(self.labels), **self.files,
+        }  # fmt: skip
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
+            scratch = Path(folder)
+            arrays = {name: np.asarray(array) for name, array in self.arrays.items()}
+            for channel, scorer in self.scorers.items():
+                arrays |= {f"{channel}.{name}": array for name, array in scorer.arrays().items()}
+            if arrays:
+                content[WORDS] = as_json({channel: scorer.record() for channel, scorer in self.scorers.items()})
+                content[WORD_ARRAYS] = scratch / WORD_ARRAYS
+                files.write_arrays(scratch / WORD_ARRAYS, arrays)
+            if self.classifier is not None:
+                from plant.ground.checkpoints import save_tensors
+
+                content[places.WEIGHTS] = scratch / places.WEIGHTS
+                save_tensors(scratch / places.WEIGHTS, self.classifier.state_dict())
+            if self.static is not None:
+                content[STATIC] = Path(shutil.copyfile(self.static, scratch / STATIC))
+            write_folder(out, content)
 
 
 def load_system(folder: str | Path) -> SavedSystem:
@@ -116,36 +189,21 @@ def load_system(folder: str | Path) -> SavedSystem:
         InputError: as `check_folder`, or the weights do not fit the config.
     """
     path = check_folder(folder)
-    parts, record = read_parts(path), files.read_json(path / places.CONFIG)
-    network, system, cleaning = (record.get(name, {}) for name in ("network", "system", "cleaning"))
-    config = SavedConfig(network, system, cleaning, [label["label"] for label in parts.labels])
-    return SavedSystem(config, parts, read_network(config, path))
-
-
-def read_network(config: SavedConfig, path: Path) -> LabelClassifier | None:
-    """The network of a folder; None if the system has none, and PyTorch is then not imported.
-
-    Raises:
-        InputError: the weights do not fit the config.
-    """
-    if not config.network:
-        return None
-    from plant.serving.network import load_network
-
-    return load_network(config, path / places.WEIGHTS)
-
-
-def read_parts(path: Path) -> Parts:
-    """What a folder holds beside its network."""
-    scorers, arrays = {}, {}
-    if (path / WORD_ARRAYS).is_file():
-        arrays = {name: array.copy() for name, array in files.read_arrays(path / WORD_ARRAYS).items()}  # not mapped
-        for channel, record in files.read_json(path / WORDS).items():
-            own = {name.partition(".")[2]: arrays.pop(name) for name in [*arrays] if name.startswith(f"{channel}.")}
-            scorers[channel] = WordScorer.from_arrays(record, own)
-    listed = files.read_json(path / places.MANIFEST)["files"]
-    return Parts(
-        scorers, arrays, files.read_json(path / places.THRESHOLDS), files.read_json(path / places.LABELS),
-        {name: (path / name).read_bytes() for name in listed if name not in STRUCTURED},
-        path / STATIC if STATIC in listed else None,
+    record, listed = files.read_json(path / places.CONFIG), files.read_json(path / places.MANIFEST)["files"]
+    system = SavedSystem(
+        record.get("network", {}), record["system"], record["cleaning"],
+        files.read_json(path / places.THRESHOLDS), files.read_json(path / places.LABELS),
+        files={name: (path / name).read_bytes() for name in listed if name not in STRUCTURED},
+        static=path / STATIC if STATIC in listed else None,
     )  # fmt: skip
+    if WORD_ARRAYS in listed:
+        arrays = {name: array.copy() for name, array in files.read_arrays(path / WORD_ARRAYS).items()}  # not mapped
+        for channel, kept in files.read_json(path / WORDS).items():
+            own = {name.partition(".")[2]: arrays.pop(name) for name in [*arrays] if name.startswith(f"{channel}.")}
+            system.scorers[channel] = WordScorer.from_arrays(kept, own)
+        system.arrays = arrays
+    if system.network:
+        from plant.serving.network import load_network  # imports PyTorch, which words do not need
+
+        system.classifier = load_network(system.network, len(system.labels), path / places.WEIGHTS)
+    return system

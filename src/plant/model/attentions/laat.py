@@ -17,10 +17,7 @@ STD = 0.03  # of all weights at the start, as in the public code of both
 class ProjectedAttention(Attention):
     """u_l as query, tanh(W h_j) as key.
 
-    Args:
-        n_labels: |L|.
-        hidden_size: h.
-        projection: d, the size of the keys.
+    Keys have the size d, `projection`.
     """
 
     def __init__(self, n_labels: int, hidden_size: int, projection: int) -> None:

@@ -24,11 +24,6 @@ class LabelAttention(Attention):
 
     The parameters are those of a standard multi-head attention with biases; only E has one row per label.
 
-    Args:
-        n_labels: |L|.
-        hidden_size: h, of the backbone.
-        heads: G; must divide h.
-
     Raises:
         InputError: `heads` does not divide `hidden_size`.
     """
@@ -97,9 +92,6 @@ class Head(EvidenceHead):
 
     def label_vectors(self, attention: LabelAttention) -> tuple[Tensor, Tensor]:
         """The head as one vector and one number for each label.
-
-        Args:
-            attention: whose W_O and b_O are folded in.
 
         Returns:
             W_O^T c_l as rows (|L|, h); what no document changes, c_l . b_O + B_a,l . w + beta (|L|).

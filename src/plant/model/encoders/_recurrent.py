@@ -25,8 +25,7 @@ WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of PyTorch's netwo
 class Recurrent(nn.Module):
     """An LSTM or a GRU over documents of different length.
 
-    Args:
-        network: bidirectional, batch first.
+    The network is bidirectional, batch first.
     """
 
     def __init__(self, network: nn.LSTM | nn.GRU) -> None:

@@ -28,10 +28,7 @@ SEGMENT = 72
 class LSTMLayer(nn.Module):
     """One LSTM layer whose recurrent weights drop out.
 
-    Args:
-        inputs: size of x.
-        hidden: size of h.
-        dropout: share of the recurrent weights that are set to zero in a training step.
+    `dropout` is the share of the recurrent weights that are set to zero in a training step.
     """
 
     def __init__(self, inputs: int, hidden: int, dropout: float) -> None:
@@ -59,13 +56,8 @@ class LSTMLayer(nn.Module):
 class AwdLstm(nn.Module):
     """Layers of `LSTMLayer`, read in segments.
 
-    Args:
-        size: e of the word vectors, and of the last layer.
-        hidden: of the other layers.
-        layers: number of layers.
-        segment: tokens between two cuts of the gradient.
-        dropouts: rates: of x (`input`), of the states between layers (`hidden`), of the recurrent weights (`weight`).
-        backward: read from the last token to the first.
+    The last layer has the size e of the word vectors, the others the size `hidden`. `dropouts` are the rates of x
+    (`input`), of the states between layers (`hidden`) and of the recurrent weights (`weight`).
     """
 
     def __init__(

@@ -18,10 +18,7 @@ from plant.model.word_network import WordBackbone, word_vectors
 class Convolution(nn.Module):
     """One convolution and tanh.
 
-    Args:
-        size: e of the word vectors.
-        hidden_size: h, number of filters.
-        kernel_size: k, in words.
+    Word vectors of size e come in; h filters go out, each k words wide.
     """
 
     def __init__(self, size: int, hidden_size: int, kernel_size: int) -> None:

@@ -21,13 +21,7 @@ from plant.model.word_network import WordBackbone, word_vectors
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions of one width, and a shortcut around them.
-
-    Args:
-        size: numbers for each word that come in.
-        filters: that go out.
-        kernel_size: k, in words.
-    """
+    """Two convolutions of one width, and a shortcut around them."""
 
     def __init__(self, size: int, filters: int, kernel_size: int) -> None:
         super().__init__()
@@ -44,11 +38,7 @@ class ResidualBlock(nn.Module):
 class MultiResidual(nn.Module):
     """All widths side by side.
 
-    Args:
-        size: e of the word vectors.
-        hidden_size: h; each width gives h / (number of widths) numbers.
-        kernel_sizes: the widths.
-        blocks: residual blocks of each width.
+    Each width gives h / (number of widths) numbers, through `blocks` residual blocks.
     """
 
     def __init__(self, size: int, hidden_size: int, kernel_sizes: tuple[int, ...], blocks: int) -> None:

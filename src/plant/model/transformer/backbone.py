@@ -10,10 +10,22 @@ from plant.corpus.encoders import unreadable
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path, require_file
-from plant.model.lora_targets import LORA_TARGETS
 from plant.model.transformer.loading import DTYPES, NetworkBackbone, hub_options, is_placed, load_model
 
 CPU = torch.device("cpu")
+LORA_TARGETS = {
+    "llama": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "mistral": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "qwen2": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "qwen3": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "gemma2": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    "phi3": ("qkv_proj", "o_proj"),
+    "deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"),
+    "bert": ("query", "key", "value", "attention.output.dense"),
+    "roberta": ("query", "key", "value", "attention.output.dense"),
+    "xlm-roberta": ("query", "key", "value", "attention.output.dense"),
+}
+"""What LoRA adapts where the config names nothing: query, key, value and output projections (appendix A)."""
 
 
 class Backbone(nn.Module):
@@ -122,13 +134,8 @@ def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torc
             no module.
     """
     model = load_model(settings, folder, device)
-    model.config.use_cache = False  # keys and values are for generation; here they would only fill memory
+    set_reading(model, settings)
     prefix, suffix = special_tokens(settings, folder, rows=len(model.get_input_embeddings().weight))
-    if settings.bidirectional:
-        model.config.is_causal = False
-        for module in model.modules():
-            if hasattr(module, "is_causal"):
-                module.is_causal = False
     if settings.gradient_checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
         model.enable_input_require_grads()  # frozen embeddings would cut the gradient of checkpointed layers
@@ -142,15 +149,21 @@ def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torc
     )  # fmt: skip
 
 
+def set_reading(model: Any, settings: NetworkBackbone) -> None:
+    """Make a model read documents: it keeps no keys and values, and with `bidirectional` it has no causal mask."""
+    model.config.use_cache = False  # keys and values are for generation; here they would only fill memory
+    if settings.bidirectional:
+        for part in (model.config, *(module for module in model.modules() if hasattr(module, "is_causal"))):
+            part.is_causal = False
+
+
 def special_tokens(
     settings: NetworkBackbone, folder: str | Path, *, rows: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids that the tokenizer puts before and after a text.
 
-    Args:
-        settings: of the backbone.
-        folder: hub id or local folder.
-        rows: of the model's embedding; the tokenizer may give no id beyond them.
+    Raises:
+        InputError: there is no tokenizer, or it gives ids beyond the `rows` of the model's embedding.
     """
     from transformers import AutoTokenizer
 
@@ -177,7 +190,7 @@ def special_tokens(
 
 
 def _adapt(model: Any, settings: NetworkBackbone) -> Any:
-    """Put LoRA on the projections of the model type; every target must name a module."""
+    """Put LoRA on the projections of the model type; every target must name a module, or peft would pass it by."""
     from peft import LoraConfig, get_peft_model
 
     lora = settings.lora
@@ -199,13 +212,7 @@ def _adapt(model: Any, settings: NetworkBackbone) -> Any:
 
 
 def make_random_backbone(settings: plant_settings.Random, tokenizer: Path, out: Path) -> None:
-    """Write a small random transformer beside its tokenizer as a Hugging Face folder.
-
-    Args:
-        settings: architecture and sizes.
-        tokenizer: folder of the trained tokenizer.
-        out: the folder to write.
-    """
+    """Write a small random transformer as a Hugging Face folder, with the tokenizer of another folder."""
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 

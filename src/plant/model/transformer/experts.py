@@ -32,12 +32,7 @@ class ExpertsConfig(BitsAndBytesConfig):
 
 
 class QuantisedExperts(nn.Module):
-    """The experts of one layer in 4 bits; they replace the model's own.
-
-    Args:
-        experts: the model's own, not loaded yet.
-        options: how to quantise.
-    """
+    """The experts of one layer in 4 bits; they replace the model's own."""
 
     def __init__(self, experts: nn.Module, options: BitsAndBytesConfig) -> None:
         super().__init__()

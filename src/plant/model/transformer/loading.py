@@ -20,10 +20,7 @@ NetworkBackbone = plant_settings.Pretrained | plant_settings.Random
 def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.device) -> Any:
     """Load a model; quantise it and spread it over the GPUs of a node where the settings say so.
 
-    Args:
-        settings: of the backbone.
-        folder: hub id or local folder.
-        device: of a quantised model, or of the first layer of a spread one.
+    The device is that of a quantised model, or of the first layer of a spread one.
 
     Returns:
         A Hugging Face base model, on the CPU unless `is_placed(settings)`.
