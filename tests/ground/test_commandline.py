@@ -17,6 +17,7 @@ import signal
 from plant.ground.job import job
 from plant.ground.errors import InputError, Interrupted
 
+@job
 def main(args):
     if args.settings.get("stop") and not args.out.exists():
         args.out.mkdir()
@@ -32,8 +33,6 @@ def main(args):
     (args.out / "file").write_text(" ".join(map(str, args.many or [])))
     assert args.left is None
     return {"device": "cpu", "labels": 3}
-
-job(main, optional=("left",))
 """
 
 
@@ -42,7 +41,7 @@ def run(folder: Path, settings: dict, *, many: tuple[Path, ...] = (), log: Path 
     (folder / "source").touch()
     seed = {"seed": str(more.pop("seed"))} if "seed" in more else {}
     handed = describe(
-        {"source": str(folder / "source"), "many": many},
+        {"source": str(folder / "source"), "many": many, "left": ()},
         {"out": str(folder / "out"), "sidecar": str(folder / "provenance.json")},
         rule="job", wildcards=seed, params={"settings": settings, **more.pop("params", {})}, log=log and str(log),
     )  # fmt: skip

@@ -4,7 +4,6 @@ Sets the environment of all jobs: nodes and un-activated shells find the Python 
 beside this file.
 """
 
-import atexit
 import hashlib
 import json
 import os
@@ -31,7 +30,7 @@ from plant.corpus import formats
 from plant.finetuning.losses import STAGE_2_LOSSES
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
-from plant.ground.kept_digests import KeptDigests
+from plant.ground.provenance import digest
 from plant.ground.settings.written import check_written
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks
@@ -126,10 +125,11 @@ def settings_of(*names, **parts):
     return settings
 
 
-# A digest of what a script runs, as a param: a change of the code reruns the job, a reworded comment does not. The modules
-# of registered baselines and encoders that it runs are given: no import statement names them.
-code = KeptDigests(Path(".snakemake/plant/digests.json"), Path(workflow.basedir) / "workflow" / "scripts")
-atexit.register(code.keep)
+@cache
+def code(name, *modules):
+    """A digest of what a script runs, as a param: a change of the code reruns the job, a reworded comment does not.
+    `modules` are those of registered baselines and encoders that it runs: no import statement names them."""
+    return digest(Path(workflow.basedir) / "workflow" / "scripts" / f"{name}.py", *modules)
 
 
 def code_of_baselines(name, entries):

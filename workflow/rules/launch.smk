@@ -57,7 +57,6 @@ def handed_over(rule, settings, planted=None):
     def job(wildcards, input, output):
         named = dict(input.items()) | ({} if planted is None else {"planted": planted(wildcards)})
         params = {"settings": settings(wildcards), "backbone": backbone_source(wildcards)}
-        made = {str(i): path for i, path in enumerate(output)} | dict(output.items())
-        return json.dumps(describe(named, made, rule=rule, wildcards=dict(wildcards.items()), params=params))
+        return json.dumps(describe(named, output, rule=rule, wildcards=dict(wildcards.items()), params=params))
 
     return job

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.metadata
 import platform
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,11 +25,12 @@ CHEAP = 2**26
 DATA = (".yaml", ".j2")
 """Endings of the package's data files."""
 NO_PART_OF_A_RESULT = {
-    f"plant.ground.{name}"
-    for name in ("errors", "job", "kept_digests", "provenance", "reference", "resources", "settings", "trace")
+    f"plant.ground.{name}" for name in ("errors", "job", "provenance", "reference", "resources", "settings", "trace")
 } | {"plant.model.registry"}
 """Modules that no result depends on: messages, sidecars, types of settings (their values are params), and a table of
 names, whose modules are named to `digest`."""
+IMPORT = re.compile(r"^ *(?:from (plant[.\w]*) import (?:\(([^)]*)\)|([^#\n]*))|import (plant[.\w]+))", re.MULTILINE)
+"""A statement that imports from this package, as the house's formatter writes it."""
 VERSIONS_OF = (
     "accelerate",
     "bitsandbytes",
@@ -205,25 +206,10 @@ def _modules(name: str, package: Path) -> tuple[Path, ...]:
 @cache
 def _read_code(source: str) -> tuple[tuple[str, ...], str]:
     """The names of this package that a source imports, and its byte code as text."""
-    tree = ast.parse(source)
-    names = [name for statement in _statements(tree) for name in _imported(statement) if name.startswith("plant.")]
-    return tuple(names), _meaning(compile(tree, "", "exec", optimize=2, dont_inherit=True))
-
-
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements of a module, with those in functions and classes."""
-    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
-        for child in getattr(node, part, ()):
-            yield child
-            yield from _statements(child)
-
-
-def _imported(statement: ast.AST) -> list[str]:
-    if isinstance(statement, ast.Import):
-        return [alias.name for alias in statement.names]
-    if isinstance(statement, ast.ImportFrom):
-        return [f"{statement.module}.{alias.name}" for alias in statement.names]
-    return []
+    names = []
+    for place, several, line, module in IMPORT.findall(source):
+        names += [f"{place}.{name.split()[0]}" for name in (several or line).split(",") if name.strip()] or [module]
+    return tuple(names), _meaning(compile(source, "", "exec", optimize=2, dont_inherit=True))
 
 
 def _meaning(code: CodeType) -> str:
