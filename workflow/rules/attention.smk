@@ -28,10 +28,6 @@ rule attention_mass:
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.provenance.json",
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: SETTINGS.compute.threads
     resources:
         gpu=devices_of_one_process,
@@ -54,8 +50,6 @@ use rule attention_mass as attention_marks with:
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.provenance.json",
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.tsv"
 
 
 use rule attention_mass as attention_points with:
@@ -68,8 +62,6 @@ use rule attention_mass as attention_points with:
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.provenance.json",
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.tsv"
 
 
 rule write_attention_mass:
@@ -81,10 +73,6 @@ rule write_attention_mass:
         provenance="<results>/paper/{experiment}/attention_mass/provenance.json",
     log:
         "logs/paper/{experiment}/attention_mass.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/attention_mass.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=page_settings("attention_mass.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),
@@ -101,8 +89,6 @@ use rule write_attention_mass as write_attention_against_people with:
         provenance="<results>/paper/{experiment}/attention_against_people/provenance.json",
     log:
         "logs/paper/{experiment}/attention_against_people.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/attention_against_people.tsv"
     params:
         settings=page_settings("attention_marks.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),
@@ -116,8 +102,6 @@ use rule write_attention_mass as write_attention_page with:
         provenance="<results>/paper/{experiment}/attention.provenance.json",
     log:
         "logs/paper/{experiment}/attention.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/attention.tsv"
     params:
         settings=page_settings("attention_points.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),

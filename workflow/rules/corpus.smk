@@ -39,8 +39,6 @@ rule fetch:
     wildcard_constraints:
         place=one_of(path for path in DOWNLOADS if path not in ARCHIVES),
     localrule: True
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: section(download=DOWNLOADS[wildcards.place]),
         screen="warnings",
@@ -62,12 +60,8 @@ rule synthetic:
         provenance="<results>/corpus/{dataset}/raw.provenance.json",
     log:
         "logs/corpus/{dataset}/synthetic.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/synthetic.tsv"
     wildcard_constraints:
         dataset=one_of(STAND_INS),
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: section(wildcards.dataset, dataset=SETTINGS.datasets[wildcards.dataset]),
         code=code("synthetic"),
@@ -86,12 +80,8 @@ rule corpus:
         multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
     log:
         "logs/corpus/{dataset}/corpus.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/corpus.tsv"
     wildcard_constraints:
         dataset=one_of(name for name in SETTINGS.datasets if name not in SUBSETS),
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -118,12 +108,8 @@ rule subset:
         multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
     log:
         "logs/corpus/{dataset}/subset.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/subset.tsv"
     wildcard_constraints:
         dataset=one_of(SUBSETS),
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -143,10 +129,6 @@ rule marked:
         provenance="<results>/corpus/{dataset}/mentions.provenance.json",
     log:
         "logs/corpus/{dataset}/marked.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/marked.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=corpus_settings,
         code=code("marks"),
@@ -164,8 +146,6 @@ use rule marked as marks with:
         provenance="<results>/corpus/{dataset}/marks.provenance.json",
     log:
         "logs/corpus/{dataset}/marks.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/marks.tsv"
 
 
 rule tokenizer:
@@ -177,10 +157,6 @@ rule tokenizer:
         provenance="<results>/corpus/{dataset}/{backbone}/tokenizer.provenance.json",
     log:
         "logs/corpus/{dataset}/{backbone}/tokenizer.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/{backbone}/tokenizer.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=settings_of(vocabulary=lambda wildcards: SETTINGS.backbones[wildcards.backbone].vocabulary),
         code=code("tokenizer"),
@@ -200,10 +176,6 @@ rule tokens:
         provenance="<results>/corpus/{dataset}/{backbone}/provenance.json",
     log:
         "logs/corpus/{dataset}/{backbone}/tokens.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/{backbone}/tokens.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=settings_of("backbone"),
         screen="warnings",

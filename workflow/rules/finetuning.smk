@@ -34,10 +34,6 @@ rule finetune:
         ),
     log:
         "logs/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.log",
-    benchmark:
-        "benchmarks/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: training_threads
     resources:
         gpu=devices,

@@ -39,10 +39,6 @@ rule pretrain:
         ),
     log:
         "logs/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.log",
-    benchmark:
-        "benchmarks/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: training_threads
     resources:
         gpu=devices,

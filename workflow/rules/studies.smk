@@ -22,8 +22,6 @@ use rule compare as contrasts with:
         provenance="<results>/statistics/{experiment}/contrasts.provenance.json",
     log:
         "logs/statistics/{experiment}/contrasts.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/contrasts.tsv"
     params:
         settings=compared(study_systems, pairs=study_pairs),
         code=code("contrasts"),
@@ -38,10 +36,6 @@ rule write_study:
         provenance="<results>/paper/studies/{study}/provenance.json",
     log:
         "logs/paper/studies/{study}.log",
-    benchmark:
-        "benchmarks/paper/studies/{study}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=study_settings,
         code=code_of_baselines("study", baselines().values()),
