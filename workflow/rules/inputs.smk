@@ -51,6 +51,11 @@ def label_embeddings(recipe, wildcards):
     return f"{folder}/label_embeddings.safetensors" if recipe.initialisation == "descriptions" else []
 
 
+def stage1_of(wildcards):
+    """The recipe of a run of Stage 1."""
+    return SETTINGS.pretrainings[wildcards.pretraining]
+
+
 def stage2_of(wildcards):
     """The recipe of a run of Stage 2, with the rates that a tuning chose for it."""
     return SETTINGS.stage2(wildcards.dataset, wildcards.backbone, f"{wildcards.initial}+{wildcards.finetuning}")

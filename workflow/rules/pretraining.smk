@@ -11,10 +11,6 @@ OUTPUTS
         epochs/<epoch>/{label_attention,backbone}.safetensors   (recipes with keep_epochs)
 """
 
-
-include: "inputs/pretraining.smk"
-
-
 stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)
 
 

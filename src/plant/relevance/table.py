@@ -19,7 +19,7 @@ from plant.ground.staging import owner_only
 from plant.relevance.choice import Chosen, Training, chosen
 from plant.relevance.contingency import label_documents
 from plant.relevance.described import described_tokens
-from plant.relevance.measures import MEASURES, find_measure
+from plant.relevance.measures import MEASURES
 from plant.relevance.pieces import growing_arrays
 
 _REPEATING = ["label", "token", "n_label", "n_documents"]  # of other columns a dictionary costs time and space
@@ -62,12 +62,11 @@ def write_relevance(
         backbone, tokenizer: of the tokens, for `description`; see `described.described_tokens`.
 
     Raises:
-        InputError: unknown measure; no training documents; corpus and tokens do not belong together; no token may be
+        InputError: no training documents; corpus and tokens do not belong together; no token may be
             selected; no label has a description.
     """
-    described = find_measure(measure).described
     training = load_training(corpus, tokens, measure, settings)
-    if described:
+    if MEASURES[measure].described:
         if backbone is None:
             raise InputError(f"measure: {measure}", expected="a backbone", got="none", fix="Name its settings.")
         said = described_tokens(load_labels(corpus), training.words, backbone, tokenizer)

@@ -7,11 +7,6 @@ def first_recipe(wildcards):
     return SETTINGS.pretrainings[wildcards.initial.partition("@")[0]] if planted else stage2_of(wildcards)
 
 
-def first_embeddings(wildcards):
-    """How the label embeddings start: `random` or `descriptions`."""
-    return first_recipe(wildcards).initialisation
-
-
 def embeddings_of_start(wildcards):
     """Label embeddings that the first stage starts from, where it asks for some."""
     return label_embeddings(first_recipe(wildcards), wildcards)
