@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+import yaml
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -56,6 +57,7 @@ def extend() -> Iterator[Callable[[Any, Path], None]]:
 settings.register_profile("house", deadline=None, derandomize=True, max_examples=50, print_blob=True)
 settings.load_profile("house")
 
+ROOT = Path(__file__).resolve().parents[1]
 TRAINING_DOCUMENTS = 500
 
 
@@ -202,6 +204,39 @@ def read_reasons() -> Callable[[Path], pl.DataFrame]:
         return told
 
     return read
+
+
+# The pipeline as users start it.
+
+
+def start(folder: Path, config: dict, *arguments: str, cores: str = "2", **options) -> subprocess.Popen:
+    """Snakemake in `folder` on `config`, in a session of its own."""
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
+               "--configfile", path, "--cores", cores, *arguments]  # fmt: skip
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True, **options,
+    )  # fmt: skip
+
+
+def run(folder: Path, config: dict, *arguments: str, cores: str = "2") -> subprocess.CompletedProcess:
+    process = start(folder, config, *arguments, cores=cores)
+    said, _ = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, said)
+
+
+@pytest.fixture(scope="session")
+def snakemake() -> Callable[..., subprocess.CompletedProcess]:
+    """(folder, config, *arguments, cores) -> the run; stdout holds both streams."""
+    return run
+
+
+@pytest.fixture(scope="session")
+def start_snakemake() -> Callable[..., subprocess.Popen]:
+    """The same without waiting for its end."""
+    return start
 
 
 # A headless browser, driven by its own protocol over two pipes: no driver, no library, no port.

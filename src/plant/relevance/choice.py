@@ -102,12 +102,12 @@ def chosen(training: Training, measure: str, settings: Relevance, *, compiled: b
     if compiled is None:
         compiled = int(np.diff(training.lists.begins)[training.documents].sum()) > LARGE
     if compiled and MEASURES[measure].formula is mig:
-        return compiled_choice(training, settings, rows=settings.rows_in_memory)
-    return plain_choice(training, measure, settings, rows=settings.rows_in_memory)
+        return compiled_choice(training, settings)
+    return plain_choice(training, measure, settings)
 
 
-def compiled_choice(training: Training, settings: Relevance, *, rows: int) -> Iterator[Chosen]:
-    """The k tokens of highest MIG of every label, in pieces of at least `rows` rows (the last may be shorter)."""
+def compiled_choice(training: Training, settings: Relevance) -> Iterator[Chosen]:
+    """The k tokens of highest MIG of every label. All pieces but the last have at least `rows_in_memory` rows."""
     from plant.kernels.relevance import Scoring, best_tokens  # loads numba
 
     total, n_token, table = training.n_documents, training.n_token, n_log_n(training.n_documents)
@@ -118,17 +118,19 @@ def compiled_choice(training: Training, settings: Relevance, *, rows: int) -> It
     )  # fmt: skip
     label = 0
     while label < len(training.names):
-        label, *piece = best_tokens(*training.lists, training.indptr, training.documents, scoring, label, rows)
+        label, *piece = best_tokens(
+            *training.lists, training.indptr, training.documents, scoring, label, settings.rows_in_memory
+        )
         yield Chosen(*piece)
 
 
-def plain_choice(training: Training, measure: str, settings: Relevance, *, rows: int) -> Iterator[Chosen]:
+def plain_choice(training: Training, measure: str, settings: Relevance) -> Iterator[Chosen]:
     """As `compiled_choice`, of any measure."""
     pieces: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
     for label, counts in _label_counts(training, measure):
         token, relevance = _best_of_label(label, counts, training, measure, settings)
         pieces[label] = token, np.asarray(counts.n_joint)[token], relevance
-        if sum(len(token) for token, *_ in pieces.values()) >= rows:
+        if sum(len(token) for token, *_ in pieces.values()) >= settings.rows_in_memory:
             yield _joined(pieces)
             pieces = {}
     if pieces:
