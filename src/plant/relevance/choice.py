@@ -15,7 +15,7 @@ import numpy as np
 from plant.ground.seeds import generator
 from plant.ground.settings import Relevance
 from plant.relevance.contingency import TokenLists, distinct_tokens, joint_counts
-from plant.relevance.measures import MEASURES, PairCounts, is_positive, mig, n_log_n, rounding
+from plant.relevance.measures import MEASURES, Formula, PairCounts, is_positive, mig, n_log_n, rounding
 
 STEPS = 2**24
 """Relevance is a whole number of 2^-24, the steps that float32 resolves at 1. They decide what a tie is."""
@@ -160,7 +160,7 @@ def _best_of_label(
         token, relevance = random_tokens(training.order, k=settings.k, generator=draw)
     elif entry.described:
         said = training.described[label] if training.described else np.zeros(0, np.int64)
-        token, relevance = described_relevance(counts, training.order, said, measure=measure, k=settings.k)
+        token, relevance = described_relevance(counts, training.order, said, formula=entry.formula, k=settings.k)
     else:
         token = training.order
         if settings.sign == "positive":
@@ -179,7 +179,7 @@ def random_tokens(order: np.ndarray, *, k: int, generator: np.random.Generator) 
 
 
 def described_relevance(
-    counts: PairCounts, order: np.ndarray, said: np.ndarray, *, measure: str, k: int
+    counts: PairCounts, order: np.ndarray, said: np.ndarray, *, formula: Formula, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The tokens of a label's description and their relevance; none where the description says nothing.
 
@@ -190,12 +190,9 @@ def described_relevance(
         counts: of every token.
         order: the tokens that may be chosen; other tokens of the description are left out.
         said: token ids of the description, ascending and distinct.
-        measure: whose formula scores them.
+        formula: scores them.
         k: tokens kept.
     """
-    formula = MEASURES[measure].formula
-    if formula is None:
-        raise ValueError(f"{measure} has no formula")
     token = said[np.isin(said, order)]
     relevance = normalised(formula(counts.of(token)))
     if not relevance.any():

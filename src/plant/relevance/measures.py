@@ -198,6 +198,9 @@ def inverse_document_frequency(counts: PairCounts) -> np.ndarray:
     return np.log(counts.n_documents / np.asarray(counts.n_token))
 
 
+Formula = Callable[[PairCounts], np.ndarray]
+
+
 @dataclass(frozen=True)
 class Measure:
     """An entry of the registry.
@@ -212,7 +215,7 @@ class Measure:
     """
 
     name: str
-    formula: Callable[[PairCounts], np.ndarray] | None
+    formula: Formula | None
     occurrences: bool = False
     shuffled: bool = False
     described: bool = False
