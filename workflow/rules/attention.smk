@@ -17,7 +17,12 @@ include: "inputs/attention.smk"
 for kind, more in {
     "mass": {},
     "marks": {"marks": "<results>/corpus/{dataset}/marks.parquet"},
-    "points": {"marks": marks_if_any, "vocabulary": "<results>/corpus/{dataset}/{backbone}/vocabulary.parquet"},
+    "points": {
+        "marks": lambda wildcards: (
+            marks_of(wildcards.dataset) if SETTINGS.datasets[wildcards.dataset].has_mentions else []
+        ),
+        "vocabulary": "<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+    },
 }.items():
 
     rule:
@@ -46,7 +51,7 @@ for kind, more in {
                 initialisation=lambda wildcards: first_recipe(wildcards).initialisation,
             ),
             backbone=backbone_source,
-            start=start_folder,
+            start=lambda wildcards: next((str(Path(file).parent) for file in planted_weights(wildcards)), None),
             code=code_of_network("attention_study"),
         script:
             "../scripts/attention_study.py"

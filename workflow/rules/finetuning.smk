@@ -21,7 +21,7 @@ rule finetune:
     input:
         **NETWORK,
         shortlist=shortlist,
-        embeddings=start_without_stage_1,
+        embeddings=lambda wildcards: [] if planted(wildcards) else label_embeddings(stage2_of(wildcards), wildcards),
         planted=planted,
     output:
         multiext(

@@ -23,7 +23,12 @@ use rule compare as contrasts with:
     log:
         "logs/statistics/{experiment}/contrasts.log",
     params:
-        settings=compared(study_systems, pairs=study_pairs),
+        settings=compared(
+            study_systems,
+            pairs=lambda wildcards: list(
+                dict.fromkeys((cell.system, cell.opponent) for cell in study_cells(wildcards.experiment))
+            ),
+        ),
         code=code("contrasts"),
 
 
