@@ -241,26 +241,3 @@ def test_a_corpus_that_is_made_needs_its_raw_files_no_more(again, snakemake, con
     config["datasets"]["small"]["path"] = "gone"
     run = snakemake(again, config, "--dry-run", "--rerun-triggers", "mtime")
     assert planned(run) == {}
-
-
-WITHOUT = """
-import sys
-import snakemake.cli, snakemake.common, snakemake.ioutils
-del snakemake.common.overwrite_function_params
-snakemake.cli.main(sys.argv[1:])
-"""
-
-
-def test_a_snakemake_without_the_names_that_make_planning_fast_plans_the_same_jobs(tmp_path, config):
-    file = tmp_path / "config.yaml"
-    file.write_text(yaml.safe_dump(config), encoding="utf-8")
-    command = ["-s", str(ROOT / "Snakefile"), "-n", "--cores", "1", "all", "--configfile", str(file)]
-    runs = [
-        subprocess.run([sys.executable, *start, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
-        for start in (("-m", "snakemake"), ("-c", WITHOUT))
-    ]
-    fast, plain = (
-        planned(subprocess.CompletedProcess(run.args, run.returncode, run.stdout + run.stderr)) for run in runs
-    )
-    assert fast == plain
-    assert fast["finetune"] > 0

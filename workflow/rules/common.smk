@@ -114,7 +114,6 @@ def plain(part):
 def settings_of(*names, **parts):
     """The same as a param: sections of the config by name (backbone: that of the job)."""
 
-    @for_each_job
     def settings(wildcards):
         chosen = {name: getattr(SETTINGS, name) for name in names if name != "backbone"}
         if "backbone" in names:
@@ -138,9 +137,9 @@ def code_of_baselines(name, entries):
 
 def code_of_network(name):
     """The digest of a script that runs the backbone of its job."""
-    return for_each_job(lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone])))
+    return lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone]))
 
 
 def attempts(megabytes):
     """Memory that grows with each attempt."""
-    return for_each_job(lambda wildcards, attempt: megabytes * attempt)
+    return lambda wildcards, attempt: megabytes * attempt

@@ -16,7 +16,6 @@ TRAINED = [
 """The weights after Stage 2."""
 
 
-@for_each_job
 def planted(wildcards):
     """What Stage 2 waits for: the weights of Stage 1, or the folder with those of its epochs."""
     recipe, _, epoch = wildcards.initial.partition("@")
