@@ -79,12 +79,3 @@ def test_a_label_on_every_document_gets_the_smallest_ids_with_relevance_zero():
     assert np.frombuffer(tokens, np.int64).tolist() == sorted(training.order.tolist())[:5]
     assert not any(relevance)
     assert compiled == expected
-
-
-def test_a_piece_ends_with_the_label_that_reaches_its_rows():
-    training = corpus(3, documents=60, words=80, labels=9, length=9)
-    pieces = list(compiled_choice(training, Relevance(k=4, rows_in_memory=10)))
-    assert [len(piece.token) for piece in pieces[:-1]] == [12] * (len(pieces) - 1)
-    assert np.concatenate([piece.labels for piece in pieces]).tolist() == sorted(
-        set(range(9)) - set(np.flatnonzero(np.diff(training.indptr) == 0))
-    )

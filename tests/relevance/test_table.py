@@ -111,15 +111,6 @@ def test_special_tokens_never_count(toy_corpus, changed, oracle, tmp_path):
         ]
 
 
-def test_tokens_in_too_few_documents_never_count(toy_corpus, oracle, tmp_path):
-    table, _ = make(toy_corpus, tmp_path / "c", k=5, min_documents=4)
-    frequent = [t for t in range(30) if sum(t in words for words, _ in toy_corpus.train) >= 4]
-    assert table["n_token"].min() >= 4
-    assert [row[:2] for row in rows(table, 2)] == [
-        row[:2] for row in oracle(toy_corpus.train, frequent, 2, measure="mig", k=5, sign="both")
-    ]
-
-
 def test_shuffled_is_mig_after_the_label_rows_changed_places(toy_corpus, changed, tmp_path):
     table, _ = make(toy_corpus, tmp_path / "a", "shuffled", seed=3)
     order = generator(3, "relevance", "shuffled").permutation(30)
