@@ -87,8 +87,8 @@ include: "workflow/rules/serving.smk"
 include: "workflow/rules/audit.smk"
 
 
-# Every job runs in the environment of envs/plant.yaml. The time and memory of one with a sidecar are kept as its log is:
-# benchmarks/<name>.tsv beside logs/<name>.log.
+# Every job runs in the environment of envs/plant.yaml. Snakemake measures each job that writes a sidecar: its time and
+# memory are in benchmarks/<name>.tsv, where its log is logs/<name>.log.
 for each in workflow.rules:
     each.conda_env = None if each.norun else "../../envs/plant.yaml"
     if any(str(file).endswith("provenance.json") for file in each.output):
