@@ -15,15 +15,8 @@ OUTPUTS
 include: "inputs/corpus.smk"
 
 
-CORPUS_FILES = [
-    "train.parquet",
-    "val.parquet",
-    "test.parquet",
-    "labels.parquet",
-    "labels.safetensors",
-    "statistics.json",
-    "provenance.json",
-]
+SPLIT_FILES = ["train.parquet", "val.parquet", "test.parquet"]
+CORPUS_FILES = [*SPLIT_FILES, "labels.parquet", "labels.safetensors", "statistics.json", "provenance.json"]
 SUBSETS = [name for name, dataset in SETTINGS.datasets.items() if dataset.source == "subset"]
 STAND_INS = [name for name, dataset in SETTINGS.datasets.items() if getattr(dataset, "generate", None)]
 DOWNLOADS = {str(Path(download.path)): download for download in SETTINGS.downloads.values()}
@@ -96,12 +89,7 @@ rule subset:
     """A corpus that is part of another one: other labels, other lists, a smaller training split."""
     input:
         documents=lambda wildcards: multiext(
-            f"{R}/corpus/{SETTINGS.whole(wildcards.dataset)}/",
-            "train.parquet",
-            "val.parquet",
-            "test.parquet",
-            "labels.parquet",
-            "statistics.json",
+            f"{R}/corpus/{SETTINGS.whole(wildcards.dataset)}/", *SPLIT_FILES, "labels.parquet", "statistics.json"
         ),
         downloads=downloads,
     output:
@@ -167,7 +155,7 @@ rule tokenizer:
 rule tokens:
     """Every document as input ids with character spans; special tokens are not stored."""
     input:
-        documents=multiext("<results>/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet"),
+        documents=multiext("<results>/corpus/{dataset}/", *SPLIT_FILES),
         tokenizer=made_tokenizer,
     output:
         tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",

@@ -26,8 +26,7 @@ rule finetune:
     output:
         multiext(
             "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
+            *WEIGHTS,
             "head.safetensors",
             "history.parquet",
             "provenance.json",

@@ -28,8 +28,7 @@ rule pretrain:
         epochs=directory("<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/epochs"),
         weights=multiext(
             "<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
+            *WEIGHTS,
             "history.parquet",
             "provenance.json",
         ),
