@@ -21,7 +21,7 @@ rule finetune:
     input:
         **NETWORK,
         shortlist=shortlist,
-        embeddings=lambda wildcards: [] if planted(wildcards) else label_embeddings(stage2_of(wildcards), wildcards),
+        embeddings=lambda wildcards: [] if planted(wildcards) else label_embeddings(stage2_of(wildcards)),
         planted=planted,
     output:
         multiext(

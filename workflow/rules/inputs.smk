@@ -38,14 +38,14 @@ def made_backbone(wildcards):
 
 def features(wildcards):
     """Cached hidden states, where the backbone has some."""
-    folder = f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
-    return f"{folder}/features.safetensors" if SETTINGS.backbones[wildcards.backbone].cache_features else []
+    cached = SETTINGS.backbones[wildcards.backbone].cache_features
+    return "<results>/model/{dataset}/{backbone}/features.safetensors" if cached else []
 
 
-def label_embeddings(recipe, wildcards):
+def label_embeddings(recipe):
     """Label embeddings that a recipe starts from, where it asks for some."""
-    folder = f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
-    return f"{folder}/label_embeddings.safetensors" if recipe.initialisation == "descriptions" else []
+    described = recipe.initialisation == "descriptions"
+    return "<results>/model/{dataset}/{backbone}/label_embeddings.safetensors" if described else []
 
 
 def stage1_of(wildcards):
@@ -60,23 +60,21 @@ def stage2_of(wildcards):
 
 def shortlist(wildcards):
     """The candidates that Stage 2 and prediction read, where the recipe asks for some."""
-    size = stage2_of(wildcards).shortlist
-    folder = f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
+    size, folder = stage2_of(wildcards).shortlist, "<results>/relevance/{dataset}/{backbone}"
     return [] if size is None else f"{folder}/mig.shortlist{size}.safetensors"
 
 
 def static(wildcards):
     """Relevance that Stage 2 and prediction add to the attention, where the recipe keeps some (choice C26)."""
-    recipe, folder = stage2_of(wildcards), f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
+    recipe, folder = stage2_of(wildcards), "<results>/relevance/{dataset}/{backbone}"
     return f"{folder}/{recipe.static_measure}.safetensors" if recipe.static_attention else []
 
 
 def residual(wildcards):
     """Log-odds that Stage 2 and prediction add to the logits, where the recipe keeps some (choice C27)."""
-    recipe, folder = stage2_of(wildcards), f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
-    return (
-        [] if recipe.residual is None else f"{folder}/mig.residual{recipe.residual}x{recipe.residual_folds}.safetensors"
-    )
+    recipe, folder = stage2_of(wildcards), "<results>/relevance/{dataset}/{backbone}"
+    name = f"mig.residual{recipe.residual}x{recipe.residual_folds}.safetensors"
+    return [] if recipe.residual is None else f"{folder}/{name}"
 
 
 PLAN = [f"{R}/paper/plan.{kind}" for kind in ("csv", "md")]

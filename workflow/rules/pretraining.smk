@@ -21,7 +21,7 @@ rule pretrain:
         tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
         made=made_backbone,
         features=features,
-        embeddings=lambda wildcards: label_embeddings(stage1_of(wildcards), wildcards),
+        embeddings=lambda wildcards: label_embeddings(stage1_of(wildcards)),
         relevance=lambda wildcards: "<results>/relevance/{dataset}/{backbone}/"
         + f"{stage1_of(wildcards).measure}.safetensors",
     output:

@@ -8,7 +8,7 @@ def first_recipe(wildcards):
 
 
 POINTS = NETWORK | {
-    "embeddings": lambda wildcards: label_embeddings(first_recipe(wildcards), wildcards),
+    "embeddings": lambda wildcards: label_embeddings(first_recipe(wildcards)),
     "planted": planted,
     "weights": TRAINED,
     "relevance": "<results>/relevance/{dataset}/{backbone}/mig.safetensors",
