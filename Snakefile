@@ -87,6 +87,15 @@ include: "workflow/rules/serving.smk"
 include: "workflow/rules/audit.smk"
 
 
+# Every job runs in the environment of envs/plant.yaml. Snakemake measures each job that writes a sidecar: its time and
+# memory are in benchmarks/<name>.tsv, where its log is logs/<name>.log.
+for each in workflow.rules:
+    each.conda_env = None if each.norun else "../../envs/plant.yaml"
+    if any(str(file).endswith("provenance.json") for file in each.output):
+        each.benchmark_modifier = each.log_modifier
+        each.benchmark = str(each.log[0]).replace("logs/", "benchmarks/", 1).removesuffix(".log") + ".tsv"
+
+
 for target, files in named(TARGETS).items():
 
     rule:

@@ -14,7 +14,6 @@ import pytest
 from plant.corpus import build, report
 from plant.corpus.reader import load_labels
 from plant.ground import settings
-from plant.ground.errors import InputError
 
 
 def table_of(path: Path, **more: object) -> settings.OwnTable:
@@ -181,8 +180,3 @@ def test_a_failure_while_writing_leaves_the_old_corpus_whole(
     with pytest.raises(OSError, match="no space"):
         build.build_corpus(table_of(own, train_size=4), out)
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
-
-
-def test_generated_raw_files_must_be_named(demo: settings.Mimic3, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="write_raw"):
-        build.build_corpus(demo, tmp_path)

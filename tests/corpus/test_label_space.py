@@ -61,12 +61,3 @@ def test_restrictions_on_the_split_are_those_of_a_plain_count(documents, at_leas
     frame = pl.DataFrame({"labels": series(rows), "split": split})
     space = LabelFilter(train_at_least=at_least, train_at_most=at_most, test_at_least=test_at_least)
     assert restrict_after_split(frame, space, Counter()).to_list() == without(rows, kept)
-
-
-def test_few_labels_of_mimic3_are_those_on_one_to_five_training_documents_that_test_has() -> None:
-    rows = [["six"]] * 6 + [["five"]] * 5 + [["train_only"]] + [["six"], ["five"], ["unseen"]]
-    frame = pl.DataFrame({"labels": series(rows), "split": ["train"] * 12 + ["test"] * 3})
-    told: Counter[str] = Counter()
-    few = LabelFilter(train_at_least=1, train_at_most=5, test_at_least=1)
-    assert restrict_after_split(frame, few, told).explode().drop_nulls().unique().to_list() == ["five"]
-    assert told["labels_dropped"] == 3

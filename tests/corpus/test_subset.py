@@ -199,8 +199,6 @@ def test_what_cannot_be_made_is_one_error_and_leaves_nothing(made, tmp_path: Pat
     assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_missing_whole_is_named_and_a_subset_is_no_source_of_its_own(tmp_path: Path) -> None:
+def test_a_missing_whole_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         build_subset(subset_of(), tmp_path / "nowhere", tmp_path / "out")
-    with pytest.raises(InputError, match="build_subset"):
-        build.build_corpus(subset_of(), tmp_path)

@@ -17,6 +17,7 @@ import signal
 from plant.ground.job import job
 from plant.ground.errors import InputError, Interrupted
 
+@job
 def main(args):
     if args.settings.get("stop") and not args.out.exists():
         args.out.mkdir()
@@ -32,8 +33,6 @@ def main(args):
     (args.out / "file").write_text(" ".join(map(str, args.many or [])))
     assert args.left is None
     return {"device": "cpu", "labels": 3}
-
-job(main, optional=("left",))
 """
 
 
@@ -42,7 +41,7 @@ def run(folder: Path, settings: dict, *, many: tuple[Path, ...] = (), log: Path 
     (folder / "source").touch()
     seed = {"seed": str(more.pop("seed"))} if "seed" in more else {}
     handed = describe(
-        {"source": str(folder / "source"), "many": many},
+        {"source": str(folder / "source"), "many": many, "left": ()},
         {"out": str(folder / "out"), "sidecar": str(folder / "provenance.json")},
         rule="job", wildcards=seed, params={"settings": settings, **more.pop("params", {})}, log=log and str(log),
     )  # fmt: skip
@@ -109,18 +108,25 @@ def test_ctrl_c_ends_a_job_in_one_line_without_a_traceback(tmp_path):
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("private", [True, False])
-def test_an_unexpected_error_is_one_line_that_names_its_traceback_and_private_data_is_not_quoted(tmp_path, private):
+SHOWN = [(True, {}, False), (True, {"PLANT_SHOW_ERRORS": "1"}, True), (False, {}, True)]
+
+
+@pytest.mark.parametrize(("private", "environment", "shown"), SHOWN)
+def test_an_unexpected_error_is_one_line_that_names_its_traceback_and_private_data_is_not_quoted(
+    tmp_path, private, environment, shown
+):
     log, trace = tmp_path / "a.log", tmp_path / "a.traceback"
-    ended = run(tmp_path, {"raise": True, "private": private}, log=log)
+    ended = run(tmp_path, {"raise": True, "private": private}, log=log, **environment)
     assert (ended.returncode, ended.stderr) == (1, "")
     *_, line = log.read_text(encoding="utf-8").splitlines()
     assert "error: unexpected RuntimeError (" in line and line.endswith(f"the traceback is in {trace}")
     assert "Traceback" not in log.read_text(encoding="utf-8")
-    told = trace.read_text(encoding="utf-8")
-    assert "in main" in told and "RuntimeError: " in told
+    without_log = run(tmp_path, {"raise": True, "private": private}, **environment).stderr
+    for told in (trace.read_text(encoding="utf-8"), without_log):
+        assert "in main" in told and "RuntimeError: " in told
+        assert ("words of a note" in told) == shown
     for file in (log, trace):
-        assert ("words of a note" in file.read_text(encoding="utf-8")) != private
+        assert ("words of a note" in file.read_text(encoding="utf-8")) == shown
         assert (file.stat().st_mode & 0o077 == 0) == private
     assert run(tmp_path, {}, log=log).returncode == 0
     assert not trace.exists()

@@ -2,20 +2,17 @@
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import grimp
 import pytest
 
-from plant.ground import kept_digests, provenance
+from plant.ground import provenance
 from plant.ground.errors import InputError
-from plant.ground.kept_digests import KeptDigests
 from plant.ground.provenance import check_unchanged, code_of, digest, sha256, write_provenance
 from plant.ground.resources import Meter
 
@@ -206,62 +203,6 @@ def test_a_module_that_no_import_names_is_part_of_a_digest_where_it_is_named(pac
     with (package / "baselines/linear.py").open("a", encoding="utf-8") as module:
         module.write("CHANGED = 1\n")
     assert [digest(script, name) == before[name] for name in names] == [False, True]
-
-
-def change_a_number(package: Path) -> None:
-    """A change that leaves size and date as they are."""
-    module = package / "metrics/calibration.py"
-    text, before = module.read_text("utf-8"), module.stat()
-    digits = re.sub(r"\b1\b", "2", text)
-    assert digits != text
-    module.write_text(digits, "utf-8")
-    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert (module.stat().st_size, module.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-
-
-def add_a_file(package: Path) -> None:
-    (package / "metrics/new.yaml").write_text("{}", "utf-8")
-
-
-@pytest.fixture
-def kept(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], KeptDigests]:
-    """The digests as the next start of Snakemake has them. The copy of the package counts as old."""
-    monkeypatch.setattr(kept_digests, "SETTLED", -1.0)
-    return lambda: KeptDigests(tmp_path / "kept" / "digests.json", BASELINE.parent)
-
-
-@pytest.mark.parametrize("change", [change_a_number, add_a_file])
-def test_kept_digests_are_those_of_the_code_after_any_change(
-    package: Path, kept: Callable[[], KeptDigests], monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
-) -> None:
-    metrics = BASELINE.with_name("metrics.py")
-    first, before = kept(), digest(metrics)
-    assert first("metrics") == before
-    first.keep()
-    with monkeypatch.context() as broken:
-        broken.setattr(provenance, "digest", None)  # so that no digest can be computed
-        assert kept()("metrics") == before
-    change(package)
-    assert kept()("metrics") == digest(metrics) != before
-
-
-def test_digests_are_not_kept_while_a_source_is_new_and_a_damaged_file_holds_none(
-    kept: Callable[[], KeptDigests], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, file = kept(), tmp_path / "kept" / "digests.json"
-    wanted = first("metrics"), first("baseline", "plant.baselines.linear")
-    first.keep()
-    whole = file.read_text("utf-8")
-    for damaged in (whole[: len(whole) // 2], "[]", "{}"):
-        file.write_text(damaged, "utf-8")
-        again = kept()
-        assert (again("metrics"), again("baseline", "plant.baselines.linear")) == wanted
-    file.unlink()
-    monkeypatch.setattr(kept_digests, "SETTLED", 3600.0)  # the copy of the package is some seconds old
-    new = kept()
-    new("metrics")
-    new.keep()
-    assert not file.exists()
 
 
 # --- inputs that are not what their job wrote -----------------------------------------------------

@@ -43,9 +43,9 @@ def joined(pieces):
     return found
 
 
-def both(training, chosen, *, rows=10**6):
-    compiled = joined(compiled_choice(training, chosen, rows=rows))
-    return compiled, joined(plain_choice(training, "mig", chosen, rows=10**6))
+def both(training, chosen):
+    whole = chosen.model_copy(update={"rows_in_memory": 10**6})
+    return joined(compiled_choice(training, chosen)), joined(plain_choice(training, "mig", whole))
 
 
 @pytest.mark.parametrize("sign", ["both", "positive"])
@@ -59,7 +59,7 @@ def test_compiled_rows_are_those_of_the_plain_way_in_every_bit(sign, seed, docum
     k = min(k, len(training.order))
     if not k:
         return
-    compiled, expected = both(training, Relevance(k=k, sign=sign, min_documents=least), rows=rows)
+    compiled, expected = both(training, Relevance(k=k, sign=sign, min_documents=least, rows_in_memory=rows))
     assert compiled == expected
 
 
@@ -79,12 +79,3 @@ def test_a_label_on_every_document_gets_the_smallest_ids_with_relevance_zero():
     assert np.frombuffer(tokens, np.int64).tolist() == sorted(training.order.tolist())[:5]
     assert not any(relevance)
     assert compiled == expected
-
-
-def test_a_piece_ends_with_the_label_that_reaches_its_rows():
-    training = corpus(3, documents=60, words=80, labels=9, length=9)
-    pieces = list(compiled_choice(training, Relevance(k=4), rows=10))
-    assert [len(piece.token) for piece in pieces[:-1]] == [12] * (len(pieces) - 1)
-    assert np.concatenate([piece.labels for piece in pieces]).tolist() == sorted(
-        set(range(9)) - set(np.flatnonzero(np.diff(training.indptr) == 0))
-    )

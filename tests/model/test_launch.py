@@ -48,8 +48,9 @@ def inputs(tmp_path_factory, tiny, backbone_folder, corpus_files):
         "compute": {"device": "cpu"},
     }  # fmt: skip
     files = {"labels": "labels.safetensors", "tokens": "tokens.safetensors", "relevance": "mig.safetensors"}
+    named = {name: folder / file for name, file in files.items()}
     return {
-        "inputs": {name: folder / file for name, file in files.items()}, "rule": "pretrain", "wildcards": {"seed": "0"},
+        "inputs": named | {"features": [], "embeddings": []}, "rule": "pretrain", "wildcards": {"seed": "0"},
         "params": {"settings": settings, "backbone": str(backbone_folder(backbone))},
     }  # fmt: skip
 

@@ -20,8 +20,8 @@ def choose(make_training):
 
     def of(documents, *, measure, k, sign="both", least=1):
         training = make_training([(words, [0] if flag else []) for words, flag in documents], V, 1, least=least)
-        settings = Relevance(k=min(k, len(training.order)) or 1, sign=sign, min_documents=least)
-        pieces = list(plain_choice(training, measure, settings, rows=1))
+        settings = Relevance(k=min(k, len(training.order)) or 1, sign=sign, min_documents=least, rows_in_memory=1)
+        pieces = list(plain_choice(training, measure, settings))
         if not pieces:
             return [], [], []
         return tuple(getattr(pieces[0], name).tolist() for name in ("token", "n_joint", "relevance"))

@@ -21,7 +21,7 @@ PARTS = ("Snakefile", "config", "docs", "envs", "profiles", "slurm", "src", "wor
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo", "scontrol")
 ACCOUNTING = ("slurmdbd", "mariadbd", "mariadb", "mariadb-install-db", "sacct", "sacctmgr")
 SCRIPT = Path(__file__).with_name("mini_slurm.sh")
-MAIN = 'if __name__ == "__main__":\n'
+MAIN = "@job"
 STAGE = {"epochs": 1, "batch_size": 16, "accumulation": 1, "head_learning_rate": 0.005}
 MINIATURE = {
     "datasets": {
@@ -101,10 +101,9 @@ class Clone:
     def first(self, script: str, code: str) -> None:
         """Let a script of the workflow do something else before its work."""
         path = self.folder / "workflow" / "scripts" / f"{script}.py"
-        body = "".join(f"    {line}\n" for line in code.splitlines())
         text = path.read_text(encoding="utf-8")
         assert MAIN in text
-        path.write_text(text.replace(MAIN, MAIN + body), encoding="utf-8")
+        path.write_text(text.replace(MAIN, f"{code}\n{MAIN}", 1), encoding="utf-8")
 
 
 def make_clone(folder: Path, env: dict[str, str]) -> Clone:

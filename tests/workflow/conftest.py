@@ -7,7 +7,6 @@ import copy
 import csv
 import gzip
 import io
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from plant.corpus.synthetic import write_raw
 from plant.ground.settings import Mimic3
@@ -100,41 +98,11 @@ def on_request() -> Callable[..., None]:
     return add
 
 
-def start(folder: Path, config: dict, *arguments: str, cores: str = "2", **options) -> subprocess.Popen:
-    """Snakemake in `folder` on `config`, in a session of its own."""
-    path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
-               "--configfile", path, "--cores", cores, *arguments]  # fmt: skip
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True, **options,
-    )  # fmt: skip
-
-
-def run(folder: Path, config: dict, *arguments: str, cores: str = "2") -> subprocess.CompletedProcess:
-    process = start(folder, config, *arguments, cores=cores)
-    said, _ = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, said)
-
-
 @pytest.fixture(scope="session")
-def snakemake() -> Callable[..., subprocess.CompletedProcess]:
-    """(folder, config, *arguments, cores) -> the run; stdout holds both streams."""
-    return run
-
-
-@pytest.fixture(scope="session")
-def start_snakemake() -> Callable[..., subprocess.Popen]:
-    """The same without waiting for its end."""
-    return start
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory, notes) -> Path:
+def finished(tmp_path_factory, notes, snakemake) -> Path:
     """A folder in which the whole pipeline has run; what Snakemake said is in snakemake.out. Not to be written to."""
     folder = tmp_path_factory.mktemp("run")
-    ended = run(folder, with_notes(notes), "--show-failed-logs", "--printshellcmds", "--skip-script-cleanup")
+    ended = snakemake(folder, with_notes(notes), "--show-failed-logs", "--printshellcmds", "--skip-script-cleanup")
     assert ended.returncode == 0, ended.stdout[-3000:]
     (folder / "snakemake.out").write_text(ended.stdout, encoding="utf-8")
     return folder

@@ -273,23 +273,6 @@ def test_texts_as_admissions_of_mimic_are_not_quoted(notes, rows, tmp_path):
     assert WORD not in ended.stderr.lower()
 
 
-def test_an_error_that_nobody_foresaw_does_not_quote_the_notes(finished, tmp_path):
-    """A library's message may hold anything; the place of the error is shown all the same."""
-    code = (
-        "import sys; from pathlib import Path; from plant.ground.job import job; import polars\n"
-        "def main(args):\n"
-        "    raise RuntimeError(polars.read_parquet(args.notes)['text'][0])\n"
-        "job(main)"
-    )
-    notes = finished / "results/corpus/small/train.parquet"
-    command = [sys.executable, "-c", code, json.dumps(describe({"notes": str(notes)}, {}, rule="any"))]
-    for shown, environment in ((False, {}), (True, {"PLANT_SHOW_ERRORS": "1"})):
-        ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-        assert ended.returncode == 1
-        assert "in main" in ended.stderr and "RuntimeError: " in ended.stderr
-        assert (STEM.decode() in ended.stderr) == shown
-
-
 def test_failing_jobs_leave_no_words_of_notes(again, notes, rows, config, snakemake, on_request):
     shutil.copytree(notes, again / "raw")
     (again / "raw/NOTEEVENTS.csv.gz").write_bytes(gzip.compress(SPOILT["cut in a text"](rows)))

@@ -14,62 +14,47 @@ OUTPUTS
 include: "inputs/attention.smk"
 
 
-attention_settings = settings_of(
-    "backbone", "compute", "evaluation", "attention_study", finetuning=stage2_of, initialisation=first_embeddings
-)
+for kind, more in {
+    "mass": {},
+    "marks": {"marks": "<results>/corpus/{dataset}/marks.parquet"},
+    "points": {
+        "marks": lambda wildcards: (
+            marks_of(wildcards.dataset) if SETTINGS.datasets[wildcards.dataset].has_mentions else []
+        ),
+        "vocabulary": "<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+    },
+}.items():
 
-
-rule attention_mass:
-    """Attention on relevant tokens and its entropy in validation documents, at three points of training."""
-    input:
-        **POINTS,
-    output:
-        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.parquet",
-        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_mass.provenance.json",
-    log:
-        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_mass.tsv"
-    conda:
-        "../../envs/plant.yaml"
-    threads: SETTINGS.compute.threads
-    resources:
-        gpu=devices_of_one_process,
-        mem_mb=attempts(16000),
-    params:
-        settings=attention_settings,
-        backbone=backbone_source,
-        start=start_folder,
-        code=code_of_network("attention_study"),
-    script:
-        "../scripts/attention_study.py"
-
-
-use rule attention_mass as attention_marks with:
-    input:
-        **POINTS,
-        marks="<results>/corpus/{dataset}/marks.parquet",
-    output:
-        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.parquet",
-        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_marks.provenance.json",
-    log:
-        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_marks.tsv"
-
-
-use rule attention_mass as attention_points with:
-    input:
-        **POINTS,
-        marks=marks_if_any,
-        vocabulary="<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
-    output:
-        table="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.parquet",
-        provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention_points.provenance.json",
-    log:
-        "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention_points.tsv"
+    rule:
+        """Attention of a network at three points of training: mass on relevant tokens, against marks, or over texts."""
+        name:
+            f"attention_{kind}"
+        input:
+            **POINTS,
+            **more,
+        output:
+            table=f"<results>/evaluation/{{dataset}}/{{backbone}}/{{initial}}+{{finetuning}}/seed{{seed}}/attention_{kind}.parquet",
+            provenance=f"<results>/evaluation/{{dataset}}/{{backbone}}/{{initial}}+{{finetuning}}/seed{{seed}}/attention_{kind}.provenance.json",
+        log:
+            f"logs/evaluation/{{dataset}}/{{backbone}}/{{initial}}+{{finetuning}}/seed{{seed}}.attention_{kind}.log",
+        threads: SETTINGS.compute.threads
+        resources:
+            gpu=devices_of_one_process,
+            mem_mb=attempts(16000),
+        params:
+            settings=settings_of(
+                "backbone",
+                "compute",
+                "evaluation",
+                "attention_study",
+                finetuning=stage2_of,
+                initialisation=lambda wildcards: first_recipe(wildcards).initialisation,
+            ),
+            backbone=backbone_source,
+            start=lambda wildcards: next((str(Path(file).parent) for file in planted_weights(wildcards)), None),
+            code=code_of_network("attention_study"),
+        script:
+            "../scripts/attention_study.py"
 
 
 rule write_attention_mass:
@@ -81,10 +66,6 @@ rule write_attention_mass:
         provenance="<results>/paper/{experiment}/attention_mass/provenance.json",
     log:
         "logs/paper/{experiment}/attention_mass.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/attention_mass.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=page_settings("attention_mass.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),
@@ -101,8 +82,6 @@ use rule write_attention_mass as write_attention_against_people with:
         provenance="<results>/paper/{experiment}/attention_against_people/provenance.json",
     log:
         "logs/paper/{experiment}/attention_against_people.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/attention_against_people.tsv"
     params:
         settings=page_settings("attention_marks.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),
@@ -116,8 +95,6 @@ use rule write_attention_mass as write_attention_page with:
         provenance="<results>/paper/{experiment}/attention.provenance.json",
     log:
         "logs/paper/{experiment}/attention.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/attention.tsv"
     params:
         settings=page_settings("attention_points.parquet"),
         code=code_of_baselines("attention_page", baselines().values()),

@@ -23,10 +23,6 @@ rule audit:
         provenance="<results>/paper/audit.provenance.json",
     log:
         "logs/paper/audit.log",
-    benchmark:
-        "benchmarks/paper/audit.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=section(),
         code=code("audit"),

@@ -32,10 +32,6 @@ for entry in baselines().values():
             ),
         log:
             f"logs/evaluation/{{dataset}}/words/{entry.name}.log",
-        benchmark:
-            f"benchmarks/evaluation/{{dataset}}/words/{entry.name}.tsv"
-        conda:
-            "../../envs/plant.yaml"
         threads: entry.threads
         resources:
             mem_mb=attempts(8000),

@@ -4,7 +4,6 @@ Sets the environment of all jobs: nodes and un-activated shells find the Python 
 beside this file.
 """
 
-import atexit
 import hashlib
 import json
 import os
@@ -31,7 +30,7 @@ from plant.corpus import formats
 from plant.finetuning.losses import STAGE_2_LOSSES
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
-from plant.ground.kept_digests import KeptDigests
+from plant.ground.provenance import digest
 from plant.ground.settings.written import check_written
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks
@@ -115,7 +114,6 @@ def plain(part):
 def settings_of(*names, **parts):
     """The same as a param: sections of the config by name (backbone: that of the job)."""
 
-    @for_each_job
     def settings(wildcards):
         chosen = {name: getattr(SETTINGS, name) for name in names if name != "backbone"}
         if "backbone" in names:
@@ -126,10 +124,11 @@ def settings_of(*names, **parts):
     return settings
 
 
-# A digest of what a script runs, as a param: a change of the code reruns the job, a reworded comment does not. The modules
-# of registered baselines and encoders that it runs are given: no import statement names them.
-code = KeptDigests(Path(".snakemake/plant/digests.json"), Path(workflow.basedir) / "workflow" / "scripts")
-atexit.register(code.keep)
+@cache
+def code(name, *modules):
+    """A digest of what a script runs, as a param: a change of the code reruns the job, a reworded comment does not.
+    `modules` are those of registered baselines and encoders that it runs: no import statement names them."""
+    return digest(Path(workflow.basedir) / "workflow" / "scripts" / f"{name}.py", *modules)
 
 
 def code_of_baselines(name, entries):
@@ -138,9 +137,9 @@ def code_of_baselines(name, entries):
 
 def code_of_network(name):
     """The digest of a script that runs the backbone of its job."""
-    return for_each_job(lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone])))
+    return lambda wildcards: code(name, *modules_of(SETTINGS.backbones[wildcards.backbone]))
 
 
 def attempts(megabytes):
     """Memory that grows with each attempt."""
-    return for_each_job(lambda wildcards, attempt: megabytes * attempt)
+    return lambda wildcards, attempt: megabytes * attempt

@@ -15,15 +15,8 @@ OUTPUTS
 include: "inputs/corpus.smk"
 
 
-CORPUS_FILES = [
-    "train.parquet",
-    "val.parquet",
-    "test.parquet",
-    "labels.parquet",
-    "labels.safetensors",
-    "statistics.json",
-    "provenance.json",
-]
+SPLIT_FILES = ["train.parquet", "val.parquet", "test.parquet"]
+CORPUS_FILES = [*SPLIT_FILES, "labels.parquet", "labels.safetensors", "statistics.json", "provenance.json"]
 SUBSETS = [name for name, dataset in SETTINGS.datasets.items() if dataset.source == "subset"]
 STAND_INS = [name for name, dataset in SETTINGS.datasets.items() if getattr(dataset, "generate", None)]
 DOWNLOADS = {str(Path(download.path)): download for download in SETTINGS.downloads.values()}
@@ -39,8 +32,6 @@ rule fetch:
     wildcard_constraints:
         place=one_of(path for path in DOWNLOADS if path not in ARCHIVES),
     localrule: True
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: section(download=DOWNLOADS[wildcards.place]),
         screen="warnings",
@@ -62,12 +53,8 @@ rule synthetic:
         provenance="<results>/corpus/{dataset}/raw.provenance.json",
     log:
         "logs/corpus/{dataset}/synthetic.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/synthetic.tsv"
     wildcard_constraints:
         dataset=one_of(STAND_INS),
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: section(wildcards.dataset, dataset=SETTINGS.datasets[wildcards.dataset]),
         code=code("synthetic"),
@@ -86,12 +73,8 @@ rule corpus:
         multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
     log:
         "logs/corpus/{dataset}/corpus.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/corpus.tsv"
     wildcard_constraints:
         dataset=one_of(name for name in SETTINGS.datasets if name not in SUBSETS),
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -106,24 +89,15 @@ rule subset:
     """A corpus that is part of another one: other labels, other lists, a smaller training split."""
     input:
         documents=lambda wildcards: multiext(
-            f"{R}/corpus/{SETTINGS.whole(wildcards.dataset)}/",
-            "train.parquet",
-            "val.parquet",
-            "test.parquet",
-            "labels.parquet",
-            "statistics.json",
+            f"{R}/corpus/{SETTINGS.whole(wildcards.dataset)}/", *SPLIT_FILES, "labels.parquet", "statistics.json"
         ),
         downloads=downloads,
     output:
         multiext("<results>/corpus/{dataset}/", *CORPUS_FILES),
     log:
         "logs/corpus/{dataset}/subset.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/subset.tsv"
     wildcard_constraints:
         dataset=one_of(SUBSETS),
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -143,10 +117,6 @@ rule marked:
         provenance="<results>/corpus/{dataset}/mentions.provenance.json",
     log:
         "logs/corpus/{dataset}/marked.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/marked.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=corpus_settings,
         code=code("marks"),
@@ -164,8 +134,6 @@ use rule marked as marks with:
         provenance="<results>/corpus/{dataset}/marks.provenance.json",
     log:
         "logs/corpus/{dataset}/marks.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/marks.tsv"
 
 
 rule tokenizer:
@@ -177,10 +145,6 @@ rule tokenizer:
         provenance="<results>/corpus/{dataset}/{backbone}/tokenizer.provenance.json",
     log:
         "logs/corpus/{dataset}/{backbone}/tokenizer.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/{backbone}/tokenizer.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=settings_of(vocabulary=lambda wildcards: SETTINGS.backbones[wildcards.backbone].vocabulary),
         code=code("tokenizer"),
@@ -191,7 +155,7 @@ rule tokenizer:
 rule tokens:
     """Every document as input ids with character spans; special tokens are not stored."""
     input:
-        documents=multiext("<results>/corpus/{dataset}/", "train.parquet", "val.parquet", "test.parquet"),
+        documents=multiext("<results>/corpus/{dataset}/", *SPLIT_FILES),
         tokenizer=made_tokenizer,
     output:
         tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
@@ -200,10 +164,6 @@ rule tokens:
         provenance="<results>/corpus/{dataset}/{backbone}/provenance.json",
     log:
         "logs/corpus/{dataset}/{backbone}/tokens.log",
-    benchmark:
-        "benchmarks/corpus/{dataset}/{backbone}/tokens.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=settings_of("backbone"),
         screen="warnings",

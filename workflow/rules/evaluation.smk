@@ -27,10 +27,6 @@ rule predict:
         ),
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.predict.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.predict.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: SETTINGS.compute.threads
     resources:
         gpu=devices_of_one_process,
@@ -62,10 +58,6 @@ rule evidence:
         ),
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+{evidence}/seed{seed}.evidence.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+{evidence}/seed{seed}.evidence.tsv"
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -97,10 +89,6 @@ rule average:
         ),
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+mean@{other}/seed{seed}.average.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}+mean@{other}/seed{seed}.average.tsv"
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -124,12 +112,8 @@ rule metrics:
         ),
     log:
         "logs/evaluation/{dataset}/{backbone}/{system}/seed{seed}.metrics.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{system}/seed{seed}.metrics.tsv"
     wildcard_constraints:
         system=r"[^/]+",
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -151,10 +135,6 @@ rule attention:
         provenance="<results>/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/attention.provenance.json",
     log:
         "logs/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention.log",
-    benchmark:
-        "benchmarks/evaluation/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.attention.tsv"
-    conda:
-        "../../envs/plant.yaml"
     resources:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),

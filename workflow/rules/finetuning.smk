@@ -21,23 +21,18 @@ rule finetune:
     input:
         **NETWORK,
         shortlist=shortlist,
-        embeddings=start_without_stage_1,
+        embeddings=lambda wildcards: [] if planted(wildcards) else label_embeddings(stage2_of(wildcards)),
         planted=planted,
     output:
         multiext(
             "<results>/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
+            *WEIGHTS,
             "head.safetensors",
             "history.parquet",
             "provenance.json",
         ),
     log:
         "logs/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.log",
-    benchmark:
-        "benchmarks/finetuning/{dataset}/{backbone}/{initial}+{finetuning}/seed{seed}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: training_threads
     resources:
         gpu=devices,

@@ -15,14 +15,12 @@ def made_tokenizer(wildcards):
     return f"{R}/corpus/{wildcards.dataset}/{wildcards.backbone}/tokenizer" if random else []
 
 
-@for_each_job
 def backbone_source(wildcards):
     """Where a backbone is loaded from: its hub id or folder, or what this pipeline makes for it (`made_backbone`)."""
     settings = SETTINGS.backbones[wildcards.backbone]
     return settings.path if settings.kind == "pretrained" else made_backbone(wildcards) or ""
 
 
-@for_each_job
 def made_backbone(wildcards):
     """The random transformer, the language model or the word vectors that this pipeline makes, or nothing."""
     settings, folder = SETTINGS.backbones[wildcards.backbone], f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
@@ -38,17 +36,21 @@ def made_backbone(wildcards):
     return made if settings.language_model or settings.word_vectors else []
 
 
-@for_each_job
 def features(wildcards):
     """Cached hidden states, where the backbone has some."""
-    folder = f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
-    return f"{folder}/features.safetensors" if SETTINGS.backbones[wildcards.backbone].cache_features else []
+    cached = SETTINGS.backbones[wildcards.backbone].cache_features
+    return "<results>/model/{dataset}/{backbone}/features.safetensors" if cached else []
 
 
-def label_embeddings(recipe, wildcards):
+def label_embeddings(recipe):
     """Label embeddings that a recipe starts from, where it asks for some."""
-    folder = f"{R}/model/{wildcards.dataset}/{wildcards.backbone}"
-    return f"{folder}/label_embeddings.safetensors" if recipe.initialisation == "descriptions" else []
+    described = recipe.initialisation == "descriptions"
+    return "<results>/model/{dataset}/{backbone}/label_embeddings.safetensors" if described else []
+
+
+def stage1_of(wildcards):
+    """The recipe of a run of Stage 1."""
+    return SETTINGS.pretrainings[wildcards.pretraining]
 
 
 def stage2_of(wildcards):
@@ -56,28 +58,23 @@ def stage2_of(wildcards):
     return SETTINGS.stage2(wildcards.dataset, wildcards.backbone, f"{wildcards.initial}+{wildcards.finetuning}")
 
 
-@for_each_job
 def shortlist(wildcards):
     """The candidates that Stage 2 and prediction read, where the recipe asks for some."""
-    size = stage2_of(wildcards).shortlist
-    folder = f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
+    size, folder = stage2_of(wildcards).shortlist, "<results>/relevance/{dataset}/{backbone}"
     return [] if size is None else f"{folder}/mig.shortlist{size}.safetensors"
 
 
-@for_each_job
 def static(wildcards):
     """Relevance that Stage 2 and prediction add to the attention, where the recipe keeps some (choice C26)."""
-    recipe, folder = stage2_of(wildcards), f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
+    recipe, folder = stage2_of(wildcards), "<results>/relevance/{dataset}/{backbone}"
     return f"{folder}/{recipe.static_measure}.safetensors" if recipe.static_attention else []
 
 
-@for_each_job
 def residual(wildcards):
     """Log-odds that Stage 2 and prediction add to the logits, where the recipe keeps some (choice C27)."""
-    recipe, folder = stage2_of(wildcards), f"{R}/relevance/{wildcards.dataset}/{wildcards.backbone}"
-    return (
-        [] if recipe.residual is None else f"{folder}/mig.residual{recipe.residual}x{recipe.residual_folds}.safetensors"
-    )
+    recipe, folder = stage2_of(wildcards), "<results>/relevance/{dataset}/{backbone}"
+    name = f"mig.residual{recipe.residual}x{recipe.residual_folds}.safetensors"
+    return [] if recipe.residual is None else f"{folder}/{name}"
 
 
 PLAN = [f"{R}/paper/plan.{kind}" for kind in ("csv", "md")]

@@ -18,7 +18,6 @@ def launch(name):
     It takes the shell's place: a shell that is told to end would do so at once, and the cluster would not wait until
     its training has written a state."""
 
-    @for_each_job
     def command(wildcards):
         file = shlex.quote(f"{SCRIPTS / name}.py")
         if devices(wildcards) == 1 or is_layered(wildcards):
@@ -33,19 +32,16 @@ def is_layered(wildcards):
     return SETTINGS.backbones[wildcards.backbone].parallel == "layers"
 
 
-@for_each_job
 def devices(wildcards):
     """GPUs of a training job."""
     return SETTINGS.backbones[wildcards.backbone].devices
 
 
-@for_each_job
 def devices_of_one_process(wildcards):
     """GPUs of a job that only runs the backbone: more than one where its layers are spread."""
     return devices(wildcards) if is_layered(wildcards) else 1
 
 
-@for_each_job
 def training_threads(wildcards):
     return SETTINGS.compute.threads * (1 if is_layered(wildcards) else devices(wildcards))
 
@@ -53,11 +49,9 @@ def training_threads(wildcards):
 def handed_over(rule, settings, planted=None):
     """What a training gets on its command line, as `script:` hands it to the other jobs (plant.ground.job)."""
 
-    @for_each_job
     def job(wildcards, input, output):
         named = dict(input.items()) | ({} if planted is None else {"planted": planted(wildcards)})
         params = {"settings": settings(wildcards), "backbone": backbone_source(wildcards)}
-        made = {str(i): path for i, path in enumerate(output)} | dict(output.items())
-        return json.dumps(describe(named, made, rule=rule, wildcards=dict(wildcards.items()), params=params))
+        return json.dumps(describe(named, output, rule=rule, wildcards=dict(wildcards.items()), params=params))
 
     return job

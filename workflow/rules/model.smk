@@ -20,10 +20,6 @@ rule random_backbone:
         provenance="<results>/model/{dataset}/{backbone}/backbone.provenance.json",
     log:
         "logs/model/{dataset}/{backbone}/random_backbone.log",
-    benchmark:
-        "benchmarks/model/{dataset}/{backbone}/random_backbone.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=settings_of("backbone"),
         code=code("random_backbone"),
@@ -42,10 +38,6 @@ rule word_vectors:
         provenance="<results>/model/{dataset}/{backbone}/word_vectors.provenance.json",
     log:
         "logs/model/{dataset}/{backbone}/word_vectors.log",
-    benchmark:
-        "benchmarks/model/{dataset}/{backbone}/word_vectors.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=settings_of("backbone"),
         code=code("word_vectors"),
@@ -65,10 +57,6 @@ rule language_model:
         provenance="<results>/model/{dataset}/{backbone}/language_model.provenance.json",
     log:
         "logs/model/{dataset}/{backbone}/language_model.log",
-    benchmark:
-        "benchmarks/model/{dataset}/{backbone}/language_model.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: training_threads
     resources:
         gpu=devices_of_one_process,
@@ -90,10 +78,6 @@ rule features:
         provenance="<results>/model/{dataset}/{backbone}/features.provenance.json",
     log:
         "logs/model/{dataset}/{backbone}/features.log",
-    benchmark:
-        "benchmarks/model/{dataset}/{backbone}/features.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: 8
     resources:
         gpu=devices_of_one_process,
@@ -119,10 +103,6 @@ rule label_embeddings:
         provenance="<results>/model/{dataset}/{backbone}/label_embeddings.provenance.json",
     log:
         "logs/model/{dataset}/{backbone}/label_embeddings.log",
-    benchmark:
-        "benchmarks/model/{dataset}/{backbone}/label_embeddings.tsv"
-    conda:
-        "../../envs/plant.yaml"
     resources:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),

@@ -23,10 +23,6 @@ rule write_tables:
         provenance="<results>/paper/{experiment}/tables.provenance.json",
     log:
         "logs/paper/{experiment}/tables.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/tables.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=experiment_settings,
         out=subpath(output[0], parent=True),
@@ -44,8 +40,6 @@ use rule write_tables as write_figures with:
         provenance="<results>/paper/{experiment}/figures.provenance.json",
     log:
         "logs/paper/{experiment}/figures.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/figures.tsv"
 
 
 use rule write_tables as write_report with:
@@ -57,8 +51,6 @@ use rule write_tables as write_report with:
         provenance="<results>/paper/{experiment}/report.provenance.json",
     log:
         "logs/paper/{experiment}/report.log",
-    benchmark:
-        "benchmarks/paper/{experiment}/report.tsv"
     params:
         settings=experiment_settings,
         choices=HERE / "docs" / "explanation" / "choices",
@@ -84,8 +76,6 @@ for target, (variant, experiments) in named(ablations()).items():
         log:
             f"logs/paper/{target}.log",
         localrule: True
-        conda:
-            "../../envs/plant.yaml"
         params:
             screen="everything",
         script:
@@ -101,12 +91,8 @@ rule write_paper_table:
         provenance="<results>/paper/tables/{item}.provenance.json",
     log:
         "logs/paper/tables/{item}.log",
-    benchmark:
-        "benchmarks/paper/tables/{item}.tsv"
     wildcard_constraints:
         item=r"cost|(awd_)?(table|figure|appendix)_\d+",
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: grid_settings(wildcards.item),
         out=subpath(output[0], ancestor=2),
@@ -121,8 +107,6 @@ use rule write_paper_table as write_paper_figure with:
         provenance="<results>/paper/figures/{item}.provenance.json",
     log:
         "logs/paper/figures/{item}.log",
-    benchmark:
-        "benchmarks/paper/figures/{item}.tsv"
 
 
 rule write_plan:
@@ -132,11 +116,7 @@ rule write_plan:
         provenance="<results>/paper/plan.provenance.json",
     log:
         "logs/paper/plan.log",
-    benchmark:
-        "benchmarks/paper/plan.tsv"
     localrule: True
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: section(config=SETTINGS),
         snakefile=HERE / "Snakefile",
@@ -158,8 +138,6 @@ for target, (item, sources) in named(item_targets()).items():
         log:
             f"logs/paper/so_far/{target}.log",
         localrule: True
-        conda:
-            "../../envs/plant.yaml"
         params:
             settings=partial(lambda item, wildcards: grid_settings(item), item),
             out=f"{R}/paper",
@@ -174,8 +152,6 @@ rule plan:
     log:
         "logs/paper/so_far/plan.log",
     localrule: True
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=lambda wildcards: section(config=SETTINGS),
         snakefile=HERE / "Snakefile",

@@ -11,10 +11,6 @@ OUTPUTS
         epochs/<epoch>/{label_attention,backbone}.safetensors   (recipes with keep_epochs)
 """
 
-
-include: "inputs/pretraining.smk"
-
-
 stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)
 
 
@@ -25,24 +21,19 @@ rule pretrain:
         tokens="<results>/corpus/{dataset}/{backbone}/tokens.safetensors",
         made=made_backbone,
         features=features,
-        embeddings=lambda wildcards: label_embeddings(stage1_of(wildcards), wildcards),
+        embeddings=lambda wildcards: label_embeddings(stage1_of(wildcards)),
         relevance=lambda wildcards: "<results>/relevance/{dataset}/{backbone}/"
         + f"{stage1_of(wildcards).measure}.safetensors",
     output:
         epochs=directory("<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/epochs"),
         weights=multiext(
             "<results>/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}/",
-            "label_attention.safetensors",
-            "backbone.safetensors",
+            *WEIGHTS,
             "history.parquet",
             "provenance.json",
         ),
     log:
         "logs/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.log",
-    benchmark:
-        "benchmarks/pretraining/{dataset}/{backbone}/{pretraining}/seed{seed}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     threads: training_threads
     resources:
         gpu=devices,

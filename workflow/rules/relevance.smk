@@ -25,10 +25,6 @@ rule relevance:
         provenance="<results>/relevance/{dataset}/{backbone}/{measure}.provenance.json",
     log:
         "logs/relevance/{dataset}/{backbone}/{measure}.log",
-    benchmark:
-        "benchmarks/relevance/{dataset}/{backbone}/{measure}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(4000),
     params:
@@ -53,12 +49,8 @@ rule shortlist:
         provenance="<results>/relevance/{dataset}/{backbone}/{measure}.shortlist{size}.provenance.json",
     log:
         "logs/relevance/{dataset}/{backbone}/{measure}.shortlist{size}.log",
-    benchmark:
-        "benchmarks/relevance/{dataset}/{backbone}/{measure}.shortlist{size}.tsv"
     wildcard_constraints:
         size=r"\d+",
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -81,13 +73,9 @@ rule residual:
         provenance="<results>/relevance/{dataset}/{backbone}/{measure}.residual{k}x{folds}.provenance.json",
     log:
         "logs/relevance/{dataset}/{backbone}/{measure}.residual{k}x{folds}.log",
-    benchmark:
-        "benchmarks/relevance/{dataset}/{backbone}/{measure}.residual{k}x{folds}.tsv"
     wildcard_constraints:
         k=r"\d+",
         folds=r"\d+",
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:

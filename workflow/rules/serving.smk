@@ -29,12 +29,8 @@ rule save_model:
         provenance="<results>/serving/{experiment}/{system}.provenance.json",
     log:
         "logs/serving/{experiment}/{system}.log",
-    benchmark:
-        "benchmarks/serving/{experiment}/{system}.tsv"
     wildcard_constraints:
         system=one_of([BEST, *SETTINGS.variants, *baselines()]),
-    conda:
-        "../../envs/plant.yaml"
     threads: 2
     resources:
         mem_mb=attempts(16000),

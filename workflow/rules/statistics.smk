@@ -24,10 +24,6 @@ rule intervals_and_tests:
         provenance="<results>/statistics/{experiment}/provenance.json",
     log:
         "logs/statistics/{experiment}/intervals_and_tests.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/intervals_and_tests.tsv"
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:
@@ -50,10 +46,6 @@ rule compare:
         provenance="<results>/statistics/{experiment}/ablation/{variant}.provenance.json",
     log:
         "logs/statistics/{experiment}/ablation/{variant}.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/ablation/{variant}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     resources:
         mem_mb=attempts(8000),
     params:

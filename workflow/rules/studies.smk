@@ -22,10 +22,13 @@ use rule compare as contrasts with:
         provenance="<results>/statistics/{experiment}/contrasts.provenance.json",
     log:
         "logs/statistics/{experiment}/contrasts.log",
-    benchmark:
-        "benchmarks/statistics/{experiment}/contrasts.tsv"
     params:
-        settings=compared(study_systems, pairs=study_pairs),
+        settings=compared(
+            study_systems,
+            pairs=lambda wildcards: list(
+                dict.fromkeys((cell.system, cell.opponent) for cell in study_cells(wildcards.experiment))
+            ),
+        ),
         code=code("contrasts"),
 
 
@@ -38,10 +41,6 @@ rule write_study:
         provenance="<results>/paper/studies/{study}/provenance.json",
     log:
         "logs/paper/studies/{study}.log",
-    benchmark:
-        "benchmarks/paper/studies/{study}.tsv"
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=study_settings,
         code=code_of_baselines("study", baselines().values()),

@@ -22,11 +22,7 @@ rule write_choice:
         provenance="<results>/tuning/{tuning}/provenance.json",
     log:
         "logs/tuning/{tuning}.log",
-    benchmark:
-        "benchmarks/tuning/{tuning}.tsv"
     localrule: True
-    conda:
-        "../../envs/plant.yaml"
     params:
         settings=tuning_settings,
         folder=lambda wildcards: PATHS.of("finetuning", SETTINGS.tunings[wildcards.tuning].experiment),

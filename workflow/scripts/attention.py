@@ -1,11 +1,10 @@
 """Attention of a few documents."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> dict[str, object]:
+@job
+def main(args: Arguments) -> dict[str, object]:
     from plant.evaluation.attention import write_attention
     from plant.finetuning.kept_evidence import keep_evidence
     from plant.ground.settings import Evaluation, Finetuning
@@ -30,7 +29,3 @@ def main(args: Namespace) -> dict[str, object]:
         documents=settings.attention_documents,
     )
     return facts
-
-
-if __name__ == "__main__":
-    job(main)

@@ -1,12 +1,12 @@
 """Pages on the attention of an experiment's networks: its mass, against people, and over the text of documents."""
 
-from argparse import Namespace
 from pathlib import Path
 
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+@job
+def main(args: Arguments) -> None:
     from plant.ground.settings import Settings
     from plant.paper.attention.mass import write_mass_page
     from plant.paper.attention.page import write_attention_page
@@ -19,7 +19,3 @@ def main(args: Namespace) -> None:
     else:
         write = write_mass_page if args.rule == "write_attention_mass" else write_people_page
         write(settings, name, tables, args.out)
-
-
-if __name__ == "__main__":
-    job(main)

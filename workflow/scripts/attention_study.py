@@ -1,11 +1,10 @@
 """Attention of a network at three points of training: on relevant tokens, against marks, or over a few texts."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> dict[str, object]:
+@job
+def main(args: Arguments) -> dict[str, object]:
     from plant.corpus.marks import read_marks
     from plant.evaluation.attention import write_attention_points
     from plant.evaluation.attention_marks import write_marks_study
@@ -28,7 +27,3 @@ def main(args: Namespace) -> dict[str, object]:
     shown = args.settings["evaluation"]["attention_documents"]
     write_attention_points(run, marks, vocabulary=args.vocabulary, documents=shown, out=args.table)
     return facts
-
-
-if __name__ == "__main__":
-    job(main)

@@ -1,12 +1,18 @@
 """The mean of what two networks predict."""
 
-from argparse import Namespace
 from pathlib import Path
 
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+def reads(args: Arguments) -> list[Path]:
+    """All scores of both, where the label set is small."""
+    tables = [*args.scores, *args.others]
+    return [scores for table in tables if (scores := table.with_suffix(".safetensors")).is_file()]
+
+
+@job(reads=reads)
+def main(args: Arguments) -> None:
     from plant.evidence.average import average
     from plant.ground.settings import Evaluation
 
@@ -16,13 +22,3 @@ def main(args: Namespace) -> None:
         evaluation=Evaluation.model_validate(args.settings["evaluation"]),
         out=args.out,
     )
-
-
-def reads(args: Namespace) -> list[Path]:
-    """All scores of both, where the label set is small."""
-    tables = [*args.scores, *args.others]
-    return [scores for table in tables if (scores := table.with_suffix(".safetensors")).is_file()]
-
-
-if __name__ == "__main__":
-    job(main, reads=reads)

@@ -1,12 +1,17 @@
 """One system without a network: scores of validation and test documents."""
 
-from argparse import Namespace
 from pathlib import Path
 
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+def reads(args: Arguments) -> list[Path]:
+    """The dense scores of other baselines, where there are some."""
+    return [dense for path in args.scores or [] if (dense := path.with_suffix(".safetensors")).is_file()]
+
+
+@job(reads=reads)
+def main(args: Arguments) -> None:
     from plant.baselines.target import Sources, run
     from plant.corpus.reader import load_labels
     from plant.ground.settings import BaselineSettings, Evaluation, Relevance
@@ -24,12 +29,3 @@ def main(args: Namespace) -> None:
     )
     evaluation = Evaluation.model_validate(args.settings["evaluation"])
     run(args.name, sources, evaluation=evaluation, out=args.out)
-
-
-def reads(args: Namespace) -> list[Path]:
-    """The dense scores of other baselines, where there are some."""
-    return [dense for path in args.scores or [] if (dense := path.with_suffix(".safetensors")).is_file()]
-
-
-if __name__ == "__main__":
-    job(main, optional=("tokens", "relevance", "mentions", "scores"), reads=reads)

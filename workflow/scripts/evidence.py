@@ -1,12 +1,19 @@
 """Stage 3: channels weighed on validation, and the reasons behind the scores."""
 
-from argparse import Namespace
 from pathlib import Path
 
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+def reads(args: Arguments) -> list[Path]:
+    """What the channels know of words, beside their scores: metrics come into these folders at any time."""
+    files = ("weights.parquet", "features.parquet", "choices.json")
+    folders = map(Path, args.settings["channels"].values())
+    return [folder / file for folder in folders for file in files if (folder / file).is_file()]
+
+
+@job(reads=reads)
+def main(args: Arguments) -> None:
     from plant.evidence.stage3 import evidence
     from plant.ground.settings import Evaluation, Evidence
 
@@ -20,14 +27,3 @@ def main(args: Namespace) -> None:
         shown=args.settings["shown"],
         tokens=args.tokens and args.tokens.parent,
     )
-
-
-def reads(args: Namespace) -> list[Path]:
-    """What the channels know of words, beside their scores: metrics come into these folders at any time."""
-    files = ("weights.parquet", "features.parquet", "choices.json")
-    folders = map(Path, args.settings["channels"].values())
-    return [folder / file for folder in folders for file in files if (folder / file).is_file()]
-
-
-if __name__ == "__main__":
-    job(main, reads=reads)

@@ -1,11 +1,10 @@
 """Hidden states of a frozen backbone for every token of a corpus."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> dict[str, str]:
+@job
+def main(args: Arguments) -> dict[str, str]:
     import torch
 
     from plant.model.assemble import load_training_data, parse_transformer
@@ -19,7 +18,3 @@ def main(args: Namespace) -> dict[str, str]:
     backbone = load_backbone(parse_transformer(args.settings["backbone"]), args.backbone, device=device)
     write_features(backbone, data.corpus, args.features, device=device, threads=threads)
     return {"device": str(device)}
-
-
-if __name__ == "__main__":
-    job(main)

@@ -1,16 +1,11 @@
 """Fetch one public file, unless it is there already."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+@job
+def main(args: Arguments) -> None:
     from plant.corpus.fetch import fetch
     from plant.ground.settings import Download
 
     fetch(Download.model_validate(args.settings["download"]), args.target)
-
-
-if __name__ == "__main__":
-    job(main)

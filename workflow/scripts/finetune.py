@@ -1,11 +1,10 @@
 """Stage 2 of one seed, from planted or random attention."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> dict[str, object]:
+@job
+def main(args: Arguments) -> dict[str, object]:
     from plant.finetuning.candidates import load_shortlist
     from plant.finetuning.finetune import finetune
     from plant.finetuning.kept_evidence import keep_evidence
@@ -37,7 +36,3 @@ def main(args: Namespace) -> dict[str, object]:
         write_table(args.out / "history.parquet", history)
         discard_checkpoint(run.checkpoint)
     return facts
-
-
-if __name__ == "__main__":
-    job(main)

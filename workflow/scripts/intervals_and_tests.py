@@ -1,11 +1,10 @@
 """Intervals and tests of an experiment's systems."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+@job
+def main(args: Arguments) -> None:
     from plant.ground.settings import Evaluation, Statistics
     from plant.statistics.compare import write_comparison
 
@@ -17,7 +16,3 @@ def main(args: Namespace) -> None:
         evaluation=Evaluation.model_validate(args.settings["evaluation"]),
         settings=Statistics.model_validate(args.settings["statistics"]),
     )
-
-
-if __name__ == "__main__":
-    job(main)

@@ -1,18 +1,18 @@
 """A language model of the training texts."""
 
-from argparse import Namespace
 from pathlib import Path
 
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def given_file(args: Namespace) -> list[Path]:
+def given_file(args: Arguments) -> list[Path]:
     """The user's weights, where the config names some."""
     source = args.settings["backbone"]["language_model"]["start"]
     return [] if source is None else [Path(source)]
 
 
-def main(args: Namespace) -> dict[str, object]:
+@job(reads=given_file)
+def main(args: Arguments) -> dict[str, object]:
     from plant.ground.checkpoints import discard_checkpoint, save_tensors
     from plant.ground.files import write_table
     from plant.ground.settings import LanguageModel, WordNetwork
@@ -33,7 +33,3 @@ def main(args: Namespace) -> dict[str, object]:
     write_table(args.history, history)
     discard_checkpoint(run.checkpoint)
     return facts | {"device": str(device)}
-
-
-if __name__ == "__main__":
-    job(main, reads=given_file)

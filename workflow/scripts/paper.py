@@ -1,57 +1,11 @@
 """Tables, figures and report of one experiment; a table or figure of the paper beside ours; the cost of all."""
 
-from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from plant.ground.job import job
-
-if TYPE_CHECKING:
-    from plant.paper.experiment.data import ExperimentData
-    from plant.paper.inputs import Inputs
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
-    from plant.ground.settings import Settings
-    from plant.paper.experiment.data import ExperimentData
-
-    settings = Settings.model_validate(args.settings["config"])
-    if "item" in args.settings:
-        from plant.paper.grid.items import write_item
-
-        write_item(args.settings["item"], settings, inputs_of(args), args.out)
-    else:
-        name = args.settings["experiment"]
-        write_experiment(args, ExperimentData(inputs_of(args)[name], settings, name))
-
-
-def write_experiment(args: Namespace, data: "ExperimentData") -> None:
-    """Tables, figures or report of one experiment, by the rule."""
-    if args.rule == "write_tables":
-        from plant.paper.experiment.tables import write_tables
-
-        write_tables(data, args.out)
-    elif args.rule == "write_figures":
-        from plant.paper.figures import write_figures
-
-        write_figures(data, args.out)
-    else:
-        from plant.paper.experiment.report import write_report
-
-        write_report(data, args.report, figures=args.figures[0].parent, choices=args.choices)
-
-
-def inputs_of(args: Namespace) -> dict[str, "Inputs"]:
-    """Experiment -> the paths of its results."""
-    from pydantic import TypeAdapter
-
-    from plant.paper.inputs import Inputs
-
-    paths, name = args.settings["paths"], args.settings.get("experiment")
-    return TypeAdapter(dict[str, Inputs]).validate_python(paths if name is None else {name: paths})
-
-
-def reads(args: Namespace) -> list[Path]:
+def reads(args: Arguments) -> list[Path]:
     """The results that are there, and what the report says of our choices."""
     from plant.ground.settings import Settings
     from plant.paper.paths import Paths, in_folders
@@ -67,5 +21,31 @@ def reads(args: Namespace) -> list[Path]:
     return [*found, *([args.choices] if "choices" in args else [])]
 
 
-if __name__ == "__main__":
-    job(main, reads=reads)
+@job(reads=reads)
+def main(args: Arguments) -> None:
+    from pydantic import TypeAdapter
+
+    from plant.ground.settings import Settings
+    from plant.paper.experiment.data import ExperimentData
+    from plant.paper.inputs import Inputs
+
+    settings, name = Settings.model_validate(args.settings["config"]), args.settings.get("experiment")
+    paths = args.settings["paths"] if name is None else {name: args.settings["paths"]}
+    inputs = TypeAdapter(dict[str, Inputs]).validate_python(paths)
+    if name is None:
+        from plant.paper.grid.items import write_item
+
+        write_item(args.settings["item"], settings, inputs, args.out)
+    elif args.rule == "write_tables":
+        from plant.paper.experiment.tables import write_tables
+
+        write_tables(ExperimentData(inputs[name], settings, name), args.out)
+    elif args.rule == "write_figures":
+        from plant.paper.figures import write_figures
+
+        write_figures(ExperimentData(inputs[name], settings, name), args.out)
+    else:
+        from plant.paper.experiment.report import write_report
+
+        data = ExperimentData(inputs[name], settings, name)
+        write_report(data, args.report, figures=args.figures[0].parent, choices=args.choices)

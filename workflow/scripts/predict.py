@@ -1,11 +1,10 @@
 """Scores of validation and test documents by a trained model."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> dict[str, object]:
+@job
+def main(args: Arguments) -> dict[str, object]:
     from plant.finetuning.candidates import load_shortlist
     from plant.finetuning.kept_evidence import keep_evidence
     from plant.finetuning.predict import predict_split
@@ -27,7 +26,3 @@ def main(args: Namespace) -> dict[str, object]:
             batch_size=recipe.batch_size, shortlist=shortlist,
         )  # fmt: skip
     return facts
-
-
-if __name__ == "__main__":
-    job(main)

@@ -1,11 +1,10 @@
 """Stage 1 of one seed."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> dict[str, object]:
+@job
+def main(args: Arguments) -> dict[str, object]:
     from plant.ground.checkpoints import discard_checkpoint
     from plant.ground.files import write_table
     from plant.ground.settings import Pretraining
@@ -35,7 +34,3 @@ def main(args: Namespace) -> dict[str, object]:
         write_table(args.out / "history.parquet", history)
         discard_checkpoint(run.checkpoint)
     return facts
-
-
-if __name__ == "__main__":
-    job(main, optional=("features", "embeddings"))

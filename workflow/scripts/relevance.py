@@ -1,11 +1,10 @@
 """Contingency, measure and top k tokens of each label."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+@job
+def main(args: Arguments) -> None:
     from plant.ground.settings import Relevance, parse_backbone
     from plant.relevance.table import write_relevance
 
@@ -20,7 +19,3 @@ def main(args: Namespace) -> None:
         backbone=parse_backbone(backbone) if backbone else None,
         tokenizer=args.tokenizer,
     )
-
-
-if __name__ == "__main__":
-    job(main)

@@ -1,13 +1,20 @@
 """A run of an experiment as one model folder: of several runs the best one on validation that can be saved."""
 
 import logging
-from argparse import Namespace
 from pathlib import Path
 
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> dict[str, object]:
+def reads(args: Arguments) -> list[Path]:
+    """What word channels know of words: metrics come into these folders at any time."""
+    folders = {folder for plain in args.settings["candidates"] for folder in (plain.get("channels") or {}).values()}
+    files = ("weights.parquet", "features.parquet", "choices.json")
+    return sorted(Path(folder) / file for folder in folders for file in files if (Path(folder) / file).is_file())
+
+
+@job(reads=reads)
+def main(args: Arguments) -> dict[str, object]:
     from plant.serving.export import Candidate, Materials, best_candidate, export
 
     network = Path(args.network[0]) if args.network else None
@@ -21,14 +28,3 @@ def main(args: Namespace) -> dict[str, object]:
         "saved_system": chosen.system, "saved_seed": chosen.seed, "on_validation": chosen.on_validation,
         "passed_over": list(passed_over),
     }  # fmt: skip
-
-
-def reads(args: Namespace) -> list[Path]:
-    """What word channels know of words: metrics come into these folders at any time."""
-    folders = {folder for plain in args.settings["candidates"] for folder in (plain.get("channels") or {}).values()}
-    files = ("weights.parquet", "features.parquet", "choices.json")
-    return sorted(Path(folder) / file for folder in folders for file in files if (Path(folder) / file).is_file())
-
-
-if __name__ == "__main__":
-    job(main, optional=("network",), reads=reads)

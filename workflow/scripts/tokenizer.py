@@ -1,15 +1,10 @@
 """Train the tokenizer of a random backbone on the training split."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+@job
+def main(args: Arguments) -> None:
     from plant.corpus.tokens import train_tokenizer
 
     train_tokenizer(args.train, vocabulary=args.settings["vocabulary"], out=args.tokenizer)
-
-
-if __name__ == "__main__":
-    job(main)

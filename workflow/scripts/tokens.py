@@ -1,17 +1,12 @@
 """Tokenise every document of a corpus."""
 
-from argparse import Namespace
-
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+@job
+def main(args: Arguments) -> None:
     from plant.corpus.tokens import tokenize_corpus
     from plant.ground.settings import parse_backbone
 
     backbone = parse_backbone(args.settings["backbone"])
     tokenize_corpus(args.documents[0].parent, backbone, tokenizer=args.tokenizer, out=args.out)
-
-
-if __name__ == "__main__":
-    job(main)

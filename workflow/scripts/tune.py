@@ -1,12 +1,12 @@
 """The rates of Stage 2 with the best validation score, of every arm of a tuning."""
 
-from argparse import Namespace
 from pathlib import Path
 
-from plant.ground.job import job
+from plant.ground.job import Arguments, job
 
 
-def main(args: Namespace) -> None:
+@job
+def main(args: Arguments) -> None:
     from plant.evaluation.tuning import read_grid, write_choice
     from plant.ground.settings import Tuned, Tuning
 
@@ -19,7 +19,3 @@ def main(args: Namespace) -> None:
     write_choice(
         grid, tuning, runs=args.settings["runs"], also=args.settings["also"], table=args.grid, config=args.chosen
     )
-
-
-if __name__ == "__main__":
-    job(main)

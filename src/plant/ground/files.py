@@ -41,7 +41,7 @@ def record(target: Path) -> None:
 
 MAPPED_FROM = 2**20
 """Arrays of at least this number of bytes are mapped, not copied."""
-_DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
+DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
 
 
 @contextmanager
@@ -208,8 +208,8 @@ def _mapped_arrays(path: Path) -> dict[str, np.ndarray]:
     arrays = {}
     for name, entry in header.items():
         begin, end = entry.get("data_offsets", (0, 0))
-        if end - begin >= MAPPED_FROM and entry["dtype"] in _DTYPES:
-            dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
+        if end - begin >= MAPPED_FROM and entry["dtype"] in DTYPES:
+            dtype, shape = np.dtype(DTYPES[entry["dtype"]]), tuple(entry["shape"])
             arrays[name] = np.asarray(np.memmap(path, dtype, mode="c", offset=8 + size + begin, shape=shape))
     return arrays
 

@@ -12,6 +12,7 @@ import traceback
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,45 +32,47 @@ SHOW_ERRORS = "PLANT_SHOW_ERRORS"  # environment variable: show the message of a
 GARBAGE = 10_000  # new objects between two searches for cycles; Python's 700 make imports a tenth slower
 
 
+class Arguments(Namespace):
+    """What the function of a script gets.
+
+    The named inputs and outputs of the rule as paths (a list if there are several, None if there is none), the
+    wildcards and params of the job, the name of the `rule`, `settings` (sections of the config), `seed` (or None),
+    `threads`, and `out`, the folder of the sidecar. The sidecar is the output whose name ends with `provenance.json`.
+    The param `screen` says which lines of the log are shown at the end: "warnings" or "everything". Without it, none.
+    """
+
+
 def describe(
-    inputs: Mapping[str, Any], outputs: Mapping[str, Any], *, rule: str, wildcards: Mapping[str, str] | None = None,
-    params: Mapping[str, Any] | None = None, more: Sequence[str] = (), log: str | None = None, threads: int = 1,
+    inputs: Any, outputs: Any, *, rule: str, wildcards: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None, log: str | None = None, threads: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
     """A job as plain data.
 
     Args:
-        inputs: name -> path or paths.
-        outputs: name -> path or paths. Outputs without a name may have any name.
+        inputs: name -> path or paths; or the files of Snakemake, of which some have names.
+        outputs: the same.
         rule: name of the rule.
         wildcards: wildcards of the job.
         params: params of the rule. `settings` has the sections of the config that the job uses.
-        more: inputs without a name.
         log: file of the log. None: the shell redirects the output.
         threads: number of threads that the job may use.
     """
+    named = {name: _plain(value) for part in (inputs, outputs) for name, value in part.items()}
     return {
         "rule": rule, "log": log, "threads": threads, "wildcards": dict(wildcards or {}), "params": dict(params or {}),
-        "input": {name: _plain(value) for name, value in inputs.items()}, "more": [str(path) for path in more],
-        "output": {name: _plain(value) for name, value in outputs.items()},
+        "named": named, "inputs": _listed(inputs), "outputs": _listed(outputs),
     }  # fmt: skip
 
 
 def job(
-    main: Callable[[Namespace], Mapping[str, Any] | None],
+    main: Callable[[Arguments], Mapping[str, Any] | None] | None = None,
     *,
-    optional: Sequence[str] = (),
-    reads: Callable[[Namespace], Sequence[Path]] | None = None,
-) -> None:
-    """Run the script of a rule.
-
-    `main` gets a namespace with: the named inputs and outputs of the rule as paths (a list if there are several), its
-    wildcards and params, the name of the `rule`, `settings` (sections of the config), `seed` (or None), `threads`, and
-    `out`, the folder of the sidecar. The sidecar is the output whose name ends with `provenance.json`. The param
-    `screen` says which lines of the log are shown at the end: "warnings" or "everything". Without it, none are.
+    reads: Callable[[Arguments], Sequence[Path]] | None = None,
+) -> Any:
+    """Run the function below, the last one of a rule's script: `@job`, or `@job(reads=...)`.
 
     Args:
         main: does the work. What it returns is added to the sidecar (`device` names the device).
-        optional: inputs that a rule may leave out. They are None then.
         reads: arguments -> further files that are read, such as raw files that the settings name.
 
     All inputs are hashed. Small ones are compared with the sidecar of the job that made them before any work, and all
@@ -83,11 +86,13 @@ def job(
     Under `accelerate launch`, several processes run the script. The first one writes the sidecar. The others log only
     warnings and errors. The launcher ends with 1 if one of them ended with anything but 0.
     """
+    if main is None:
+        return partial(job, reads=reads)
     gc.set_threshold(GARBAGE)
     meter = Meter()
     first = int(os.environ.get("RANK", "0")) == 0
     handed = _handed()
-    args = _arguments(handed, optional)
+    args = _arguments(handed)
     terminal = _start_log(handed, first)
     with _exit_status(args, meter, first):
         read = list(dict.fromkeys([*args.inputs, *(reads(args) if reads else ())]))
@@ -121,6 +126,7 @@ def job(
     if terminal is not None and "screen" in args:
         _show(args.log, terminal, args.screen)
     gc.freeze()  # else Python searches all modules for cycles at its end: a second if transformers is loaded
+    return main
 
 
 def _handed() -> dict[str, Any]:
@@ -128,33 +134,10 @@ def _handed() -> dict[str, Any]:
     rule = getattr(sys.modules["__main__"], "snakemake", None)
     if rule is None:
         return dict(json.loads(sys.argv[1]))
-    named = [path for _, value in rule.input.items() for path in _listed(value)]
-    made = {str(i): path for i, path in enumerate(rule.output)} | dict(rule.output.items())
     return describe(
-        dict(rule.input.items()), made, rule=rule.rule,
-        wildcards=dict(rule.wildcards.items()), params=dict(rule.params.items()),
-        more=[path for path in rule.input if path not in named], log=rule.log[0], threads=rule.threads,
+        rule.input, rule.output, rule=rule.rule, wildcards=dict(rule.wildcards.items()),
+        params=dict(rule.params.items()), log=rule.log[0], threads=rule.threads,
     )  # fmt: skip
-
-
-def _arguments(handed: Mapping[str, Any], optional: Sequence[str]) -> Namespace:
-    """The namespace that `main` gets."""
-    params, wildcards = handed["params"], handed["wildcards"]
-    read = {name: _path(value) for name, value in handed["input"].items()}
-    made = {str(name): _path(value) for name, value in handed["output"].items()}
-    inputs = [Path(path) for value in [*handed["input"].values(), handed["more"]] for path in _listed(value)]
-    outputs = list(dict.fromkeys(Path(path) for value in handed["output"].values() for path in _listed(value)))
-    sidecars = [Path(params["provenance"])] if "provenance" in params else outputs
-    provenance = next((path for path in sidecars if path.name.endswith(SIDECAR)), None)
-    seed = wildcards.get("seed", params.get("seed"))
-    values = dict.fromkeys(optional) | wildcards | {"out": provenance and provenance.parent} | read | made | params
-    return Namespace(**{
-        **values, "settings": params.get("settings") or {}, "provenance": provenance, "rule": handed["rule"],
-        "inputs": [path for path in inputs if not path.name.endswith(SIDECAR)],  # sidecars are not data
-        "outputs": [path for path in outputs if path != provenance], "threads": handed["threads"],
-        "seed": None if seed is None else int(seed), "log": handed["log"] and Path(handed["log"]),
-        "private": True,  # until it is known
-    })  # fmt: skip
 
 
 def _plain(value: Any) -> str | list[str]:
@@ -162,13 +145,28 @@ def _plain(value: Any) -> str | list[str]:
     return str(value) if isinstance(value, str | Path) else [str(path) for path in value]
 
 
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
+def _listed(files: Any) -> list[str]:
+    """All inputs or all outputs, with and without names."""
+    values = files.values() if isinstance(files, Mapping) else files
+    return [path for value in map(_plain, values) for path in ([value] if isinstance(value, str) else value)]
 
 
-def _path(value: str | list[str]) -> Path | list[Path] | None:
-    """The path or the paths of a name. None: the rule has none for it."""
-    return Path(value) if isinstance(value, str) else [Path(path) for path in value] or None
+def _arguments(handed: Mapping[str, Any]) -> Arguments:
+    params, wildcards = handed["params"], handed["wildcards"]
+    named = {name: Path(value) if isinstance(value, str) else [Path(path) for path in value] or None
+             for name, value in handed["named"].items()}  # fmt: skip
+    outputs = list(dict.fromkeys(map(Path, handed["outputs"])))
+    sidecars = [Path(params["provenance"])] if "provenance" in params else outputs
+    provenance = next((path for path in sidecars if path.name.endswith(SIDECAR)), None)
+    seed = wildcards.get("seed", params.get("seed"))
+    values = {**wildcards, "out": provenance and provenance.parent, **named, **params}
+    return Arguments(**{
+        **values, "settings": params.get("settings") or {}, "provenance": provenance, "rule": handed["rule"],
+        "inputs": [path for path in map(Path, handed["inputs"]) if not path.name.endswith(SIDECAR)],
+        "outputs": [path for path in outputs if path != provenance], "threads": handed["threads"],
+        "seed": None if seed is None else int(seed), "log": handed["log"] and Path(handed["log"]),
+        "private": True,  # until it is known
+    })  # fmt: skip
 
 
 def _start_log(handed: Mapping[str, Any], first: bool) -> int | None:
@@ -197,7 +195,7 @@ def _show(file: Path, terminal: int, screen: str) -> None:
 
 
 @contextmanager
-def _exit_status(args: Namespace, meter: Meter, first: bool) -> Iterator[None]:
+def _exit_status(args: Arguments, meter: Meter, first: bool) -> Iterator[None]:
     """End the process with a line that says what happened, and with its exit status."""
     try:
         yield
@@ -223,7 +221,7 @@ def _exit_status(args: Namespace, meter: Meter, first: bool) -> Iterator[None]:
         sys.exit(UNEXPECTED)
 
 
-def _damage(args: Namespace) -> InputError | None:
+def _damage(args: Arguments) -> InputError | None:
     """The error for a damaged input, however large. None: all are as their jobs wrote them."""
     try:
         check_unchanged(args.inputs, largest=math.inf)
@@ -232,7 +230,7 @@ def _damage(args: Namespace) -> InputError | None:
     return None
 
 
-def _tell_unexpected(error: Exception, args: Namespace) -> None:
+def _tell_unexpected(error: Exception, args: Arguments) -> None:
     """Log one line, and write the traceback to a file beside the log. Without a log, print the traceback."""
     kind, said = type(error).__name__, str(error)
     trace = "".join(traceback.format_exception(error))
@@ -255,14 +253,14 @@ def _trace_file(log: Path) -> Path:
     return log.with_suffix(".traceback")
 
 
-def _targets(args: Namespace) -> list[Path]:
+def _targets(args: Arguments) -> list[Path]:
     """For an error: the only output of a job, or the folders of several."""
     if len(args.outputs) == 1:
         return list(args.outputs)
     return sorted({path.parent for path in args.outputs}) or [Path(args.out or ".")]
 
 
-def _is_private(args: Namespace, read: Sequence[Path]) -> bool:
+def _is_private(args: Arguments, read: Sequence[Path]) -> bool:
     """Whether only the owner may see the data: the config says so, or the mode of an input."""
     dataset = args.settings.get("dataset") or {}
     named = args.settings.get("private") or dataset.get("credentialed")
@@ -284,18 +282,18 @@ def _close_folders() -> None:
             folder.chmod(status.st_mode & 0o700)
 
 
-def _attempts(args: Namespace) -> Path:
+def _attempts(args: Arguments) -> Path:
     """File with the resources of an interrupted run, for the sidecar of the run that continues it."""
     target: Path = args.provenance
     return target.with_name(f".{target.name}.attempts")
 
 
-def _run(args: Namespace) -> str:
+def _run(args: Arguments) -> str:
     """Digest of settings and seed, so that the resources of another run are not counted."""
     return hashlib.sha256(json.dumps([args.settings, args.seed], sort_keys=True).encode()).hexdigest()
 
 
-def _with_earlier(args: Namespace, used: Mapping[str, Any]) -> dict[str, Any]:
+def _with_earlier(args: Arguments, used: Mapping[str, Any]) -> dict[str, Any]:
     """Resources of this attempt and of the interrupted ones before it, with the number of `attempts`."""
     file = _attempts(args)
     kept = read_json(file) if file.is_file() else {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib.metadata
 import platform
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,11 +25,12 @@ CHEAP = 2**26
 DATA = (".yaml", ".j2")
 """Endings of the package's data files."""
 NO_PART_OF_A_RESULT = {
-    f"plant.ground.{name}"
-    for name in ("errors", "job", "kept_digests", "provenance", "reference", "resources", "settings", "trace")
+    f"plant.ground.{name}" for name in ("errors", "job", "provenance", "reference", "resources", "settings", "trace")
 } | {"plant.model.registry"}
 """Modules that no result depends on: messages, sidecars, types of settings (their values are params), and a table of
 names, whose modules are named to `digest`."""
+IMPORT = re.compile(r"^ *(?:from (plant[.\w]*) import (?:\(([^)]*)\)|([^#\n]*))|import (plant[.\w]+))", re.MULTILINE)
+"""A statement that imports from this package, as the house's formatter writes it."""
 VERSIONS_OF = (
     "accelerate",
     "bitsandbytes",
@@ -158,9 +159,9 @@ def digest(script: Path, *modules: str) -> str:
     the data files beside them. `modules` are modules that the script runs and that no import statement names. Comments,
     docstrings and layout do not matter. Digests are taken from byte code, so they depend on the Python version.
     """
-    total = hashlib.sha256(_read_code(_text(script))[1].encode())
+    total = hashlib.sha256(_read_code(script)[1].encode())
     for source in code_of(script, *modules):
-        meaning = _read_code(_text(source))[1] if source.suffix == ".py" else sha256(source)
+        meaning = _read_code(source)[1] if source.suffix == ".py" else sha256(source)
         total.update(f"{source.relative_to(PACKAGE).as_posix()}\0{meaning}\0".encode())
     return total.hexdigest()
 
@@ -170,23 +171,12 @@ def code_of(script: Path, *modules: str) -> list[Path]:
     files = {file for module in modules for file in _modules(module, PACKAGE)}
     waiting = [script, *files]
     while waiting:
-        names, _ = _read_code(_text(waiting.pop()))
+        names, _ = _read_code(waiting.pop())
         new = {file for name in names for file in _modules(name, PACKAGE)} - files
         files |= new
         waiting += new
     data = {file for folder in {path.parent for path in files} for file in folder.iterdir() if file.suffix in DATA}
     return sorted(files | data)
-
-
-def _text(path: Path) -> str:
-    """The text of a source, read once as long as it does not change."""
-    status = path.stat()
-    return _read_text(path, status.st_ctime_ns, status.st_size)
-
-
-@cache
-def _read_text(path: Path, _changed: int, _size: int) -> str:
-    return path.read_text("utf-8")
 
 
 @cache
@@ -202,28 +192,19 @@ def _modules(name: str, package: Path) -> tuple[Path, ...]:
     return tuple(files)
 
 
-@cache
-def _read_code(source: str) -> tuple[tuple[str, ...], str]:
+def _read_code(path: Path) -> tuple[tuple[str, ...], str]:
     """The names of this package that a source imports, and its byte code as text."""
-    tree = ast.parse(source)
-    names = [name for statement in _statements(tree) for name in _imported(statement) if name.startswith("plant.")]
-    return tuple(names), _meaning(compile(tree, "", "exec", optimize=2, dont_inherit=True))
+    status = path.stat()
+    return _read_source(path, status.st_ctime_ns, status.st_size)
 
 
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements of a module, with those in functions and classes."""
-    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
-        for child in getattr(node, part, ()):
-            yield child
-            yield from _statements(child)
-
-
-def _imported(statement: ast.AST) -> list[str]:
-    if isinstance(statement, ast.Import):
-        return [alias.name for alias in statement.names]
-    if isinstance(statement, ast.ImportFrom):
-        return [f"{statement.module}.{alias.name}" for alias in statement.names]
-    return []
+@cache
+def _read_source(path: Path, _changed: int, _size: int) -> tuple[tuple[str, ...], str]:
+    """The same, worked out once as long as the file does not change."""
+    names, source = [], path.read_text("utf-8")
+    for place, several, line, module in IMPORT.findall(source):
+        names += [f"{place}.{name.split()[0]}" for name in (several or line).split(",") if name.strip()] or [module]
+    return tuple(names), _meaning(compile(source, "", "exec", optimize=2, dont_inherit=True))
 
 
 def _meaning(code: CodeType) -> str:

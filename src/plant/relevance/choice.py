@@ -15,7 +15,7 @@ import numpy as np
 from plant.ground.seeds import generator
 from plant.ground.settings import Relevance
 from plant.relevance.contingency import TokenLists, distinct_tokens, joint_counts
-from plant.relevance.measures import MEASURES, PairCounts, is_positive, mig, n_log_n, rounding
+from plant.relevance.measures import MEASURES, Formula, PairCounts, is_positive, mig, n_log_n, rounding
 
 STEPS = 2**24
 """Relevance is a whole number of 2^-24, the steps that float32 resolves at 1. They decide what a tie is."""
@@ -102,12 +102,12 @@ def chosen(training: Training, measure: str, settings: Relevance, *, compiled: b
     if compiled is None:
         compiled = int(np.diff(training.lists.begins)[training.documents].sum()) > LARGE
     if compiled and MEASURES[measure].formula is mig:
-        return compiled_choice(training, settings, rows=settings.rows_in_memory)
-    return plain_choice(training, measure, settings, rows=settings.rows_in_memory)
+        return compiled_choice(training, settings)
+    return plain_choice(training, measure, settings)
 
 
-def compiled_choice(training: Training, settings: Relevance, *, rows: int) -> Iterator[Chosen]:
-    """The k tokens of highest MIG of every label, in pieces of at least `rows` rows (the last may be shorter)."""
+def compiled_choice(training: Training, settings: Relevance) -> Iterator[Chosen]:
+    """The k tokens of highest MIG of every label. All pieces but the last have at least `rows_in_memory` rows."""
     from plant.kernels.relevance import Scoring, best_tokens  # loads numba
 
     total, n_token, table = training.n_documents, training.n_token, n_log_n(training.n_documents)
@@ -118,17 +118,19 @@ def compiled_choice(training: Training, settings: Relevance, *, rows: int) -> It
     )  # fmt: skip
     label = 0
     while label < len(training.names):
-        label, *piece = best_tokens(*training.lists, training.indptr, training.documents, scoring, label, rows)
+        label, *piece = best_tokens(
+            *training.lists, training.indptr, training.documents, scoring, label, settings.rows_in_memory
+        )
         yield Chosen(*piece)
 
 
-def plain_choice(training: Training, measure: str, settings: Relevance, *, rows: int) -> Iterator[Chosen]:
+def plain_choice(training: Training, measure: str, settings: Relevance) -> Iterator[Chosen]:
     """As `compiled_choice`, of any measure."""
     pieces: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
     for label, counts in _label_counts(training, measure):
         token, relevance = _best_of_label(label, counts, training, measure, settings)
         pieces[label] = token, np.asarray(counts.n_joint)[token], relevance
-        if sum(len(token) for token, *_ in pieces.values()) >= rows:
+        if sum(len(token) for token, *_ in pieces.values()) >= settings.rows_in_memory:
             yield _joined(pieces)
             pieces = {}
     if pieces:
@@ -158,7 +160,7 @@ def _best_of_label(
         token, relevance = random_tokens(training.order, k=settings.k, generator=draw)
     elif entry.described:
         said = training.described[label] if training.described else np.zeros(0, np.int64)
-        token, relevance = described_relevance(counts, training.order, said, measure=measure, k=settings.k)
+        token, relevance = described_relevance(counts, training.order, said, formula=entry.formula, k=settings.k)
     else:
         token = training.order
         if settings.sign == "positive":
@@ -177,7 +179,7 @@ def random_tokens(order: np.ndarray, *, k: int, generator: np.random.Generator) 
 
 
 def described_relevance(
-    counts: PairCounts, order: np.ndarray, said: np.ndarray, *, measure: str, k: int
+    counts: PairCounts, order: np.ndarray, said: np.ndarray, *, formula: Formula, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The tokens of a label's description and their relevance; none where the description says nothing.
 
@@ -188,12 +190,9 @@ def described_relevance(
         counts: of every token.
         order: the tokens that may be chosen; other tokens of the description are left out.
         said: token ids of the description, ascending and distinct.
-        measure: whose formula scores them.
+        formula: scores them.
         k: tokens kept.
     """
-    formula = MEASURES[measure].formula
-    if formula is None:
-        raise ValueError(f"{measure} has no formula")
     token = said[np.isin(said, order)]
     relevance = normalised(formula(counts.of(token)))
     if not relevance.any():

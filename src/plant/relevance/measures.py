@@ -198,6 +198,9 @@ def inverse_document_frequency(counts: PairCounts) -> np.ndarray:
     return np.log(counts.n_documents / np.asarray(counts.n_token))
 
 
+Formula = Callable[[PairCounts], np.ndarray]
+
+
 @dataclass(frozen=True)
 class Measure:
     """An entry of the registry.
@@ -212,7 +215,7 @@ class Measure:
     """
 
     name: str
-    formula: Callable[[PairCounts], np.ndarray] | None
+    formula: Formula | None
     occurrences: bool = False
     shuffled: bool = False
     described: bool = False
@@ -230,16 +233,12 @@ MEASURES = {
 }  # fmt: skip
 
 
-def find_measure(name: str, where: str = "measure") -> Measure:
-    """The measure of a name; an unknown one is an InputError that names the nearest."""
-    if name not in MEASURES:
-        raise InputError(where, expected=f"one of {', '.join(MEASURES)}", got=repr(name), fix=nearest(name, MEASURES))
-    return MEASURES[name]
-
-
 def check_measures(settings: Settings) -> None:
     """Every measure that a recipe names must exist; the config's types do not know them."""
-    for name, stage_1 in settings.pretrainings.items():
-        find_measure(stage_1.measure, f"pretrainings.{name}.measure")
-    for name, stage_2 in settings.finetunings.items():
-        find_measure(stage_2.static_measure, f"finetunings.{name}.static_measure")
+    named = {f"pretrainings.{name}.measure": recipe.measure for name, recipe in settings.pretrainings.items()}
+    named |= {f"finetunings.{name}.static_measure": one.static_measure for name, one in settings.finetunings.items()}
+    for where, name in named.items():
+        if name not in MEASURES:
+            raise InputError(
+                where, expected=f"one of {', '.join(MEASURES)}", got=repr(name), fix=nearest(name, MEASURES)
+            )

@@ -11,11 +11,9 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
-from plant.ground.files import atomic_path
+from plant.ground.files import DTYPES, atomic_path
 
-_NAMES = {
-    np.dtype(np.int64): "I64", np.dtype(np.int32): "I32", np.dtype(np.float32): "F32", np.dtype(np.float16): "F16",
-}  # fmt: skip
+_NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 @contextmanager
@@ -27,7 +25,7 @@ def growing_arrays(
     Args:
         target: file to write, the same as `files.write_arrays` would write of the whole arrays. Until then the pieces
             lie in unnamed files in its folder.
-        dtypes: of each array: int64, int32, float32 or float16. All arrays have one dimension.
+        dtypes: of each array, one of `files.DTYPES`. All arrays have one dimension.
         metadata: strings for the file's header.
     """
     with atomic_path(Path(target)) as partial, ExitStack() as stack:

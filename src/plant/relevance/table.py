@@ -19,7 +19,7 @@ from plant.ground.staging import owner_only
 from plant.relevance.choice import Chosen, Training, chosen
 from plant.relevance.contingency import label_documents
 from plant.relevance.described import described_tokens
-from plant.relevance.measures import MEASURES, find_measure
+from plant.relevance.measures import MEASURES
 from plant.relevance.pieces import growing_arrays
 
 _REPEATING = ["label", "token", "n_label", "n_documents"]  # of other columns a dictionary costs time and space
@@ -62,12 +62,11 @@ def write_relevance(
         backbone, tokenizer: of the tokens, for `description`; see `described.described_tokens`.
 
     Raises:
-        InputError: unknown measure; no training documents; corpus and tokens do not belong together; no token may be
+        InputError: no training documents; corpus and tokens do not belong together; no token may be
             selected; no label has a description.
     """
-    described = find_measure(measure).described
     training = load_training(corpus, tokens, measure, settings)
-    if described:
+    if MEASURES[measure].described:
         if backbone is None:
             raise InputError(f"measure: {measure}", expected="a backbone", got="none", fix="Name its settings.")
         said = described_tokens(load_labels(corpus), training.words, backbone, tokenizer)
@@ -82,6 +81,7 @@ def write_choice(
 ) -> None:
     """Write both files; a piece is a row group. Files and their columns as of `write_relevance`."""
     lengths = np.zeros(len(training.names), np.int64)
+    names, words = (pa.array(strings, pa.large_string()) for strings in (training.names, training.words))
     dtypes = {"indptr": np.int64, "token_id": np.int32, "relevance": np.float32}
     with (
         growing_arrays(arrays, dtypes, metadata) as append,
@@ -91,10 +91,9 @@ def write_choice(
             store_schema=False,
         ) as writer,
     ):  # fmt: skip
-        columns = _Columns(training)
         for piece in pieces:
             if len(piece.token):
-                writer.write_table(columns.of(piece), row_group_size=len(piece.token))
+                writer.write_table(_row_group(piece, training, names, words), row_group_size=len(piece.token))
             lengths[piece.labels] = piece.lengths
             append("token_id", piece.token)
             append("relevance", piece.relevance)
@@ -142,30 +141,20 @@ def _label_documents(labels: Labels, measure: str, seed: int) -> tuple[np.ndarra
     return begins, documents
 
 
-class _Columns:
-    """What is known of labels and tokens, to be looked up by their ids."""
-
-    def __init__(self, training: Training) -> None:
-        self.names = pa.array(training.names, pa.large_string())
-        self.words = pa.array(training.words, pa.large_string())
-        self.n_label = np.diff(training.indptr).astype(np.uint32)
-        self.n_token = training.n_token.astype(np.uint32)
-        self.n_documents = training.n_documents
-
-    def of(self, piece: Chosen) -> pa.Table:
-        """A row group."""
-        label = np.repeat(piece.labels, piece.lengths)
-        first = np.repeat(np.cumsum(piece.lengths) - piece.lengths, piece.lengths)
-        columns = [
-            _coded(label, self.names), piece.token, _coded(piece.token, self.words),
-            self.n_label[label], self.n_token[piece.token], piece.n_joint,
-            np.full(len(label), self.n_documents), piece.relevance, np.arange(1, len(label) + 1) - first,
-        ]  # fmt: skip
-        typed = [
-            column if field.type == _STRINGS else pa.array(column.astype(field.type.to_pandas_dtype(), copy=False))
-            for column, field in zip(columns, _SCHEMA, strict=True)
-        ]
-        return pa.Table.from_arrays(typed, schema=_SCHEMA)
+def _row_group(piece: Chosen, training: Training, names: pa.Array, words: pa.Array) -> pa.Table:
+    """The rows of a piece, with all that is known of its labels and tokens."""
+    label = np.repeat(piece.labels, piece.lengths)
+    first = np.repeat(np.cumsum(piece.lengths) - piece.lengths, piece.lengths)
+    columns = [
+        _coded(label, names), piece.token, _coded(piece.token, words),
+        np.diff(training.indptr)[label], training.n_token[piece.token], piece.n_joint,
+        np.full(len(label), training.n_documents), piece.relevance, np.arange(1, len(label) + 1) - first,
+    ]  # fmt: skip
+    typed = [
+        column if field.type == _STRINGS else pa.array(column.astype(field.type.to_pandas_dtype(), copy=False))
+        for column, field in zip(columns, _SCHEMA, strict=True)
+    ]
+    return pa.Table.from_arrays(typed, schema=_SCHEMA)
 
 
 def _coded(ids: np.ndarray, strings: pa.Array) -> pa.DictionaryArray:

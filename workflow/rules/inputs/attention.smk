@@ -7,29 +7,13 @@ def first_recipe(wildcards):
     return SETTINGS.pretrainings[wildcards.initial.partition("@")[0]] if planted else stage2_of(wildcards)
 
 
-def first_embeddings(wildcards):
-    """How the label embeddings start: `random` or `descriptions`."""
-    return first_recipe(wildcards).initialisation
-
-
-def embeddings_of_start(wildcards):
-    """Label embeddings that the first stage starts from, where it asks for some."""
-    return label_embeddings(first_recipe(wildcards), wildcards)
-
-
 POINTS = NETWORK | {
-    "embeddings": embeddings_of_start,
+    "embeddings": lambda wildcards: label_embeddings(first_recipe(wildcards)),
     "planted": planted,
     "weights": TRAINED,
     "relevance": "<results>/relevance/{dataset}/{backbone}/mig.safetensors",
 }
 """What a study of the attention at three points of training reads."""
-
-
-def start_folder(wildcards):
-    """Folder of the weights of Stage 1, or nothing."""
-    files = planted_weights(wildcards)
-    return str(Path(files[0]).parent) if files else None
 
 
 def marks_of(dataset):
@@ -41,11 +25,6 @@ def marks_of(dataset):
     except InputError as error:  # Snakemake would print an exception of an input function with a traceback
         raise SystemExit(f"error: {error}") from None
     return f"{R}/corpus/{dataset}/marks.parquet"
-
-
-def marks_if_any(wildcards):
-    """The marks of a job's dataset, or nothing."""
-    return marks_of(wildcards.dataset) if SETTINGS.datasets[wildcards.dataset].has_mentions else []
 
 
 def networks_of(experiment, file):

@@ -10,10 +10,10 @@ BASELINE_INPUTS = {
 
 
 def baseline_inputs(entry):
-    """Kind of input -> files; the scores of other baselines are of the kind `scores`."""
-    files = {kind: BASELINE_INPUTS[kind] for kind in entry.inputs if kind in BASELINE_INPUTS}
+    """Kind of input -> files, none where the baseline does not read it; `scores` are those of other baselines."""
     parts = [f"{R}/evaluation/{{dataset}}/words/{name}/seed0" for name in entry.inputs if name not in BASELINE_INPUTS]
-    return files | ({"scores": in_folders([parts], SCORES)} if parts else {})
+    files = {kind: paths if kind in entry.inputs else [] for kind, paths in BASELINE_INPUTS.items()}
+    return files | {"scores": in_folders([parts], SCORES)}
 
 
 def baseline_settings(entry, wildcards):

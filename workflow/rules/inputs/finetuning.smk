@@ -16,14 +16,6 @@ TRAINED = [
 """The weights after Stage 2."""
 
 
-@for_each_job
-def start_without_stage_1(wildcards):
-    """Label embeddings of Stage 2 where no Stage 1 trained them."""
-    planted = wildcards.initial != plant_settings.NO_PRETRAINING
-    return [] if planted else label_embeddings(stage2_of(wildcards), wildcards)
-
-
-@for_each_job
 def planted(wildcards):
     """What Stage 2 waits for: the weights of Stage 1, or the folder with those of its epochs."""
     recipe, _, epoch = wildcards.initial.partition("@")

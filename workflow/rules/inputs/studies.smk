@@ -16,11 +16,6 @@ def study_systems(wildcards):
     }
 
 
-def study_pairs(wildcards):
-    """The pairs of systems of an experiment that the studies compare."""
-    return list(dict.fromkeys((cell.system, cell.opponent) for cell in study_cells(wildcards.experiment)))
-
-
 def study_settings(wildcards):
     """The config, and the contrasts that a study reads."""
     contrasts = study_contrasts(wildcards.study)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from plant.corpus.documents import SourceDocuments
 from plant.corpus.formats import FORMATS, format_of
-from plant.ground.errors import InputError
-from plant.ground.settings import Dataset, OwnTable, Subset
+from plant.ground.settings import Dataset, Subset
 
 
 def read(dataset: Dataset, *, raw: Path | None = None) -> SourceDocuments:
@@ -24,14 +23,8 @@ def read(dataset: Dataset, *, raw: Path | None = None) -> SourceDocuments:
     Raises:
         InputError: a file is missing, damaged or has another form.
     """
-    if isinstance(dataset, Subset):
-        raise InputError("build_corpus", expected="a source of its own", got="a subset", fix="Use build_subset.")
-    path = raw if dataset.path is None else Path(dataset.path)
-    if path is None and not isinstance(dataset, OwnTable):  # a table may name its files one by one
-        raise InputError(
-            "build_corpus", expected="`raw`, the folder of the generated files", got="none",
-            fix="Run plant.corpus.synthetic.write_raw first.",
-        )  # fmt: skip
+    named = dataset.sources.get("path")
+    path = raw if named is None else Path(named)  # None: a table that names its files one by one
     documents: SourceDocuments = FORMATS.load(format_of(dataset))(dataset, path)
     return documents
 

@@ -131,6 +131,8 @@ class Expected(Frozen):
 
 
 class _Dataset(Frozen):
+    source: str
+    """Format of the raw files."""
     cleaning: Cleaning = Cleaning()
     """Text cleaning, applied before tokenization."""
     split: Split = Split()
@@ -200,7 +202,6 @@ class OwnTable(_Dataset):
     """Your own data: parquet, CSV or JSON lines."""
 
     source: Literal["table"]
-    """Format of the raw files."""
     path: FilePath | None = None
     """One file for all splits. `split_column` or the section `split` divides it."""
     files: Annotated[dict[Literal["train", "val", "test"], FilePath], Field(min_length=1)] | None = None
@@ -236,35 +237,31 @@ class OwnTable(_Dataset):
         return self
 
 
-class Mimic3(_Raw):
+class _Mimic(_Raw):
+    code_types: Literal["diagnoses", "procedures", "both"] = "both"
+    """Which code tables give the labels."""
+    credentialed: bool = True
+    """As for every dataset, but true by default."""
+
+
+class Mimic3(_Mimic):
     """MIMIC-III v1.4: the folder with NOTEEVENTS, DIAGNOSES_ICD and PROCEDURES_ICD (.csv or .csv.gz)."""
 
     source: Literal["mimic3"]
-    """Format of the raw files."""
-    code_types: Literal["diagnoses", "procedures", "both"] = "both"
-    """Which code tables give the labels."""
-    credentialed: bool = True
-    """As for every dataset, but true by default."""
 
 
-class Mimic4(_Raw):
+class Mimic4(_Mimic):
     """MIMIC-IV: the folder with note/discharge.csv.gz and hosp/{diagnoses,procedures}_icd.csv.gz."""
 
     source: Literal["mimic4"]
-    """Format of the raw files."""
     icd_version: Literal[9, 10] = 10
     """Only codes of this ICD version become labels."""
-    code_types: Literal["diagnoses", "procedures", "both"] = "both"
-    """Which code tables give the labels."""
-    credentialed: bool = True
-    """As for every dataset, but true by default."""
 
 
 class CodiEsp(_Dataset):
     """CodiEsp (CLEF eHealth 2020): the published zip file or its folder. It has its own split."""
 
     source: Literal["codiesp"]
-    """Format of the raw files."""
     path: FilePath
     """Path of the zip file or its folder."""
     language: Literal["en", "es"] = "en"
@@ -281,7 +278,6 @@ class Eurlex57k(_Dataset):
     """EURLEX57K: the folder or tar file with train/, dev/ and test/ JSON files. It has its own split."""
 
     source: Literal["eurlex57k"]
-    """Format of the raw files."""
     path: FilePath
     """Path of the folder or tar file."""
 
@@ -291,7 +287,6 @@ class Xmc(_Raw):
     train."""
 
     source: Literal["xmc"]
-    """Format of the raw files."""
     format: Literal["pecos", "attentionxml", "xmc_json", "libmultilabel"]
     """Format of the files in the folder."""
 
@@ -306,7 +301,6 @@ class OtherFormat(_Dataset):
     """A raw format that a module of your own reads: one file in plant/corpus/sources/."""
 
     source: Literal["module"]
-    """Format of the raw files."""
     module: Name
     """Name of the module; plant/corpus/formats.py says what it holds."""
     path: FilePath
@@ -319,7 +313,6 @@ class Subset(_Dataset):
     """A part of another dataset: fewer labels, fewer documents, a smaller train split. No raw file is read again."""
 
     source: Literal["subset"]
-    """Format of the raw files."""
     of: Name
     """Name of the other dataset. Its text cleaning is used."""
     unlabelled: Literal["drop", "keep_test"] = "drop"

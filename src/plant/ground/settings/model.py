@@ -36,6 +36,8 @@ class Lora(Frozen):
 
 
 class _Length(Frozen):
+    kind: str
+    """Type of the backbone."""
     max_tokens: Positive = 4096
     """Number of tokens read from a document. Longer documents are cut; the cut tokens are counted and reported."""
 
@@ -104,7 +106,6 @@ class Pretrained(_Transformer):
     """A Hugging Face model, by hub id or local folder."""
 
     kind: Literal["pretrained"]
-    """Type of the backbone."""
     path: FilePath
     """Hub id or folder."""
     revision: str | None = None
@@ -120,9 +121,7 @@ class Random(_Transformer):
     """A small transformer with random weights. Its tokenizer is trained on the train split."""
 
     kind: Literal["random"]
-    """Type of the backbone."""
     adapter: Literal["frozen", "lora", "full"] = "full"
-    """Which weights of the backbone are trained: none, LoRA matrices, or all."""
     architecture: Literal["llama", "mistral", "phi3", "deepseek_v3", "bert"] = "llama"
     """Architecture of the transformer."""
     hidden_size: Size = 64
@@ -174,7 +173,6 @@ class WordNetwork(_Length, _Vocabulary, _Network):
     """A network over the lower-cased words of a document, such as a convolution or a recurrent network."""
 
     kind: Literal["word_network"]
-    """Type of the backbone."""
     encoder: str
     """Name of the network: a module of plant/model/encoders/. docs/explanation/encoders.md has their equations."""
     embedding_size: Size = 100
@@ -220,7 +218,6 @@ class Words(_Length, _Vocabulary):
     """No neural network: the tokens are lower-cased words. The word baselines read this backbone."""
 
     kind: Literal["words"]
-    """Type of the backbone."""
 
 
 Network = Pretrained | Random | WordNetwork
