@@ -22,6 +22,7 @@ from plant.paper.wording import metric_title
 METRICS = ("macro_f1_present", "rare_ap", "p@5")
 TRIAL, ENCODERS, ABLATIONS = "fair_trial", "fair_encoders", "fair_ablations"
 LAWS, LAWS_2000, MULTIRES = "fair_laws", "fair_laws_2000", "fair_multires"
+LAAT, LAAT_LAWS = "fair_laat", "fair_laat_laws"
 MINILM, WIDE, AWD, ABLATIONS_CODIESP = "fair_minilm", "fair_wide", "fair_awd", "fair_ablations_codiesp"
 STAGE1 = "Stage 1 (the paper) minus random init"
 STATIC = "Static planting minus random init"
@@ -31,6 +32,8 @@ ROWS = (
     (STAGE1, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_stage1", "net_random_init"),
+    (STAGE1, "US bills, 500, LAAT", LAAT, "fair_laat_small", "net_stage1", "net_random_init"),
+    (STAGE1, "EURLEX57K, 500, LAAT", LAAT_LAWS, "fair_laat_small_laws", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, AWD-LSTM", AWD, "fair_awd_500", "net_stage1", "net_random_init"),
     (STAGE1, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_stage1", "net_random_init"),
@@ -43,7 +46,8 @@ ROWS = (
     (STATIC, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_static", "net_random_init"),
-    (STATIC, "US bills, 500, BiLSTM with LAAT", ENCODERS, "fair_laat_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, LAAT", LAAT, "fair_laat_small", "net_static", "net_random_init"),
+    (STATIC, "EURLEX57K, 500, LAAT", LAAT_LAWS, "fair_laat_small_laws", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, MultiResCNN", MULTIRES, "fair_multires_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, AWD-LSTM", AWD, "fair_awd_500", "net_static", "net_random_init"),
@@ -55,6 +59,8 @@ ROWS = (
     (BAR, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_static", "combined"),
     (BAR, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_static", "combined"),
     (BAR, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "combined"),
+    (BAR, "US bills, 500, LAAT", LAAT, "fair_laat_small", "net_static", "combined"),
+    (BAR, "EURLEX57K, 500, LAAT", LAAT_LAWS, "fair_laat_small_laws", "net_static", "combined"),
     (BAR, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "combined"),
     (BAR, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "combined"),
     (BAR, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "combined"),
