@@ -113,7 +113,7 @@ def ours(system: str, texts: Texts) -> Start:
     from plant.ground.settings import Finetuning, WordNetwork
     from plant.model.batches import Corpus, shuffled_batches
     from plant.model.classifier import LabelClassifier
-    from plant.model.fitting import Run, Task, fit
+    from plant.model.fitting import Task, TrainingRun, fit
     from plant.model.registry import build_backbone
 
     sizes = SIZES[system]
@@ -152,7 +152,7 @@ def ours(system: str, texts: Texts) -> Start:
             batches=lambda n: shuffled_batches(corpus, corpus.documents("train"), BATCH, seed=0, epoch=n),
         )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
-            fit(model, task, recipe, Run(0, Path(folder), ""))
+            fit(model, task, recipe, TrainingRun(0, Path(folder), ""))
 
     return loss, train
 

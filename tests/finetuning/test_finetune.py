@@ -11,7 +11,7 @@ from plant.finetuning.scoring import predict_logits
 from plant.ground.settings import Finetuning
 from plant.model.assemble import load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.pretraining.losses.approx_ndcg import approx_ndcg_loss
 
 RECIPE = {"epochs": 15, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
@@ -93,7 +93,7 @@ LEARNING = [
 @pytest.mark.parametrize(("change", "listed", "most"), LEARNING)
 def test_stage_2_learns_the_indicators(toy, tmp_path, change, listed, most, make):
     settings = Finetuning(**RECIPE | change)
-    history = finetune(make(), toy, settings, Run(0, tmp_path, "d"), shortlist=listed)
+    history = finetune(make(), toy, settings, TrainingRun(0, tmp_path, "d"), shortlist=listed)
     assert history[-1]["loss"] < most * history[0]["loss"]
     assert max(row["macro_f1"] for row in history) > history[0]["macro_f1"]
 
@@ -103,7 +103,7 @@ def test_attention_rate_freezes_or_frees_the_planted_parts(toy, tmp_path, rate, 
     model = make()
     before = [p.detach().clone() for p in model.attention.planted]
     settings = Finetuning(**RECIPE | {"epochs": 1}, attention_rate=rate)
-    finetune(model, toy, settings, Run(0, tmp_path, "d"))
+    finetune(model, toy, settings, TrainingRun(0, tmp_path, "d"))
     assert any(not torch.equal(a, b) for a, b in zip(before, model.attention.planted, strict=True)) == moves
 
 
@@ -120,7 +120,7 @@ def test_a_part_waits_for_its_epoch(toy, tmp_path, make, key, weight):
     for epochs, waits in ((1, True), (2, False)):
         model = make()
         settings = Finetuning(**RECIPE | {"epochs": epochs, key: 2})
-        finetune(model, toy, settings, Run(0, tmp_path / str(epochs), "d"))
+        finetune(model, toy, settings, TrainingRun(0, tmp_path / str(epochs), "d"))
         assert torch.equal(before, weight(model)) == waits
 
 
@@ -128,7 +128,7 @@ def test_a_backbone_that_waits_for_an_epoch_that_never_comes_is_saved_as_it_was(
     """Prediction reads the weights of Stage 2 alone: what Stage 1 trained must be among them."""
     model, again = make(seed=1), make()
     settings = Finetuning(**RECIPE | {"epochs": 1}, backbone_from_epoch=2)
-    finetune(model, toy, settings, Run(0, tmp_path / "checkpoint", "d"))
+    finetune(model, toy, settings, TrainingRun(0, tmp_path / "checkpoint", "d"))
     save_weights(model, tmp_path, head=True)
     load_weights(again, tmp_path, head=True)
     assert torch.equal(again.backbone.table.weight, make(seed=1).backbone.table.weight)

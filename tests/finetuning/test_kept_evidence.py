@@ -14,7 +14,7 @@ from plant.ground.files import write_arrays
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.pretraining.lists import load_top_tokens
 
 CPU = torch.device("cpu")
@@ -133,7 +133,7 @@ def test_the_weight_is_trained_saved_and_read_again(data, tmp_path, make):
         table[document, TRAINED[data.corpus.labels(document)]] = 1
     write_arrays(tmp_path / "r.safetensors", {"log_odds": table.ravel()})
     kept_data = keep_evidence(data, model, settings, static=None, residual=tmp_path / "r.safetensors", whole=True)
-    finetune(model, kept_data.corpus, settings, Run(0, tmp_path / "c", "d"))
+    finetune(model, kept_data.corpus, settings, TrainingRun(0, tmp_path / "c", "d"))
     assert model.head.evidence.item() > 0.05
     save_weights(model, tmp_path / "w", head=True)
     again = make(seed=1)
@@ -162,7 +162,7 @@ def test_static_attention_finds_what_random_relevance_does_not(data, tmp_path, m
         settings = Finetuning(**RECIPE | {"epochs": 6, "static_attention": 6.0})
         model = make()
         with_it = keep_evidence(data, model, settings, static=path, residual=None, whole=True)
-        history = finetune(model, with_it.corpus, settings, Run(0, tmp_path / name, "d"))
+        history = finetune(model, with_it.corpus, settings, TrainingRun(0, tmp_path / name, "d"))
         found[name] = history[-1]["loss"]
     assert found["indicators"] < found["elsewhere"]
 

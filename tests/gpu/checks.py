@@ -18,7 +18,7 @@ from plant.model.assemble import TrainingData, build_classifier, load_weights, s
 from plant.model.batches import pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.model.determinism import set_up
-from plant.model.fitting import Run, Task, fit
+from plant.model.fitting import Task, TrainingRun, fit
 from plant.pretraining.losses.pairwise import pairwise_loss, pairwise_loss_dense
 from plant.pretraining.pretrain import pretrain
 
@@ -52,8 +52,8 @@ def _both_stages(place: Place, architecture: str, **kind: Any) -> dict[str, Any]
     assert model.needs_loss_scaling == (place.device.type == "cuda" and kind["precision"] == "fp16")
     before = {key: p.detach().clone() for key, p in model.backbone.named_parameters()}
     folder = place.folder / name.replace(" ", "_")
-    first = pretrain(model, corpus, make_top_tokens(LABELS), Pretraining(**RECIPE), Run(0, folder / "1", name))
-    second = finetune(model, corpus, Finetuning(**RECIPE), Run(0, folder / "2", name))
+    first = pretrain(model, corpus, make_top_tokens(LABELS), Pretraining(**RECIPE), TrainingRun(0, folder / "1", name))
+    second = finetune(model, corpus, Finetuning(**RECIPE), TrainingRun(0, folder / "2", name))
     assert np.isfinite([row["loss"] for row in first + second]).all()
     moved = {key for key, p in model.backbone.named_parameters() if not torch.equal(p, before[key])}
     assert moved == {key for key in before if "lora_" in key}, f"{name}: trained {sorted(moved)[:3]}"
@@ -99,8 +99,8 @@ def _weights(place: Place, name: str, *, deterministic: bool) -> dict[str, torch
     torch.manual_seed(0)
     model = LabelClassifier(Embedding(), n_labels=LABELS, hidden_size=16, heads=2, pool_size=4).to(device)
     corpus, folder = make_corpus(range(5, 25), LABELS), place.folder / name
-    pretrain(model, corpus, make_top_tokens(LABELS), Pretraining(**RECIPE), Run(3, folder / "1", name))
-    finetune(model, corpus, Finetuning(**RECIPE, hard_negatives=1), Run(3, folder / "2", name))
+    pretrain(model, corpus, make_top_tokens(LABELS), Pretraining(**RECIPE), TrainingRun(3, folder / "1", name))
+    finetune(model, corpus, Finetuning(**RECIPE, hard_negatives=1), TrainingRun(3, folder / "2", name))
     return {key: value.detach().cpu() for key, value in model.named_parameters()}
 
 
@@ -134,7 +134,7 @@ def resume(place: Place) -> Iterator[dict[str, Any]]:
             "resume", parameter_groups(model, settings), lambda _: batches, loss, lambda: {"value": 0.0}, "value"
         )
         # scaled as for fp16: the scale is a part of the checkpoint
-        fit(model, task, settings, Run(0, place.folder / name, "d"),
+        fit(model, task, settings, TrainingRun(0, place.folder / name, "d"),
             fp16_scaler=device.type == "cuda")  # fmt: skip
         return {key: value.detach().cpu() for key, value in model.named_parameters()}
 

@@ -18,7 +18,7 @@ from plant.ground.settings import Finetuning, Pretrained, Pretraining
 from plant.model.assemble import build_classifier, load_training_data
 from plant.model.batches import Corpus, multi_hot, pad_documents
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.model.row_adamw import RowAdamW
 from plant.model.transformer.backbone import Backbone, load_backbone
 from plant.pretraining.losses.pairwise import pairwise_loss
@@ -207,6 +207,6 @@ def minilm(place: Place) -> Iterator[dict[str, Any]]:
     model = build_classifier(settings, place.paths["weights"], data, seed=0, device=place.device)
     recipe = Finetuning(epochs=1, batch_size=32, accumulation=1, learning_rate=2e-4, head_learning_rate=1e-3)
     start = perf_counter()
-    (row,) = finetune(model, data.corpus, recipe, Run(0, place.folder / "epoch", str(start)))
+    (row,) = finetune(model, data.corpus, recipe, TrainingRun(0, place.folder / "epoch", str(start)))
     yield _row(f"LoRA, {len(data.trained)} labels, an epoch with validation: time", perf_counter() - start, "s")
     yield _row("LoRA, an epoch: macro-F1 of validation", row["macro_f1"])

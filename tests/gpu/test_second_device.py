@@ -14,7 +14,7 @@ from plant.ground.checkpoints import load_tensors
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import assemble
 from plant.model.assemble import TrainingData, build_classifier, load_weights, save_weights
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.model.transformer.backbone import load_backbone
 from plant.pretraining.pretrain import TokenRanking, pretrain
 
@@ -50,8 +50,8 @@ def build(tmp_path, monkeypatch):
 
 def stages(model, folder):
     """History of both stages, and the weights as they are on disk."""
-    first = pretrain(model, CORPUS, TOP, Pretraining(**checks.RECIPE), Run(0, folder / "1", "d"))
-    second = finetune(model, CORPUS, Finetuning(**checks.RECIPE), Run(0, folder / "2", "d"))
+    first = pretrain(model, CORPUS, TOP, Pretraining(**checks.RECIPE), TrainingRun(0, folder / "1", "d"))
+    second = finetune(model, CORPUS, Finetuning(**checks.RECIPE), TrainingRun(0, folder / "2", "d"))
     save_weights(model, folder / "weights", head=True)
     files = sorted((folder / "weights").glob("*.safetensors"))
     return first + second, {f"{file.stem}/{name}": x for file in files for name, x in load_tensors(file).items()}

@@ -21,7 +21,7 @@ from plant.ground.settings import Finetuning, Optimisation, Pretraining
 from plant.model import fitting
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Run, Task, fit
+from plant.model.fitting import Group, Task, TrainingRun, fit
 from plant.model.parallel import processes
 from plant.pretraining import pretrain as stage_1
 from plant.pretraining.lists import TopTokens
@@ -81,7 +81,7 @@ def train(folder, *, dropout, stop=False):
               Group("late", list(model.late.parameters()), 0.02, from_epoch=2)]  # fmt: skip
     task = Task("toy", groups, lambda epoch: batches, loss, validate, "value")
     settings = Optimisation(epochs=4, patience=None, accumulation=2)
-    history = fit(model, task, settings, Run(1, folder, "d"))
+    history = fit(model, task, settings, TrainingRun(1, folder, "d"))
     return history, model.state_dict()
 
 
@@ -119,11 +119,11 @@ def stages(folder):
     shortlist = Shortlist(rows, np.arange(6), 4)
     for name, recipe in STAGE_1.items():
         settings = Pretraining(**common, negatives=2, reweight=True, **recipe)
-        histories[name] = stage_1.pretrain(model, data, top, settings, Run(0, folder / name, "d"))
+        histories[name] = stage_1.pretrain(model, data, top, settings, TrainingRun(0, folder / name, "d"))
         tensors |= {f"{name}/{key}": value.clone() for key, value in model.state_dict().items()}
     for name, recipe in STAGE_2.items():
         settings, listed = Finetuning(**common, hard_negatives=2, **recipe), None if name == "stage 2" else shortlist
-        histories[name] = finetune(model, data, settings, Run(0, folder / name, "d"), shortlist=listed)
+        histories[name] = finetune(model, data, settings, TrainingRun(0, folder / name, "d"), shortlist=listed)
         tensors |= {f"{name}/{key}": value.clone() for key, value in model.state_dict().items()}
     return histories, tensors
 

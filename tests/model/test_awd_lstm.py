@@ -16,7 +16,7 @@ from plant.ground.errors import InputError
 from plant.ground.settings import LanguageModel, WordNetwork
 from plant.model.batches import Corpus
 from plant.model.encoders.awd_lstm import AwdLstm, AwdLstmBackbone, LSTMLayer
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.model.language_model import NextToken, load_language_model, start_encoder, train_language_model
 from plant.model.registry import build_backbone
 
@@ -138,7 +138,7 @@ def chain(documents: int = 40, length: int = 20) -> Corpus:
 def test_the_language_model_learns_a_chain_and_its_weights_come_back(tmp_path: Path) -> None:
     model = backbone()
     how = LanguageModel(epochs=25, patience=None, batch_size=5, accumulation=1, learning_rate=0.02)
-    history = train_language_model(model, chain(), how, Run(0, tmp_path / "checkpoint", "x"), device=CPU)
+    history = train_language_model(model, chain(), how, TrainingRun(0, tmp_path / "checkpoint", "x"), device=CPU)
     assert history[0]["perplexity"] > 6
     assert min(row["perplexity"] for row in history) < 2.5  # of 12: chance is 12
     assert all(row["perplexity"] == pytest.approx(math.exp(-row["log_likelihood"])) for row in history)

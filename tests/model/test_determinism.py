@@ -9,7 +9,7 @@ from plant.finetuning.finetune import finetune
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import features
 from plant.model.determinism import set_up
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.model.transformer.backbone import load_backbone
 from plant.pretraining.pretrain import pretrain
 
@@ -33,8 +33,8 @@ def trained(toy, make, indicators):
     def train(folder, deterministic, first, second):
         set_up({"device": "cpu", "deterministic": deterministic})
         model = make()
-        pretrain(model, toy, indicators, Pretraining(**RECIPE, **first), Run(3, folder / "1", "d"))
-        finetune(model, toy, Finetuning(**RECIPE, **second), Run(3, folder / "2", "d"))
+        pretrain(model, toy, indicators, Pretraining(**RECIPE, **first), TrainingRun(3, folder / "1", "d"))
+        finetune(model, toy, Finetuning(**RECIPE, **second), TrainingRun(3, folder / "2", "d"))
         return {name: value.detach() for name, value in model.named_parameters()}
 
     return train

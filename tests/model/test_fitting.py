@@ -15,7 +15,7 @@ from torch import nn
 
 from plant.ground.errors import InputError, Interrupted
 from plant.ground.settings import Optimisation
-from plant.model.fitting import Group, Run, Task, TrainingDiverged, fit
+from plant.model.fitting import Group, Task, TrainingDiverged, TrainingRun, fit
 
 
 class Noisy(nn.Module):
@@ -51,7 +51,7 @@ def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, number=None, val
     task = Task("test", [Group("all", list(model.parameters()), 0.05)], lambda epoch: list(range(10)), loss, validate,
                 "value")  # fmt: skip
     settings = Optimisation(epochs=epochs, **{"patience": None, "accumulation": 3, **options})
-    history = fit(model, task, settings, Run(1, tmp_path, "d"))
+    history = fit(model, task, settings, TrainingRun(1, tmp_path, "d"))
     return model, history
 
 
@@ -113,7 +113,7 @@ def test_a_loss_that_is_not_a_number_stops_with_epoch_and_step_and_keeps_the_che
             Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: list(range(5)),
                  lambda batch, epoch: (model(ones).sum() * (math.nan if (epoch, batch) == (2, 3) else 1), 1.0),
                  lambda: {"value": 1.0}, "value"),
-            Optimisation(epochs=3), Run(0, tmp_path, "d"))  # fmt: skip
+            Optimisation(epochs=3), TrainingRun(0, tmp_path, "d"))  # fmt: skip
     assert (tmp_path / "state.json").is_file()
 
 
@@ -130,7 +130,7 @@ def test_a_checkpoint_of_another_configuration_is_not_used(tmp_path):
     seen = []
     task = Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: seen.append(epoch) or [0],
                 lambda batch, epoch: (model(torch.ones(1, 4)).sum(), 1.0), lambda: {"value": 0.0}, "value")  # fmt: skip
-    history = fit(model, task, Optimisation(epochs=1), Run(0, tmp_path, "other"))
+    history = fit(model, task, Optimisation(epochs=1), TrainingRun(0, tmp_path, "other"))
     assert [row["epoch"] for row in history] == [1]
 
 
@@ -184,7 +184,7 @@ def test_a_run_is_adamw_with_cosine_rates_clipping_and_accumulation(tmp_path):
     task = Task("test", groups, lambda epoch: range(5), lambda batch, _: (7 * mean_loss(ours, batch), 7.0),
                 lambda: {"value": next(epochs)}, "value")  # fmt: skip
     settings = Optimisation(epochs=2, patience=None, accumulation=2, clip=0.3, weight_decay=0.2)
-    fit(ours, task, settings, Run(0, tmp_path, "d"))
+    fit(ours, task, settings, TrainingRun(0, tmp_path, "d"))
     rates = [{"params": [theirs.weight], "lr": 0.1}, {"params": [theirs.bias], "lr": 0.02}]
     adamw = torch.optim.AdamW(rates, weight_decay=0.2)
     annealing = torch.optim.lr_scheduler.CosineAnnealingLR(adamw, T_max=6)

@@ -6,7 +6,7 @@ import torch
 from plant.ground.checkpoints import load_tensors
 from plant.ground.settings import Pretraining
 from plant.model.assemble import load_weights
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.pretraining.pretrain import TokenRanking, pretrain, publish_epochs
 
 RECIPE = {"patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02, "head_learning_rate": 0.02,
@@ -19,7 +19,7 @@ def epochs_of(toy, indicators, make):
 
     def train(folder):
         settings = Pretraining(**RECIPE, epochs=4, keep_epochs=True)
-        history = pretrain(make(), toy, indicators, settings, Run(0, folder / "checkpoint", "d"))
+        history = pretrain(make(), toy, indicators, settings, TrainingRun(0, folder / "checkpoint", "d"))
         publish_epochs(folder / "checkpoint", folder, epochs=len(history))
         return {path.name: load_tensors(path / "label_attention.safetensors")
                 for path in sorted((folder / "epochs").iterdir())}  # fmt: skip
@@ -68,6 +68,6 @@ def test_an_interrupted_run_keeps_the_epochs_before_it(tmp_path, monkeypatch, ep
 
 def test_without_keep_epochs_the_folder_is_there_and_empty(toy, tmp_path, indicators, make):
     settings = Pretraining(**RECIPE, epochs=1)
-    pretrain(make(), toy, indicators, settings, Run(0, tmp_path / "checkpoint", "d"))
+    pretrain(make(), toy, indicators, settings, TrainingRun(0, tmp_path / "checkpoint", "d"))
     publish_epochs(tmp_path / "checkpoint", tmp_path, epochs=1)
     assert list((tmp_path / "epochs").iterdir()) == []

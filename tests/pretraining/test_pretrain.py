@@ -13,7 +13,7 @@ from plant.ground.errors import InputError
 from plant.ground.settings import Pretraining, WordNetwork
 from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.model.registry import build_backbone
 from plant.pretraining import losses
 from plant.pretraining.lists import TopTokens
@@ -57,7 +57,7 @@ def test_stage_1_ranks_the_planted_token_first_and_trains_the_scores_alone(
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     ranking, documents = TokenRanking(model, toy, indicators, settings=settings, seed=0), toy.documents("train")
     measured = ranking.measure(documents)
-    history = pretrain(model, toy, indicators, settings, Run(0, tmp_path, "d"))
+    history = pretrain(model, toy, indicators, settings, TrainingRun(0, tmp_path, "d"))
     assert ranking.measure(documents)["ndcg"] > measured["ndcg"] + 0.08
     assert len(history) == settings.epochs
     hits = []
@@ -82,7 +82,7 @@ def test_stage_1_never_reads_the_test_split(toy, tmp_path, indicators, make):
         changed = type(toy)(ids, toy.offsets, toy.indptr, toy.indices, toy.splits)
         model = make()
         recipe = Pretraining(**RECIPE | {"epochs": 2})
-        pretrain(model, changed, indicators, recipe, Run(0, tmp_path / str(shift), "d"))
+        pretrain(model, changed, indicators, recipe, TrainingRun(0, tmp_path / str(shift), "d"))
         weights.append([p.detach().clone() for p in model.parameters()])
     assert all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
 
@@ -90,7 +90,7 @@ def test_stage_1_never_reads_the_test_split(toy, tmp_path, indicators, make):
 def test_what_stage_1_does_not_train_stays_frozen_or_free_as_it_was(toy, tmp_path, indicators, make):
     model = make()
     model.backbone.table.requires_grad_(False)  # a frozen backbone
-    pretrain(model, toy, indicators, Pretraining(**RECIPE | {"epochs": 1}), Run(0, tmp_path, "d"))
+    pretrain(model, toy, indicators, Pretraining(**RECIPE | {"epochs": 1}), TrainingRun(0, tmp_path, "d"))
     assert {name for name, p in model.named_parameters() if not p.requires_grad} == {"backbone.table.weight"}
 
 
@@ -186,7 +186,7 @@ def test_relevance_that_carries_nothing_is_one_clear_error_before_training(tmp_p
     corpus, top = small(*NOTHING[case])
     assert top.relevance.max() == 0
     with pytest.raises(InputError, match=r"Stage 1, train split: expected .*two tokens of different relevance"):
-        pretrain(make(), corpus, top, Pretraining(**RECIPE), Run(0, tmp_path / "out", "d"))
+        pretrain(make(), corpus, top, Pretraining(**RECIPE), TrainingRun(0, tmp_path / "out", "d"))
     assert not (tmp_path / "out").exists()
 
 
@@ -194,12 +194,12 @@ def test_a_validation_split_that_ranks_nothing_is_one_clear_error_before_trainin
     corpus, top = small(LETTERS, [[0], [0], [1], [1], [0], [1]], (4, 1, 1))
     strange = replace(corpus, input_ids=np.where(np.arange(len(corpus.input_ids)) < 10, corpus.input_ids, 199))
     with pytest.raises(InputError, match="Stage 1, val split"):
-        pretrain(make(), strange, top, Pretraining(**RECIPE), Run(0, tmp_path / "out", "d"))
+        pretrain(make(), strange, top, Pretraining(**RECIPE), TrainingRun(0, tmp_path / "out", "d"))
 
 
 def test_one_label_on_half_the_documents_is_ranked(tmp_path, make):
     corpus, top = small(LETTERS, [[0], [0], [], [], [0], []], (4, 1, 1))
-    history = pretrain(make(), corpus, top, Pretraining(**RECIPE), Run(0, tmp_path, "d"))
+    history = pretrain(make(), corpus, top, Pretraining(**RECIPE), TrainingRun(0, tmp_path, "d"))
     assert all(np.isfinite(list(row.values())).all() for row in history)
 
 
@@ -208,7 +208,7 @@ def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(t
     corpus, top = small(LETTERS, [[], [0], [], [0], [0], []], (4, 1, 1))
     recipe = Pretraining(**RECIPE | {"epochs": 1})
     model = make()
-    (row,) = pretrain(model, corpus, top, recipe, Run(0, tmp_path, "d"))
+    (row,) = pretrain(model, corpus, top, recipe, TrainingRun(0, tmp_path, "d"))
     whole = TokenRanking(model, corpus, top, settings=recipe, seed=0).measure(corpus.documents("train"))
     assert row["ndcg_train"] == pytest.approx(whole["ndcg"])
 
@@ -272,7 +272,7 @@ def test_attention_and_backbone_train_at_their_own_rates(toy, tmp_path, monkeypa
 
     monkeypatch.setattr("plant.pretraining.pretrain.fit", asked)
     recipe = Pretraining(learning_rate=0.01, head_learning_rate=0.03)
-    pretrain(make(), toy, indicators, recipe, Run(0, tmp_path, "d"))
+    pretrain(make(), toy, indicators, recipe, TrainingRun(0, tmp_path, "d"))
     assert rates == {"planted": 0.03, "backbone": 0.01}
 
 
@@ -296,5 +296,5 @@ def test_labels_without_tokens_have_no_list_and_change_nothing(toy, tmp_path, in
     assert weight == odd.sum()
     assert loss.item() == pytest.approx(losses[odd].sum().item(), rel=1e-5)
     assert np.isfinite(ranking.measure(toy.documents("train"))["ndcg"])
-    history = pretrain(make(), toy, some, settings, Run(0, tmp_path, "d"))
+    history = pretrain(make(), toy, some, settings, TrainingRun(0, tmp_path, "d"))
     assert np.isfinite([row["loss"] for row in history]).all()

@@ -8,7 +8,7 @@ from torch.nn.functional import dropout
 
 from plant.ground.settings import Pretraining
 from plant.model.batches import pad_documents
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.pretraining.pretrain import TokenRanking, pretrain
 from plant.pretraining.scale import fit_scale, scale_attention
 
@@ -66,7 +66,7 @@ def test_a_run_that_died_before_the_scale_was_fitted_ends_with_the_same_bits(
     def run(folder):
         model = make()
         model.backbone.register_forward_hook(lambda module, _, states: dropout(states, 0.5, module.training))
-        pretrain(model, toy, indicators, recipe, Run(0, folder, "d"))
+        pretrain(model, toy, indicators, recipe, TrainingRun(0, folder, "d"))
         return model.attention.query.weight
 
     def killed(_):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Pretraining
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.model.l2r import L2R, inattention, l2r_from
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.losses.pairwise import pairwise_loss
@@ -85,7 +85,7 @@ def trained(tmp_path: Path, tokens: TopTokens, **changes: object) -> tuple[Simpl
         "lists": "vocabulary", "outside": 20, "k": 3, "epochs": 150, "patience": None, "batch_size": 2,
         "accumulation": 1, "head_learning_rate": 0.02, "l2r_size": 8, "l2r_hidden": 16, **changes,
     })  # fmt: skip
-    history = pretrain_l2r(classifier, tokens, recipe, Run(0, tmp_path / "c", "x"))  # type: ignore[arg-type]
+    history = pretrain_l2r(classifier, tokens, recipe, TrainingRun(0, tmp_path / "c", "x"))  # type: ignore[arg-type]
     return classifier, history
 
 

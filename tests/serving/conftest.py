@@ -28,7 +28,7 @@ from plant.ground.settings import (
     parse_dataset,
 )
 from plant.model.assemble import load_weights, prepare, save_weights
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.model.transformer.backbone import make_random_backbone
 from plant.relevance.table import write_relevance
 from plant.serving.export import Candidate, Materials, export
@@ -125,7 +125,7 @@ class Results:
         )
         static = self.relevance("tiny", "safetensors")
         data = keep_evidence(data, classifier, recipe, static=static, residual=None, whole=True)
-        finetune(classifier, data.corpus, recipe, Run(0, self.root / "checkpoint" / name, name))
+        finetune(classifier, data.corpus, recipe, TrainingRun(0, self.root / "checkpoint" / name, name))
         folder = self.root / "finetuning" / name
         save_weights(classifier, folder, head=True)
         load_weights(classifier, folder, head=True)

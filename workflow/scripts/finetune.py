@@ -12,7 +12,7 @@ def main(args: Arguments) -> dict[str, object]:
     from plant.ground.files import write_table
     from plant.ground.settings import Finetuning
     from plant.model.assemble import load_weights, prepare, run_digest, save_weights
-    from plant.model.fitting import Run
+    from plant.model.fitting import TrainingRun
     from plant.model.parallel import processes
 
     settings, planted = Finetuning.model_validate(args.settings["finetuning"]), args.planted or []
@@ -29,7 +29,7 @@ def main(args: Arguments) -> dict[str, object]:
     )
     more = [path for path in (args.shortlist, args.embeddings, args.static, args.residual) if path]
     digest = run_digest(args.settings, [args.labels, args.tokens, *planted, *more])
-    run = Run(args.seed, args.out / "checkpoint", digest)
+    run = TrainingRun(args.seed, args.out / "checkpoint", digest)
     history = finetune(classifier, data.corpus, settings, run, shortlist=shortlist)
     if processes().first:
         save_weights(classifier, args.out, head=True)

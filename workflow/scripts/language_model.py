@@ -18,7 +18,7 @@ def main(args: Arguments) -> dict[str, object]:
     from plant.ground.settings import LanguageModel, WordNetwork
     from plant.model.assemble import load_training_data, run_digest
     from plant.model.determinism import set_up
-    from plant.model.fitting import Run
+    from plant.model.fitting import TrainingRun
     from plant.model.language_model import start_encoder, train_language_model
 
     settings = WordNetwork.model_validate(args.settings["backbone"])
@@ -27,7 +27,7 @@ def main(args: Arguments) -> dict[str, object]:
     backbone, facts = start_encoder(settings, args.tokens.parent)
     how = LanguageModel.model_validate(args.settings["backbone"]["language_model"])
     digest = run_digest(args.settings, [args.labels, args.tokens, *given_file(args)])
-    run = Run(how.seed, args.weights.parent / "checkpoint", digest)
+    run = TrainingRun(how.seed, args.weights.parent / "checkpoint", digest)
     history = train_language_model(backbone, corpus, how, run, device=device)
     save_tensors(args.weights, backbone.state_dict())
     write_table(args.history, history)

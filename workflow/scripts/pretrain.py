@@ -9,7 +9,7 @@ def main(args: Arguments) -> dict[str, object]:
     from plant.ground.files import write_table
     from plant.ground.settings import Pretraining
     from plant.model.assemble import prepare, run_digest, save_weights
-    from plant.model.fitting import Run
+    from plant.model.fitting import TrainingRun
     from plant.model.parallel import processes
     from plant.pretraining.lists import load_top_tokens
     from plant.pretraining.pretrain import pretrain, publish_epochs
@@ -23,7 +23,7 @@ def main(args: Arguments) -> dict[str, object]:
     top = load_top_tokens(args.relevance, data, k=settings.k)
     more = [args.embeddings] if args.embeddings else []
     digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance, *more])
-    run = Run(args.seed, args.out / "checkpoint", digest)
+    run = TrainingRun(args.seed, args.out / "checkpoint", digest)
     if settings.lists == "vocabulary":
         history = pretrain_l2r(classifier, top, settings, run)
     else:

@@ -13,7 +13,7 @@ from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning
 from plant.model.batches import Corpus, multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Run, Task, fit
+from plant.model.fitting import Group, Task, TrainingRun, fit
 from plant.model.parallel import processes
 
 ONE_PASS = 4  # two passes are faster where mining keeps less than a quarter of the labels
@@ -123,7 +123,12 @@ def backbone_groups(backbone: nn.Module, settings: Finetuning) -> list[Group]:
 
 
 def finetune(
-    classifier: LabelClassifier, corpus: Corpus, settings: Finetuning, run: Run, *, shortlist: Shortlist | None = None
+    classifier: LabelClassifier,
+    corpus: Corpus,
+    settings: Finetuning,
+    run: TrainingRun,
+    *,
+    shortlist: Shortlist | None = None,
 ) -> list[dict[str, float]]:
     """Run Stage 2. The classifier ends with the weights of the epoch with the best validation macro-F1.
 

@@ -50,7 +50,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One training run.
 
     Attributes:
@@ -101,7 +101,7 @@ class State:
 
 
 def fit(
-    model: nn.Module, task: Task, settings: Optimisation, run: Run, *, fp16_scaler: bool = False
+    model: nn.Module, task: Task, settings: Optimisation, run: TrainingRun, *, fp16_scaler: bool = False
 ) -> list[dict[str, float]]:
     """Train, and leave the weights of the epoch with the best monitored value in `model`.
 
@@ -135,7 +135,9 @@ def fit(
 class _Fitting:
     """One run: what is trained, and everything that changes while it is."""
 
-    def __init__(self, model: nn.Module, task: Task, settings: Optimisation, run: Run, fp16_scaler: bool) -> None:
+    def __init__(
+        self, model: nn.Module, task: Task, settings: Optimisation, run: TrainingRun, fp16_scaler: bool
+    ) -> None:
         self.model, self.task, self.settings = model, task, settings
         self.together = processes()
         count = self.together.count

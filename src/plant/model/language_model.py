@@ -22,7 +22,7 @@ from plant.ground.seeds import stream
 from plant.ground.settings import LanguageModel, WordNetwork
 from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled_batches
 from plant.model.encoders.awd_lstm import AwdLstmBackbone, build
-from plant.model.fitting import Group, Run, Task, fit
+from plant.model.fitting import Group, Task, TrainingRun, fit
 from plant.model.parallel import processes
 from plant.model.word_vectors import rows_of
 
@@ -59,7 +59,7 @@ class NextToken(nn.Module):
 
 
 def train_language_model(
-    backbone: AwdLstmBackbone, corpus: Corpus, settings: LanguageModel, run: Run, *, device: torch.device
+    backbone: AwdLstmBackbone, corpus: Corpus, settings: LanguageModel, run: TrainingRun, *, device: torch.device
 ) -> list[dict[str, float]]:
     """Train on the training texts; the backbone keeps the weights of the epoch with the best validation likelihood.
 

@@ -16,7 +16,7 @@ from plant.ground.settings import Pretraining
 from plant.model.assemble import save_weights
 from plant.model.batches import Corpus, ordered_batches, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Run, Task, fit
+from plant.model.fitting import Group, Task, TrainingRun, fit
 from plant.model.parallel import processes
 from plant.pretraining.lists import TopTokens, label_weights, labels_of_document, packed
 from plant.pretraining.losses import find_loss
@@ -162,7 +162,7 @@ class TokenRanking:
 
 
 def pretrain(
-    classifier: LabelClassifier, corpus: Corpus, top: TopTokens, settings: Pretraining, run: Run
+    classifier: LabelClassifier, corpus: Corpus, top: TopTokens, settings: Pretraining, run: TrainingRun
 ) -> list[dict[str, float]]:
     """Run Stage 1. The classifier ends with the weights of the epoch with the best validation nDCG@k.
 

@@ -17,7 +17,7 @@ from plant.ground.errors import InputError
 from plant.ground.seeds import generator
 from plant.ground.settings import Pretraining
 from plant.model.classifier import LabelClassifier
-from plant.model.fitting import Group, Run, Task, fit
+from plant.model.fitting import Group, Task, TrainingRun, fit
 from plant.model.l2r import L2R
 from plant.model.parallel import processes
 from plant.pretraining.lists import TopTokens
@@ -63,7 +63,7 @@ class VocabularyLists:
 
 
 def pretrain_l2r(
-    classifier: LabelClassifier, top: TopTokens, settings: Pretraining, run: Run
+    classifier: LabelClassifier, top: TopTokens, settings: Pretraining, run: TrainingRun
 ) -> list[dict[str, float]]:
     """Train f of a new ranking model and leave it in the classifier's label attention, as `l2r`.
 

@@ -18,7 +18,7 @@ from plant.ground.seeds import generator
 from plant.ground.settings import Pretraining, Relevance
 from plant.model.batches import Corpus
 from plant.model.classifier import Known, LabelClassifier
-from plant.model.fitting import Run
+from plant.model.fitting import TrainingRun
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
 from plant.relevance.choice import Training, chosen
@@ -72,7 +72,7 @@ def plant_attention(
     model.backbone = _HiddenStates(encoder)
     try:
         with torch.random.fork_rng(), TemporaryDirectory() as folder:
-            return pretrain(model, corpus, top, settings, Run(seed, Path(folder), ""))
+            return pretrain(model, corpus, top, settings, TrainingRun(seed, Path(folder), ""))
     finally:
         model.backbone = None
 

@@ -81,7 +81,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Cut:
+class SavedThreshold:
     """A label is predicted if its score, less what its frequency takes from it, is above one value.
 
     Attributes:
@@ -97,7 +97,7 @@ class Cut:
         return values - self.less[labels] > np.float32(self.value)
 
 
-def cut_of(model: SavedSystem, rule: str = TUNED) -> Cut:
+def cut_of(model: SavedSystem, rule: str = TUNED) -> SavedThreshold:
     """The thresholds of a rule of `plant.metrics.thresholds`, tuned on validation when the system was trained.
 
     Raises:
@@ -113,7 +113,7 @@ def cut_of(model: SavedSystem, rule: str = TUNED) -> Cut:
     if slope := entry.get("slope"):
         counts = np.array([record["training_documents"] for record in model.labels])
         less = (slope * np.log1p(counts)).astype(np.float32)
-    return Cut(float(entry["value"]), less)
+    return SavedThreshold(float(entry["value"]), less)
 
 
 def predictions(
@@ -146,7 +146,11 @@ def predictions(
 
 
 def _of_part(
-    model: SavedSystem, part: Sequence[Document], cut: Cut, choose: Callable[[Scores, int], Chosen], reasons: int
+    model: SavedSystem,
+    part: Sequence[Document],
+    cut: SavedThreshold,
+    choose: Callable[[Scores, int], Chosen],
+    reasons: int,
 ) -> Iterator[Prediction]:
     """The predictions of documents that are scored together."""
     texts, attended = model.clean([document.text for document in part]), dict[int, list[list[Reason]]]()
@@ -170,7 +174,7 @@ def _of_part(
         yield Prediction(document.id, tuple(found), texts[row])
 
 
-def _chosen(scores: Scores, row: int, *, cut: Cut, top: int | None, asked: Sequence[int]) -> Chosen:
+def _chosen(scores: Scores, row: int, *, cut: SavedThreshold, top: int | None, asked: Sequence[int]) -> Chosen:
     """Numbers of the labels of a document, by falling score, and their scores."""
     if scores.dense is not None:
         values = scores.dense[row]

@@ -20,7 +20,8 @@ from plant.ground.files import write_text
 from plant.ground.settings.base import Frozen
 from plant.paper.audit.relations import RELATIONS, Check, check_all
 from plant.paper.render import template, to_csv
-from plant.paper.values.transcription import PaperValues, load_values, read_model
+from plant.paper.values.handwritten import read_model
+from plant.paper.values.transcription import PaperValues, load_values
 
 EXPLANATIONS = Path(__file__).with_name("audit.yaml")
 

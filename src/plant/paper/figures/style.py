@@ -24,7 +24,7 @@ from scipy.optimize import isotonic_regression
 
 from plant.ground.files import atomic_path
 from plant.paper.systems import KIND_COLOURS, Kind, System
-from plant.paper.values.transcription import read_yaml
+from plant.paper.values.handwritten import read_yaml
 
 COLUMN, PAGE = 3.5, 7.0
 """Width of one column and of a page, inches."""

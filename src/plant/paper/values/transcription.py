@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from plant.ground.errors import InputError
 from plant.ground.settings.base import Frozen
+from plant.paper.values.handwritten import read_model
 
 TRANSCRIPTION = Path(__file__).with_name("values.yaml")
 
@@ -279,28 +279,6 @@ def load_values(source: Path = TRANSCRIPTION) -> PaperValues:
     for address in (address for claim in values.claims for address in claim.of):
         values.number(address)
     return values
-
-
-Model = TypeVar("Model", bound=Frozen)
-
-
-def read_model(source: Path, model: type[Model]) -> Model:
-    """A YAML file that a person wrote.
-
-    Raises:
-        InputError: the form is wrong.
-    """
-    try:
-        return model.model_validate(read_yaml(source))
-    except (yaml.YAMLError, ValidationError) as error:
-        raise InputError(
-            source.name, expected="the form that its head explains", got=str(error), fix="Correct it."
-        ) from None
-
-
-def read_yaml(source: Path) -> Any:
-    """The content of a YAML file. The compiled parser reads it, if there is one."""
-    return yaml.load(source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _wrong(expected: str, got: str, fix: str, *, where: str = TRANSCRIPTION.name) -> InputError:
