@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from plant.evaluation.points import attention
 from plant.finetuning.kept_evidence import keep_evidence
 from plant.finetuning.scoring import predict_logits
 from plant.ground.errors import InputError
@@ -23,7 +24,7 @@ from plant.model.transformer.backbone import make_random_backbone
 from plant.serving.export import Candidate, Materials, best_candidate, export
 from plant.serving.inputs import Document
 from plant.serving.modeling import PlantConfig, PlantForDocuments
-from plant.serving.network import backbone_record
+from plant.serving.network import backbone_record, network_logits
 from plant.serving.predict import predictions
 from plant.serving.system import load_system
 
@@ -188,8 +189,10 @@ def test_every_kind_of_network_comes_back_with_its_logits(small_run, tmp_path, w
     made = loaded.score(run.texts()).dense
     tolerance = 2e-3 if section.cache_features else 0  # cached in batches of other documents
     np.testing.assert_allclose(made, expected.astype(np.float16).astype(np.float32), rtol=tolerance, atol=tolerance)
-    (one,) = predictions(loaded, [Document("a", run.texts()[0])], top=1, reasons=5)
-    assert one.labels[0].reasons
+    asked, shares = np.array([0, 1]), []
+    network_logits(loaded, loaded.clean(run.texts()[:1]), lambda *seen: shares.append(seen[-1](asked)))
+    attended = attention(classifier, data.corpus, data.corpus.documents("test")[0], asked)
+    np.testing.assert_allclose(shares[0], attended, rtol=1e-5 + tolerance, atol=tolerance)  # what `plant predict` shows
     if what == "convolution":  # as for every network over words
         assert answer_and_libraries(out, run.texts()[0], tmp_path)[1] == ["torch"]
 

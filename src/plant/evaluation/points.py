@@ -96,28 +96,12 @@ def open_network(
 
 @torch.no_grad()
 def attention(classifier: LabelClassifier, corpus: Corpus, document: int, labels: np.ndarray) -> np.ndarray:
-    """The attention of labels (m) to the n tokens of a document as the head uses it, (m, n); rows sum to 1.
-
-    It is S of Eq. 1 with static attention in its scores. What Eq. 7 adds after the softmax is added, and the row is
-    scaled to sum to 1. With `segment` the softmax is over each segment, and all segments weigh the same.
-    """
+    """`LabelClassifier.attention_weights` of labels (m) and the n tokens of a document, (m, n)."""
     classifier.eval()
     padded = pad_documents(corpus, [document], classifier.attention.embeddings.device)
-    hidden, known = classifier.hidden_states(padded), padded.known
+    hidden = classifier.hidden_states(padded)
     ids = torch.from_numpy(labels.astype(np.int64))[None].to(hidden.device)
-    bias = None if known.bias is None else classifier.dense_bias(hidden, ids, known.bias)
-    whole, size = classifier.segment is None, classifier.segment or hidden.shape[1]
-    parts = []
-    for start in range(0, hidden.shape[1], size):
-        part = slice(start, start + size)
-        own = None if bias is None else bias[:, :, part]
-        parts.append(classifier.attention.token_probabilities(hidden[:, part], ids, padded.mask[:, part], own))
-    weights = parts[0] if whole else torch.cat(parts, dim=-1)
-    if known.weights is not None:
-        weights = weights + classifier.dense_bias(hidden, ids, known.weights)
-    if not whole or known.weights is not None:
-        weights = weights / weights.sum(-1, keepdim=True)
-    return weights[0].cpu().numpy()
+    return classifier.attention_weights(hidden, padded.mask, ids, padded.known).cpu().numpy()
 
 
 @torch.no_grad()

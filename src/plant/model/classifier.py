@@ -241,6 +241,36 @@ class LabelClassifier(nn.Module):
         return added
 
     @torch.no_grad()
+    def attention_weights(
+        self, hidden: Tensor, mask: Tensor, labels: Tensor, known: Known = NOTHING, row: int = 0
+    ) -> Tensor:
+        """The attention of labels to the tokens of one document as the head uses it, (m, n); rows sum to 1.
+
+        It is S of Eq. 1 with static attention in its scores, the mean over heads. What Eq. 7 adds after the softmax is
+        added, and the row is scaled to sum to 1. With `segment` the softmax is over each segment, and all segments
+        weigh the same.
+
+        Args:
+            hidden: H (1, n, h).
+            mask: (1, n).
+            labels: ids (1, m).
+            known: of the batch that holds the document.
+            row: place of the document in that batch.
+        """
+        bias = None if known.bias is None else self.dense_bias(hidden, labels, known.bias, row)
+        parts = []
+        for start in range(0, hidden.shape[1], self.segment or hidden.shape[1]):
+            part = slice(start, start + (self.segment or hidden.shape[1]))
+            own = None if bias is None else bias[:, :, part]
+            parts.append(self.attention.token_probabilities(hidden[:, part], labels, mask[:, part], own))
+        if len(parts) == 1 and known.weights is None:
+            return parts[0][0]
+        weights = torch.cat(parts, dim=-1)
+        if known.weights is not None:
+            weights = weights + self.dense_bias(hidden, labels, known.weights, row)
+        return (weights / weights.sum(-1, keepdim=True))[0]
+
+    @torch.no_grad()
     def predict(
         self, documents: Documents, labels: Tensor | None = None, *, vectors: LabelVectors | None = None
     ) -> Tensor:

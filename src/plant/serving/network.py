@@ -160,14 +160,10 @@ def network_logits(model: SavedSystem, texts: Sequence[str], look: Look | None =
 
 
 def _shares(classifier: LabelClassifier, hidden: Tensor, padded: Documents, row: int, labels: np.ndarray) -> np.ndarray:
-    """Shares of some labels' attention (m, n), the mean over heads; the states (1, n, h) are those of a padded row."""
+    """Shares of some labels' attention (m, n); the states (1, n, h) are those of a padded row."""
     asked = torch.from_numpy(labels[None]).long().to(hidden.device)  # (1, m)
-    mask, bias, weights = padded.mask[[row], : hidden.shape[1]], padded.known.bias, padded.known.weights
-    added = None if bias is None else classifier.dense_bias(hidden, asked, bias, row)
-    attention = classifier.attention.token_probabilities(hidden, asked, mask, added)
-    if weights is not None:
-        attention = attention + classifier.dense_bias(hidden, asked, weights, row)
-    return attention[0].cpu().numpy()
+    mask = padded.mask[[row], : hidden.shape[1]]
+    return classifier.attention_weights(hidden, mask, asked, padded.known, row).cpu().numpy()
 
 
 def network_of(model: SavedSystem) -> LabelClassifier:
