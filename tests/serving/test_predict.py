@@ -91,6 +91,18 @@ def test_top_gives_that_many_labels_and_says_which_are_predicted(saved, files, s
     assert all(label["reasons"] == [] for label in first["labels"])
 
 
+@pytest.mark.parametrize("system", ["network", "tfidf_linear", "combined", "evidence"])
+def test_a_label_that_is_asked_for_has_a_score_where_only_the_best_are_kept(saved, system):
+    model, document = load_system(saved(system, "few")), [Document("a", TEXTS[0])]
+    (best,) = predictions(model, document, top=99)
+    (asked,) = predictions(model, document, labels=model.label_names, reasons=2)
+    assert len(best.labels) < len(asked.labels) == len(model.labels)
+    if system in ("network", "tfidf_linear"):  # one channel: a score does not depend on which others are kept
+        assert {one.label: one.score for one in best.labels}.items() <= {
+            one.label: one.score for one in asked.labels
+        }.items()
+
+
 def reasons_of(model, text, *names, most=99):
     """The reasons of some labels, in this order."""
     (one,) = predictions(model, [Document("a", text)], labels=names, reasons=most)

@@ -142,7 +142,7 @@ def predictions(
     choose = partial(_chosen, cut=cut, top=top, asked=model.label_ids(labels))
     waiting = iter(documents)
     while part := list(islice(waiting, model.part_size)):
-        yield from _of_part(model, part, cut, choose, reasons)
+        yield from _of_part(model, part, cut, choose, reasons, every=bool(labels))
 
 
 def _of_part(
@@ -151,16 +151,18 @@ def _of_part(
     cut: SavedThreshold,
     choose: Callable[[Scores, int], Chosen],
     reasons: int,
+    *,
+    every: bool,
 ) -> Iterator[Prediction]:
-    """The predictions of documents that are scored together."""
+    """The predictions of documents that are scored together; `every` label has a score where some are asked for."""
     texts, attended = model.clean([document.text for document in part]), dict[int, list[list[Reason]]]()
 
     # a network alone gives its reasons while its states are at hand: a second pass would double the time
     def look(row: int, logits: np.ndarray, spans: np.ndarray, shares: Shares) -> None:
-        chosen, _ = choose(model.as_scores(logits[None]), 0)
+        chosen, _ = choose(model.as_scores(logits[None], every=every), 0)
         attended[row] = _attended(texts[row], spans, shares(chosen), reasons) if len(chosen) else []
 
-    scores = model.score_cleaned(texts, look if reasons and not model.scorers else None)
+    scores = model.score_cleaned(texts, look if reasons and not model.scorers else None, every=every)
     for row, document in enumerate(part):
         chosen, values = choose(scores, row)
         why = attended.get(row, [[] for _ in chosen])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -116,22 +116,26 @@ class SavedSystem:
         """
         return self.score_cleaned(self.clean(texts))
 
-    def score_cleaned(self, cleaned: Sequence[str], look: Look | None = None) -> Scores:
-        """`score` of texts that `clean` gave; `look` is called for each text that the network reads."""
+    def score_cleaned(self, cleaned: Sequence[str], look: Look | None = None, *, every: bool = False) -> Scores:
+        """`score` of texts that `clean` gave; `look` is called for each text that the network reads.
+
+        With `every`, all scores are kept, also where the pipeline keeps the best of each text alone.
+        """
         names = [name for name in self.system["channels"] if name != "prior"]
-        channels = [self.as_scores(self._channel(name, cleaned, look)) for name in names]
+        as_scores = partial(self.as_scores, every=every)
+        channels = [as_scores(self._channel(name, cleaned, look)) for name in names]
         if self.system["kind"] not in ("combined", "evidence"):
             return channels[0]
         pairs = align(channels)
         if self.system["kind"] == "combined":
             scales = [Moments(*each) for each in self.system["scales"]]
-            return self.as_scores(weighted(pairs, scales, self.system["weight"]))
+            return as_scores(weighted(pairs, scales, self.system["weight"]))
         trained = np.ones(len(self.labels), bool)
         side = LabelSide(tuple(self.system["channels"]), self.arrays["prior"], self.arrays["ends"], trained)
         none = sp.csr_array((len(cleaned), len(self.labels)), dtype=bool)
         scalars = {0: np.array(self.system["scalars"])}
         logits = Design(pairs, side, none).logits(scalars, np.zeros(len(cleaned), np.int64))
-        return self.as_scores(pairs.filled(logits.astype(np.float32)))
+        return as_scores(pairs.filled(logits.astype(np.float32)))
 
     def _channel(self, name: str, cleaned: Sequence[str], look: Look | None) -> np.ndarray:
         """(N, L) float32: what one channel says."""
@@ -141,17 +145,17 @@ class SavedSystem:
 
         return network_logits(self, cleaned, look)
 
-    def as_scores(self, values: np.ndarray | sp.csr_array) -> Scores:
-        """Scores as `plant.metrics.scores` keeps them: rounded to fp16, or the best of each text for many labels."""
+    def as_scores(self, values: np.ndarray | sp.csr_array, *, every: bool = False) -> Scores:
+        """Scores as `plant.metrics.scores` keeps them: rounded to fp16, or the best (or every one) for many labels."""
+        top = len(self.labels) if every else self.system["top"]
         dense = None
         if isinstance(values, np.ndarray) and len(self.labels) <= self.system["dense_limit"]:
             bounded = np.where(values > -np.inf, np.clip(values, -LARGEST_FP16, LARGEST_FP16), -np.inf)
             values = dense = bounded.astype(np.float16).astype(np.float32)
         truth = sp.csr_array(values.shape, dtype=bool)
-        kept = kept_scores(values, truth, self.system["top"])
+        kept = kept_scores(values, truth, top)
         ids = tuple(str(number) for number in range(values.shape[0]))
-        limits = self.system["top"], self.system["natural_threshold"]
-        return Scores(ids, self.label_names, truth, kept, dense, *limits)
+        return Scores(ids, self.label_names, truth, kept, dense, top, self.system["natural_threshold"])
 
     def save(self, out: Path, config: dict[str, Any]) -> None:
         """Write the system as one folder, in one step (`plant.serving.folder`).
