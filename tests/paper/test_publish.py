@@ -1,17 +1,20 @@
-"""What `make studies` and `make fair-trial` commit: four files of a study as they are, and its sidecar in short."""
+"""What `make studies` and `make fair-trial` commit: files of a study, and its sidecar in short. Pages quote them."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from plant.ground.errors import InputError
 from plant.ground.files import write_json
 from plant.paper.studies.publish import FILES, publish, short
 
-COMMITTED = sorted((Path(__file__).parents[2] / "docs" / "studies").glob("*/provenance.json"))
+ROOT = Path(__file__).parents[2]
+COMMITTED = sorted((ROOT / "docs" / "studies").glob("*/provenance.json"))
 FACTS = {
     "settings": {"config": {"seeds": [0, 1]}},
     "inputs": {"results/a.parquet": "1f", "results/b \u00e9.parquet": "2f"},
@@ -55,3 +58,21 @@ def test_a_committed_sidecar_is_in_the_short_form_and_names_the_files_beside_it(
     assert "settings" not in facts
     assert {f"results/paper/studies/{path.parent.name}/{name}" for name in FILES} <= facts["outputs"].keys()
     assert text == short(facts)
+
+
+DIFFERENCE = re.compile(r"([+−-]?\d+\.\d)\** \[([−-]?\d+\.\d), ([−-]?\d+\.\d)\]")
+"""+7.6 [6.3, 8.9]"""
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/evidence/{name}.md" for name in
+                                                 ("when-planting-helps", "fair-trial", "small-networks"))])  # fmt: skip
+def test_every_difference_on_a_page_is_in_a_published_table(page: str) -> None:
+    published = set()
+    for file in ROOT.glob("docs/studies/*/tables/effects.csv"):
+        for row in pl.read_csv(file).drop_nulls("low").iter_rows(named=True):
+            value, low, high = (round(100 * row[name], 1) + 0.0 for name in ("difference", "low", "high"))
+            published |= {(value, low, high), (-value, -high, -low)}  # a page may name the other system first
+    found = DIFFERENCE.findall((ROOT / page).read_text(encoding="utf-8"))
+    printed = {tuple(float(number.replace("−", "-")) for number in one) for one in found}
+    assert len(printed) >= 5
+    assert printed <= published
