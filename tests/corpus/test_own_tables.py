@@ -204,6 +204,11 @@ def test_test_documents_with_the_text_of_a_training_document_are_counted(
         ("own.csv", b"id,text,labels\nd0,word,a\nd1,caf\xe9,b\n", "line 3: expected text in UTF-8"),
         ("own.csv", b'id,text,labels\nd0,"two\nlines",a\nd1,"word,b\nd2,word,c\n', "line 4: expected a table with cl"),
         ("own.csv", b'id,text,labels\nd0,"word,a\nd1,"word",b\n', "line 2: expected a table with closed quotes"),
+        (
+            "own.csv",
+            b"id,text,labels\rd0,word,a\r",
+            "line 1: expected newlines between the rows, got a carriage return",
+        ),
         ("own.csv", b"id,text,labels\nd0,word,a\nd1,word\n", "line 3: expected 3 cells, as in the header, got 2"),
         ("own.csv", b"id,text,labels\nd0,word, and more,a\n", "line 2: expected 3 cells, as in the header, got 4"),
         ("own.csv", b'id;text;labels\nd0;"some; ""words""";a\n', "line 1: expected ',' between the columns, got ';'"),

@@ -167,11 +167,14 @@ def _delimited(path: Path, separator: str) -> pl.DataFrame:
                 rows.append(row)
                 _check_length(row, rows[0], f"{path}, line {first}")
             first = reader.line_num + 1
-    except csv.Error:
+    except csv.Error as error:
+        alone = "new-line" in str(error)  # how Python's reader names a carriage return without a newline
         raise InputError(
-            f"{path}, line {first}", expected="a table with closed quotes",
-            got="a row with a quote that is not closed, or with text behind a closing quote",
-            fix='Close the quote; a quote inside a text is written twice ("").',
+            f"{path}, line {first}", expected="newlines between the rows" if alone else "a table with closed quotes",
+            got="a carriage return alone (line ends of an old Mac)" if alone
+            else "a row with a quote that is not closed, or with text behind a closing quote",
+            fix="Save the table with the line ends of Unix or Windows." if alone
+            else 'Close the quote; a quote inside a text is written twice ("").',
         ) from None  # fmt: skip
     if not rows:
         raise InputError(str(path), expected="a table with a header", got="an empty file", fix="Check the file.")
