@@ -23,6 +23,7 @@ METRICS = ("macro_f1_present", "rare_ap", "p@5")
 TRIAL, ENCODERS, ABLATIONS = "fair_trial", "fair_encoders", "fair_ablations"
 LAWS, LAWS_2000, MULTIRES = "fair_laws", "fair_laws_2000", "fair_multires"
 LAAT, LAAT_LAWS = "fair_laat", "fair_laat_laws"
+STARTS, STARTS_LAWS = "fair_starts_bills", "fair_starts_laws"
 MINILM, WIDE, AWD, ABLATIONS_CODIESP = "fair_minilm", "fair_wide", "fair_awd", "fair_ablations_codiesp"
 STAGE1 = "Stage 1 (the paper) minus random init"
 STATIC = "Static planting minus random init"
@@ -31,9 +32,11 @@ ROWS = (
     (STAGE1, "CodiEsp, 500 documents, CAML", TRIAL, "fair_codiesp_en", "caml_plant", "caml_random_init"),
     (STAGE1, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_stage1", "net_random_init"),
-    (STAGE1, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_stage1", "net_random_init"),
+    (STAGE1, "US bills, 500, BiGRU", STARTS, "fair_bigru_small", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, LAAT", LAAT, "fair_laat_small", "net_stage1", "net_random_init"),
     (STAGE1, "EURLEX57K, 500, LAAT", LAAT_LAWS, "fair_laat_small_laws", "net_stage1", "net_random_init"),
+    (STAGE1, "EURLEX57K, 500, BiGRU", STARTS_LAWS, "fair_bigru_small_laws", "net_stage1", "net_random_init"),
+    (STAGE1, "EURLEX57K, 500, MultiResCNN", STARTS_LAWS, "fair_multires_small_laws", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_stage1", "net_random_init"),
     (STAGE1, "US bills, 500, AWD-LSTM", AWD, "fair_awd_500", "net_stage1", "net_random_init"),
     (STAGE1, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_stage1", "net_random_init"),
@@ -45,9 +48,11 @@ ROWS = (
     (STATIC, "CodiEsp, 500, CAML", TRIAL, "fair_codiesp_en", "caml_static", "caml_random_init"),
     (STATIC, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "net_random_init"),
-    (STATIC, "US bills, 500, BiGRU", ENCODERS, "fair_bigru_500", "net_static", "net_random_init"),
+    (STATIC, "US bills, 500, BiGRU", STARTS, "fair_bigru_small", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, LAAT", LAAT, "fair_laat_small", "net_static", "net_random_init"),
     (STATIC, "EURLEX57K, 500, LAAT", LAAT_LAWS, "fair_laat_small_laws", "net_static", "net_random_init"),
+    (STATIC, "EURLEX57K, 500, BiGRU", STARTS_LAWS, "fair_bigru_small_laws", "net_static", "net_random_init"),
+    (STATIC, "EURLEX57K, 500, MultiResCNN", STARTS_LAWS, "fair_multires_small_laws", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, MultiResCNN", MULTIRES, "fair_multires_500", "net_static", "net_random_init"),
     (STATIC, "US bills, 500, AWD-LSTM", AWD, "fair_awd_500", "net_static", "net_random_init"),
@@ -59,8 +64,11 @@ ROWS = (
     (BAR, "EURLEX57K, 500, CAML", LAWS, "fair_caml_laws_five_seeds", "net_static", "combined"),
     (BAR, "EURLEX57K, 2,000, CAML", LAWS_2000, "fair_caml_laws_2000", "net_static", "combined"),
     (BAR, "US bills, 500, CAML", ENCODERS, "fair_caml_500", "net_static", "combined"),
+    (BAR, "US bills, 500, BiGRU", STARTS, "fair_bigru_small", "net_static", "combined"),
     (BAR, "US bills, 500, LAAT", LAAT, "fair_laat_small", "net_static", "combined"),
     (BAR, "EURLEX57K, 500, LAAT", LAAT_LAWS, "fair_laat_small_laws", "net_static", "combined"),
+    (BAR, "EURLEX57K, 500, BiGRU", STARTS_LAWS, "fair_bigru_small_laws", "net_static", "combined"),
+    (BAR, "EURLEX57K, 500, MultiResCNN", STARTS_LAWS, "fair_multires_small_laws", "net_static", "combined"),
     (BAR, "US bills, 500, frozen MiniLM", MINILM, "fair_minilm_500", "net_static", "combined"),
     (BAR, "US bills, 2,000, CAML", TRIAL, "fair_bills_2000", "caml_static", "combined"),
     (BAR, "US bills, 8,000, CAML", TRIAL, "fair_bills_8000", "caml_static", "combined"),
