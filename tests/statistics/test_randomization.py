@@ -1,16 +1,25 @@
 """Approximate randomisation against the enumeration of all swaps."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 
 from plant.evaluation.values import metric_values
-from plant.statistics.randomization import draw_swaps, label_ranks, overall_ranks, randomization_p, swapped_differences
+from plant.statistics.randomization import (
+    Stacked,
+    draw_swaps,
+    label_ranks,
+    overall_ranks,
+    randomization_p,
+    swapped_differences,
+)
 
 METRICS = ("macro_f1_present", "micro_f1", "p@3", "ndcg@3", "map", "macro_auc", "micro_auc", "rare_ap")
 
@@ -84,3 +93,12 @@ def test_ranks_are_those_of_scipy_and_a_label_without_a_score_keeps_none(scores:
     by_label, overall = rankdata(scores, axis=0), rankdata(scores).reshape(7, 3) - 21  # counted from the top
     assert np.array_equal(label_ranks(scores), np.where(scored, by_label, -np.inf))
     assert np.array_equal(overall_ranks(scores), np.where(scored, overall, -np.inf))
+
+
+def test_two_runs_of_which_one_has_no_natural_threshold_have_no_predictions_together():
+    with_one, without = (
+        SimpleNamespace(predictions=lambda _, made=made: made) for made in (sp.csr_array((2, 3)), None)
+    )
+    assert Stacked(with_one, with_one).predictions("natural").shape == (4, 3)
+    assert Stacked(with_one, without).predictions("natural") is None
+    assert Stacked(without, with_one).predictions("natural") is None
