@@ -154,7 +154,7 @@ def _of_part(
     *,
     every: bool,
 ) -> Iterator[Prediction]:
-    """The predictions of documents that are scored together; `every` label has a score where some are asked for."""
+    """The predictions of documents that are scored together. With `every`, no score is dropped for its rank."""
     texts, attended = model.clean([document.text for document in part]), dict[int, list[list[Reason]]]()
 
     # a network alone gives its reasons while its states are at hand: a second pass would double the time
