@@ -122,6 +122,14 @@ def test_shuffled_is_mig_after_the_label_rows_changed_places(toy_corpus, changed
     assert not table.equals(make(toy_corpus, tmp_path / "a", "mig")[0])
 
 
+@pytest.mark.parametrize("sign", ["both", "positive"])
+def test_constant_relevance_is_the_same_for_every_label(toy_corpus, tmp_path, sign):
+    table, _ = make(toy_corpus, tmp_path / "c", "constant", k=8, sign=sign)
+    lists = table.group_by("label").agg("token_id", "relevance")
+    assert lists.height > 1 and lists["token_id"].n_unique() == 1
+    assert set(table["relevance"]) == {1.0}
+
+
 @pytest.mark.parametrize("measure", ["random", "shuffled"])
 def test_the_seed_decides_the_controls(toy_corpus, tmp_path, measure):
     tables = [make(toy_corpus, tmp_path / "c", measure, seed=seed)[0] for seed in (0, 0, 1)]

@@ -15,7 +15,7 @@ from plant.relevance.measures import MEASURES
 Kind = Literal["planted", "control", "unplanted", "no network"]
 KIND_TITLES: dict[Kind, str] = {
     "planted": "relevance is planted: by Stage 1, or as static attention",
-    "control": "the same with random or shuffled relevance",
+    "control": "the same with relevance that says nothing of the labels",
     "unplanted": "random initialisation, nothing planted",
     "no network": "no network",
 }

@@ -198,6 +198,15 @@ def inverse_document_frequency(counts: PairCounts) -> np.ndarray:
     return np.log(counts.n_documents / np.asarray(counts.n_token))
 
 
+def constant(counts: PairCounts) -> np.ndarray:
+    """1 for every pair: a control. Static attention then adds one and the same sum of states for every label.
+
+    >>> constant(PairCounts(n_joint=np.array([0, 2]), n_token=np.array([1, 2]), n_label=2, n_documents=4)).tolist()
+    [1.0, 1.0]
+    """
+    return np.ones(np.shape(counts.n_token))
+
+
 Formula = Callable[[PairCounts], np.ndarray]
 
 
@@ -228,6 +237,7 @@ MEASURES = {
         Measure("mig", mig), Measure("smoothed_mig", smoothed_mig),
         Measure("term_frequency", term_frequency, occurrences=True), Measure("pmi", pmi), Measure("chi2", chi2),
         Measure("random", None, control=True), Measure("shuffled", mig, shuffled=True, control=True),
+        Measure("constant", constant, control=True),
         Measure("description", inverse_document_frequency, described=True),
     )
 }  # fmt: skip

@@ -53,8 +53,8 @@ def write_relevance(
             training documents; its n_joint are counts under that permutation. `description` keeps the tokens of the
             label's description, by inverse document frequency (choice C28); a label without one gets no rows.
         settings: k, sign, min_documents and the seed of `random` and `shuffled`. A small training split may have
-            fewer tokens than k: then a label keeps them all. sign has no part in `random` and `description`, which
-            no count of the labels enters.
+            fewer tokens than k: then a label keeps them all. sign has no part in `random`, `constant` and
+            `description`, which no count of the labels enters.
         parquet: file to write: label, token_id, token, n_label, n_token, n_joint, n_documents, relevance,
             rank; sorted by (label, rank), with row groups that end where a label ends.
         arrays: file to write: indptr i64[L + 1], token_id i32 and relevance f32 in rank order.

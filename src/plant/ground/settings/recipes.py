@@ -68,7 +68,8 @@ class Pretraining(Optimisation):
     measure: Name = "mig"
     """Relevance measure that Stage 1 learns to rank by. mig: mutual information gain (appendix B.1). smoothed_mig: the
     same with half a document added to every cell. pmi and chi2: other measures of the same table. term_frequency:
-    ablation 6. random and shuffled: controls. description: the words of the label's description (choice C28)."""
+    ablation 6. random, shuffled and constant: controls. description: the words of the label's description (choice
+    C28)."""
     objective: Name = "pairwise"
     """Loss of Stage 1, a module of src/plant/pretraining/losses/. pairwise: Eq. 2. mse: ablation 7. approx_ndcg: the
     loss in the authors' public code (choice C23)."""
@@ -179,7 +180,7 @@ class Finetuning(Optimisation):
     """gradual: the backbone's layers begin to train one after the other, the last layer in `backbone_from_epoch`, the
     one below it an epoch later (earlier version, section 3.2)."""
     static_measure: Name = "mig"
-    """Relevance measure of the static attention. random and shuffled are controls (choice C26)."""
+    """Relevance measure of the static attention. random, shuffled and constant are controls (choice C26)."""
     residual: Positive | None = None
     """Number of tokens per label, the most informative ones, whose log-odds are added to its logit with one trained
     weight (choice C27). None: nothing is added."""
