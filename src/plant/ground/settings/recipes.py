@@ -101,7 +101,8 @@ class Pretraining(Optimisation):
     """What is ranked. documents: the tokens of a document, by the label attention (Eq. 2). vocabulary: all words,
     by the ranking model of the earlier version (its A.2); Stage 2 then needs `differentiable_attention`."""
     outside: Count = 1000
-    """With `lists: vocabulary`, number of words outside T_l in a label's list; their relevance is 0 (choice C35)."""
+    """With `lists: vocabulary`, largest number of words outside T_l in a label's list; their relevance is 0 (choice
+    C35)."""
     l2r_size: Size = 100
     """With `lists: vocabulary`, size of the embeddings of labels and words in the ranking model (choice C35)."""
     l2r_hidden: Size = 100
