@@ -91,7 +91,7 @@ define publish
 	@echo "Pages:   docs/studies/*/page.md, read in docs/evidence/when-planting-helps.md"
 endef
 
-studies: setup  ## five experiments with small networks, half a day; LOCAL=mine.yaml says where MiniLM lies (docs/studies/)
+studies: setup  ## five experiments with small networks, seven and a half hours; LOCAL=mine.yaml says where MiniLM lies (docs/evidence/small-networks.md)
 	@echo "About seven and a half hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(STUDIES:%=study_%) --configfile config/studies/base.yaml \
 	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
@@ -111,7 +111,7 @@ fair-trial-open: setup  ## the part of it that downloads all that it needs: Codi
 	@snakemake --cores 2 $(OPEN:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
 	$(call publish,$(OPEN))
 
-check: setup  ## lint, format, types, import direction, and that generated files are in step
+check: setup  ## lint, format, types, import direction, and that docs/reference/config.md is in step
 	ruff check .
 	ruff format --check --quiet .
 	snakefmt --check Snakefile workflow
