@@ -4,8 +4,8 @@ The steps run in order of worth, each in a process of its own with a time limit;
 minutes. After each step the table is written anew: table.md and steps.json in results/gpu/<device>/, with a log of each
 step beside them. A later call skips the steps that are done with this code, and runs those that failed or were cut.
 
-It needs torch, transformers, peft, safetensors, numpy and pydantic. `--device cpu --tiny` runs every step on a CPU with
-small sizes: it shows that the code runs, and its times say nothing.
+It needs torch, transformers, peft, safetensors, numpy, pydantic and PyYAML. `--device cpu --tiny` runs every step on a
+CPU with small sizes: it shows that the code runs, and its times say nothing.
 """
 
 from __future__ import annotations
