@@ -1,6 +1,6 @@
 """Logistic regression with a few bounded scalars on very many pairs: Newton's method with exact sums.
 
-scipy's L-BFGS-B finds the same scalars to 1e-7, but it needs 2 to 5 times as many passes over the pairs, and with a
+scipy's L-BFGS-B finds the same scalars to 4e-7, but it needs 2 to 5 times as many passes over the pairs, and with a
 large label set the passes are the cost of Stage 3 (docs/reference/libraries.md).
 """
 
