@@ -2,8 +2,8 @@
 
     MIG = [sum of n log n over the four cells - over the four margins + N log N] / N    (appendix B.1)
 
-Plain function: `relevance.choice.plain_choice`, which counts with NumPy, scores with `relevance.measures.mig` and keeps
-the top k. The rows are the same, bit for bit.
+Plain function: `relevance.choice.plain_choice`, which counts by a sparse product, scores with `relevance.measures.mig`
+and keeps the top k. The rows are the same, bit for bit.
 
 docs/evidence/speed.md says what it buys. It is taken for large tables only: to compile it takes 12 seconds, once on a
 machine.
