@@ -178,6 +178,30 @@ def test_a_split_that_has_no_known_name_is_refused_with_the_names_that_are_known
     assert "expected split names train, val and test (or dev, " in said and f"got {got}" in said
 
 
+@pytest.mark.parametrize("by", ["column", "files", "lists", "label space"])
+def test_a_split_whose_documents_are_all_dropped_is_not_filled_from_train(tmp_path: Path, by: str) -> None:
+    """Test documents of a contest have no labels: a part of train was scored in their place."""
+    hidden = {"labels": ["b"] if by == "label space" else [], "split": "test"}
+    rows = [{"split": "train"}] * 8 + [{"split": "val"}] * 2 + [hidden] * 2
+    rows = [row | {"id": f"d{i}"} for i, row in enumerate(rows)]
+    path = json_lines(tmp_path, *rows)
+    if by == "files":
+        files = {name: tmp_path / f"{name}.jsonl" for name in ("train", "test")}
+        for name, file in files.items():
+            json_lines(tmp_path, *(row for row in rows if row["split"] == name)).rename(file)
+        dataset = settings.OwnTable(source="table", files={name: str(file) for name, file in files.items()})
+    elif by == "lists":
+        ids = {name: tmp_path / name for name in ("train", "val", "test")}
+        for name, file in ids.items():
+            file.write_text("".join(f"{row['id']}\n" for row in rows if row["split"] == name))
+        dataset = own(path, split={"ids": {name: str(file) for name, file in ids.items()}})
+    else:
+        (tmp_path / "keep").write_text("a\n")
+        keep = {"labels": {"keep": str(tmp_path / "keep")}} if by == "label space" else {}
+        dataset = own(path, split_column="split", **keep)
+    assert "expected documents with text and labels in test, got none" in refusal(dataset, tmp_path)
+
+
 def test_test_documents_with_the_text_of_a_training_document_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -92,6 +92,8 @@ def _prepare(documents: SourceDocuments, dataset: settings.Dataset, counts: Coun
     frame = frame.with_columns(label_space.restrict(frame["labels"], dataset.labels, counts).alias("labels"))
     frame = _drop(frame, _bare(frame), OUTSIDE, dropped)
     _check_some_left(frame, dropped)
+    if dataset.split.ids is None and dataset.split.table is None:
+        splits.check_left(documents.frame["split"], frame)
     return replace(documents, frame=frame, dropped=dropped)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +93,8 @@ def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) ->
         dropped: ids of the source that are not documents. Lists may name them.
 
     Raises:
-        InputError: lists name ids that the source does not have, or a group is in two splits.
+        InputError: lists name ids that the source does not have, all documents of a listed split were dropped, or a
+            group is in two splits.
     """
     lists = published(split)
     if lists is not None:
@@ -105,6 +106,7 @@ def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) ->
             )  # fmt: skip
         listed = [lists.get(one) for one in frame["document_id"]]
         frame = frame.with_columns(split=pl.Series(listed, dtype=pl.String))
+        check_left(lists.values(), frame)
     elif frame["split"].null_count() == len(frame):
         frame = frame.with_columns(split=pl.lit("train"))
     if "train" not in frame["split"]:
@@ -113,6 +115,16 @@ def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) ->
     frame = _hold_out(frame, split)
     check_groups(frame)
     return frame
+
+
+def check_left(named: Iterable[str | None], frame: pl.DataFrame) -> None:
+    """Raise an InputError if no document is left of a split that was named: train would be divided to fill it."""
+    if lost := [name for name in SPLITS if name in set(named).difference(frame["split"])]:
+        raise InputError(
+            "split", expected=f"documents with text and labels in {', '.join(lost)}",
+            got="none: all that are named for it were dropped",
+            fix="Give them labels, or name no documents for it; a part of train takes its place then.",
+        )  # fmt: skip
 
 
 def _hold_out(frame: pl.DataFrame, split: Split) -> pl.DataFrame:
