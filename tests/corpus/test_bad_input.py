@@ -273,6 +273,12 @@ def xmc_entry(changed: dict[str, Any], says: str = r"trn\.json, line 3") -> tupl
             {"train_texts__txt": "a\ncaf\xe9\n", "train_labels__txt": "x\nx\n"},
             r"train_texts\.txt, line 2: expected text in UTF-8",
         ),
+        (
+            "attentionxml",
+            {"train_texts__txt": "a\n", "train_labels__txt": "x\n", "test_texts__txt": "", "test_labels__txt": ""},
+            "expected documents in test, got none",
+        ),
+        ("libmultilabel", {"train__txt": "0\ta\ttext\n", "test__txt": ""}, "expected documents in test, got none"),
         ("xmc_json", {"lbl__json": '{"uid": "caf\xe9"}\n'}, r"lbl\.json, line 1: expected text in UTF-8"),
         ("xmc_json", {"lbl__json": "{broken\n"}, "one JSON object a line"),
         ("xmc_json", {"lbl__json__gz": gzip.compress(LABELS.encode() * 1000)[:-12]}, "damaged"),

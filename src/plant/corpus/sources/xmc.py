@@ -39,12 +39,16 @@ def read(dataset: Xmc, folder: Path) -> SourceDocuments:
     A document without an id gets the split and its line number from 0 as id: train-0, train-1, ...
 
     Raises:
-        InputError: a file is missing, damaged or not in UTF-8, or texts and labels differ in number.
+        InputError: a file is missing, damaged or not in UTF-8, texts and labels differ in number, or a split has no
+            document.
     """
     readers = {
         "pecos": _pecos, "attentionxml": _attentionxml, "xmc_json": _xmc_json, "libmultilabel": _libmultilabel
     }  # fmt: skip
     splits, descriptions = readers[dataset.format](folder)
+    if empty := [split for split, rows in splits.items() if not rows]:  # else a part of train would take its place
+        fix = "Check the files of this split; download them again."
+        raise InputError(str(folder), expected=f"documents in {', '.join(empty)}", got="none", fix=fix)
     return SourceDocuments(pl.concat([_frame(rows, split) for split, rows in splits.items()]), descriptions)
 
 
