@@ -196,7 +196,29 @@ def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_lab
     (tmp_path / "output-items.txt").write_text("".join(f"{item}\n" for item in items))
     frame, titles = read(source="xmc", path=str(tmp_path), format="pecos")
     assert frame["labels"].to_list() == [["0", "1"], ["1"], ["2"]]
-    assert titles == dict(zip("012", items, strict=True))
+    assert titles == dict(zip("012", map(str.strip, items), strict=True))
+
+
+def test_a_label_without_a_title_is_not_called_none(tmp_path: Path) -> None:
+    write_xmc(tmp_path, "xmc_json")
+    titles = ['"one"', "null", '"other"']
+    (tmp_path / "lbl.json").write_text("".join(f'{{"uid": "{i}", "title": {one}}}\n' for i, one in enumerate(titles)))
+    frame, descriptions = read(source="xmc", path=str(tmp_path), format="xmc_json")
+    assert frame["labels"].to_list() == [["0", "1"], ["1"], ["2"]]
+    assert descriptions == {"0": "one", "1": "", "2": "other"}
+
+
+@pytest.mark.parametrize(("form", "file"), [("libmultilabel", "valid.txt"), ("pecos", "output-items.txt")])
+def test_optional_xmc_files_may_be_packed_as_the_others_may(tmp_path: Path, form: str, file: str) -> None:
+    write_xmc(tmp_path, form)
+    (tmp_path / "valid.txt").write_text("0\td\tfourth text\n")
+    plain = read(source="xmc", path=str(tmp_path), format=form)
+    with gzip.open(tmp_path / f"{file}.gz", "wb") as packed:
+        packed.write((tmp_path / file).read_bytes())
+    (tmp_path / file).unlink()
+    frame, descriptions = read(source="xmc", path=str(tmp_path), format=form)
+    assert frame.equals(plain[0])
+    assert descriptions == plain[1]
 
 
 # --- own data -----------------------------------------------------------------------------------

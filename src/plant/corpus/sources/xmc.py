@@ -62,11 +62,15 @@ def _frame(rows: Rows, split: str) -> pl.DataFrame:
 def _find(folder: Path, *names: str) -> Path:
     """The first of the files that exists, plain or as .gz."""
     for name in names:
-        for candidate in (folder / name, folder / f"{name}.gz"):
-            if candidate.is_file():
-                return candidate
+        if (path := _optional(folder, name)) is not None:
+            return path
     got = "no such file there" if folder.is_dir() else "no such folder"
     raise InputError(str(folder), expected=" or ".join(names), got=got, fix="Check `path` and `format` of the dataset.")
+
+
+def _optional(folder: Path, name: str) -> Path | None:
+    """A file that may be missing, plain or as .gz."""
+    return next((one for one in (folder / name, folder / f"{name}.gz") if one.is_file()), None)
 
 
 def _lines(path: Path) -> list[str]:
@@ -92,8 +96,8 @@ def _names(titles: list[str], labels: int) -> tuple[list[str], dict[str, str]]:
 
 def _pecos(folder: Path) -> Parsed:
     """X.{trn,tst}.txt, Y.{trn,tst}.npz (scipy CSR) and, optionally, output-items.txt with one label per line."""
-    items = folder / "output-items.txt"
-    titles = _lines(items) if items.is_file() else []
+    items = _optional(folder, "output-items.txt")
+    titles = _lines(items) if items else []
     splits: dict[str, Rows] = {}
     descriptions: dict[str, str] = {}
     for split, short in SHORT.items():
@@ -162,11 +166,11 @@ def _xmc_json(folder: Path) -> Parsed:
 
 def _libmultilabel(folder: Path) -> Parsed:
     """train.txt, test.txt and, optionally, valid.txt: ID<TAB>labels<TAB>text, or labels<TAB>text."""
-    files = {"train": _find(folder, "train.txt"), "test": _find(folder, "test.txt"), "val": folder / "valid.txt"}
+    files = {"train": _find(folder, "train.txt"), "test": _find(folder, "test.txt")}
+    if (valid := _optional(folder, "valid.txt")) is not None:
+        files["val"] = valid
     splits: dict[str, Rows] = {}
     for split, path in files.items():
-        if split == "val" and not path.is_file():
-            continue
         splits[split] = []
         for number, line in enumerate(_lines(path)):
             *identity, labels, text = line.split("\t") if "\t" in line else ("", "", "")
