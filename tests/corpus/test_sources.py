@@ -188,7 +188,9 @@ def test_the_four_xmc_formats_give_the_same_documents(tmp_path: Path, form: str)
     assert frame["document_id"].n_unique() == 3
 
 
-@pytest.mark.parametrize("items", [["same", "same", "other"], ["one", "", "other"]])
+@pytest.mark.parametrize(
+    "items", [["same", "same", "other"], ["one", "", "other"], ["same", "same ", "x"], ["a", " ", "b"]]
+)
 def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_labels(
     tmp_path: Path, items: list[str]
 ) -> None:

@@ -88,7 +88,11 @@ def _numbered(split: str, texts: list[str], labels: Iterable[list[str]], path: P
 
 
 def _names(titles: list[str], labels: int) -> tuple[list[str], dict[str, str]]:
-    """Names and descriptions of the labels. Titles are names if all differ; else they describe numbered labels."""
+    """Names and descriptions of the labels. Titles are names if all differ; else they describe numbered labels.
+
+    They are compared without white space around them, because the corpus removes it from names.
+    """
+    titles = [title.strip() for title in titles]
     if len(set(titles)) == len(titles) == labels and all(titles):
         return titles, {}
     return [str(i) for i in range(labels)], {str(i): title for i, title in enumerate(titles)}
@@ -144,7 +148,10 @@ def _attentionxml(folder: Path) -> Parsed:
 
 def _xmc_json(folder: Path) -> Parsed:
     """{trn,tst}.json[.gz] with uid, title, content, target_ind, and lbl.json[.gz] with uid, title."""
-    titles = [str(entry.get("title", "")) for _, entry in json_objects(_find(folder, "lbl.json"), ("uid",))]
+    titles = [
+        "" if entry.get("title") is None else str(entry["title"])
+        for _, entry in json_objects(_find(folder, "lbl.json"), ("uid",))
+    ]
     names, descriptions = _names(titles, len(titles))
     splits: dict[str, Rows] = {split: [] for split in SHORT}
     for split, short in SHORT.items():
