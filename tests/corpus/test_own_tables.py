@@ -219,6 +219,20 @@ def test_test_documents_with_the_text_of_a_training_document_are_counted(
     assert not caplog.records
 
 
+# --- places ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+@pytest.mark.parametrize("name", ["own[1]", "own*", "own?"])
+def test_a_name_with_brackets_or_stars_is_a_name_and_no_pattern(tmp_path: Path, name: str, ending: str) -> None:
+    """`own?.parquet` read `own1.parquet` too, and `own[1].parquet` was called damaged."""
+    for file, one in ((f"{name}.{ending}", "a"), (f"own1.{ending}", "b")):
+        table = pl.DataFrame({"id": [one], "text": ["word"], "labels": [["x"]]})
+        with (tmp_path / file).open("wb") as stream:
+            (table.write_parquet if ending == "parquet" else table.write_ipc)(stream)
+    assert read(own(tmp_path / f"{name}.{ending}")).frame["document_id"].to_list() == ["a"]
+
+
 # --- damaged files --------------------------------------------------------------------------------
 
 

@@ -68,6 +68,11 @@ def test_gzipped_lower_case_and_float_ids_give_the_same_documents(mimic3: Path, 
     assert again.equals(frame)
 
 
+def test_a_folder_with_brackets_in_its_name_is_read(mimic3: Path, tmp_path: Path) -> None:
+    frame, _ = read(source="mimic3", path=str(mimic3))
+    assert read(source="mimic3", path=str(mimic3.rename(tmp_path / "mimic[3]")))[0].equals(frame)
+
+
 def test_addenda_are_joined_and_what_lacks_an_admission_or_a_note_is_counted(mimic3: Path) -> None:
     notes, codes = mimic3 / "NOTEEVENTS.csv", mimic3 / "DIAGNOSES_ICD.csv"
     more = [

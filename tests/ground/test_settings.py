@@ -130,6 +130,7 @@ DANGLING = [
     ("evaluation.frequency_groups", [11, 1], "lower ends must rise"),
     ("experiments", {}, "at least one is needed"),
     ("results", "{x}", "results: braces have a meaning in paths of Snakemake, got '{x}'"),
+    ("results", "out[1]", "results: [ ] * ? make a pattern of a path, got 'out[1]'"),
     ("experiments.demo.seeds", [], "at least one is needed"),
     ("experiments.demo.seeds", [1, 1], "each may be named once"),
 ]

@@ -125,7 +125,8 @@ def load_table(path: Path) -> pl.DataFrame:
 
 def _binary(path: Path) -> pl.DataFrame:
     try:
-        return (pl.read_parquet if path.suffix == ".parquet" else pl.read_ipc)(path)
+        scan = pl.scan_parquet if path.suffix == ".parquet" else pl.scan_ipc
+        return scan(path, glob=False).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             str(path), expected=f"a readable {path.suffix} file",

@@ -50,7 +50,7 @@ def scan(path: Path, columns: Mapping[str, str], *, edition: str) -> pl.LazyFram
     """
     _check_end(path)
     try:
-        table = pl.scan_csv(path, infer_schema=False)
+        table = pl.scan_csv(path, infer_schema=False, glob=False)
         header = table.collect_schema().names()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, error) from None

@@ -236,6 +236,8 @@ def _faults(settings: Settings) -> Iterator[str]:
         yield "experiments: at least one is needed"
     if "{" in settings.results or "}" in settings.results:
         yield f"results: braces have a meaning in paths of Snakemake, got {settings.results!r}"
+    if set("[]*?") & set(settings.results):  # polars would look for files that fit it
+        yield f"results: [ ] * ? make a pattern of a path, got {settings.results!r}"
     if NO_PRETRAINING in settings.pretrainings:
         yield f"pretrainings.{NO_PRETRAINING}: this name is reserved for random initialisation"
     yield from _unused(settings)
