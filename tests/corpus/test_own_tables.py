@@ -65,6 +65,23 @@ def test_documents_are_numbered_where_no_column_names_them(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("listed", ["{}", "{}.0"])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_lists_find_ids_that_a_data_frame_made_numbers_with_a_point(tmp_path: Path, ending: str, listed: str) -> None:
+    """Only the lists lost the `.0`, so no way to write them fitted such a table."""
+    path = tmp_path / f"own.{ending}"
+    table = pl.DataFrame({"id": [float(i) for i in range(12)], "text": ["word"] * 12, "labels": ["a"] * 12})
+    (table.write_csv if ending == "csv" else table.write_parquet)(path)
+    parts = {"train": range(8), "val": range(8, 10), "test": range(10, 12)}
+    for name, numbers in parts.items():
+        (tmp_path / name).write_text("".join(f"{listed.format(i)}\n" for i in numbers))
+    dataset = own(path, split={"ids": {name: str(tmp_path / name) for name in parts}})
+    build_corpus(dataset, tmp_path / "corpus")
+    for name, numbers in parts.items():
+        ids = pl.read_parquet(tmp_path / "corpus" / f"{name}.parquet")["document_id"]
+        assert ids.to_list() == [f"{i}.0" for i in numbers]
+
+
 # --- types ----------------------------------------------------------------------------------------
 
 

@@ -57,12 +57,17 @@ def published(split: Split) -> dict[str, str] | None:
     else:
         pairs = [(one, str(name)) for name, path in (split.ids or {}).items() for one in _read_ids(Path(path))]
     table = pl.DataFrame(pairs, {"id": pl.String, "split": pl.String}, orient="row")
-    table = table.with_columns(pl.col("id").str.replace(r"^(\d+)\.0$", "$1"))
+    table = table.with_columns(_whole(table["id"]).alias("id"))
     again = table.filter(pl.col("id").is_duplicated())["id"].unique(maintain_order=True)
     if len(again):
         got = f"ids listed again: {some(again)}"
         raise InputError(where, expected="every id once, in one split", got=got, fix="Remove them.")
     return dict(table.iter_rows())
+
+
+def _whole(ids: pl.Series) -> pl.Series:
+    """Ids without the ending `.0` of whole numbers."""
+    return ids.str.replace(r"^(\d+)\.0$", "$1")
 
 
 def _where(split: Split) -> str:
@@ -82,7 +87,8 @@ def _read_ids(path: Path) -> list[str]:
 def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) -> pl.DataFrame:
     """Fill the column `split`.
 
-    1. If the config names published lists, they decide. Documents that are not listed get null.
+    1. If the config names published lists, they decide. Documents that are not listed get null. A whole number is the
+       same with and without the ending `.0`.
     2. Else the split of the source decides, if it has one.
     3. A split without documents so far is held out of train. The fractions of the config are scaled to train and the
        missing splits. Without lists and without a split of the source, this divides all documents.
@@ -98,13 +104,14 @@ def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) ->
     """
     lists = published(split)
     if lists is not None:
-        if unknown := sorted(set(lists).difference(frame["document_id"]).difference(dropped)):
+        ids, others = _whole(frame["document_id"]), _whole(pl.Series(dropped, dtype=pl.String))
+        if unknown := sorted(set(lists).difference(ids, others)):
             raise InputError(
                 _where(split), expected="ids of documents that the source holds",
                 got=f"{len(unknown)} unknown of {len(lists)} ids: {some(unknown)}",
                 fix="Check that lists and source belong together (benchmark, version, type of id).",
             )  # fmt: skip
-        listed = [lists.get(one) for one in frame["document_id"]]
+        listed = [lists.get(one) for one in ids]
         frame = frame.with_columns(split=pl.Series(listed, dtype=pl.String))
         check_left(lists.values(), frame)
     elif frame["split"].null_count() == len(frame):
