@@ -226,6 +226,8 @@ def damaged_parquet() -> bytes:
 BAD = {
     "no file": (None, "expected a file, got nothing there"),
     "without the column.csv": (b"id,body\n1,hello\n", "expected a column 'text', got 2 others"),
+    "without a header.csv": (b"17,a secret illness\n18,another\n", r"got 2 others\. Name it with --text-column\."),
+    "a slip.csv": (b"id,Texts\n1,hello\n", "got 2 others\\. Did you mean 'Texts'"),
     "an empty.csv": (b"id,text\n", "expected documents, got none"),
     "an empty text.csv": (b"id,text\nx,\n", "document x: expected 1 to 1,000,000 characters, got 0"),
     "two million.txt": (b"secret " * 300_000, "document two million: expected 1 to 1,000,000 characters, got"),

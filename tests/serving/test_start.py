@@ -275,8 +275,15 @@ def test_columns_with_names_of_their_own_can_be_named(tmp_path, capsys):
     assert "Columns: short (text), what (labels)." in capsys.readouterr().out
     dataset = load(yaml.safe_load(out.read_text())).datasets["mine"]
     assert (dataset.text_column, dataset.labels_column, dataset.label_separator) == ("short", "what", "|")
-    with pytest.raises(SystemExit, match=r"expected a column 'whta', got the columns .* Did you mean 'what'"):
-        main(["init", str(table), "--out", str(out), "--force", "--labels-column", "whta"])
+    with pytest.raises(SystemExit, match=r"expected a column 'whats', got 3 columns, .* Did you mean 'what'"):
+        main(["init", str(table), "--out", str(out), "--force", "--labels-column", "whats"])
+
+
+def test_a_column_that_is_not_there_is_said_without_the_first_row_of_a_table_that_has_no_header(tmp_path):
+    (tmp_path / "mine.csv").write_text("17,a secret illness,I10\n18,another one,S72\n")
+    with pytest.raises(InputError, match="expected a column 'text', got 3 columns, none of this name") as caught:
+        look(tmp_path / "mine.csv", text_column="text")
+    assert "secret" not in str(caught.value)
 
 
 def test_a_config_that_is_there_is_replaced_only_by_force(tmp_path, capsys):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
 import json
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,12 @@ def text_columns(path: Path, names: Sequence[str]) -> pl.DataFrame:
     for name in names:
         check_type(table[name], is_plain(table[name].dtype), "text", name, path=path)
     return table.select(pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in names)
+
+
+def alike(column: str, columns: Iterable[str]) -> str:
+    """Points to a column with almost the same name. Other columns are not shown, because a header may hold a text."""
+    close = [one for one in columns if difflib.SequenceMatcher(None, column.lower(), one.lower()).ratio() >= 0.8]
+    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def is_plain(dtype: pl.DataType) -> bool:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, get_args
 
-from plant.corpus.tables import check_separator, json_object
-from plant.ground.errors import InputError, nearest
+from plant.corpus.tables import alike, check_separator, json_object
+from plant.ground.errors import InputError
 from plant.ground.files import require_file
 
 Kind = Literal["text", "csv", "tsv", "jsonl", "parquet"]
@@ -115,7 +115,7 @@ def _named(rows: Iterator[Mapping[str, Any]], file: str, text_column: str, id_co
         if text_column not in row:
             raise InputError(
                 file, expected=f"a column {text_column!r}", got=f"{len(row)} others",
-                fix=f"{nearest(text_column, map(str, row))} Name it with --text-column.",
+                fix=f"{alike(text_column, map(str, row))}Name it with --text-column.",
             )  # fmt: skip
         given = row.get(id_column)
         name = str(number if given in (None, "") else given)

@@ -14,8 +14,8 @@ from plant.corpus.scripts import word_warnings
 from plant.corpus.sources.table import MOVED, SEPARATORS, separates
 from plant.corpus.sources.table import read as read_table
 from plant.corpus.splits import canonical_name
-from plant.corpus.tables import is_plain, load_table
-from plant.ground.errors import InputError, nearest
+from plant.corpus.tables import alike, is_plain, load_table
+from plant.ground.errors import InputError
 from plant.ground.settings import OwnTable
 
 NAMES = {
@@ -96,8 +96,8 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
     for name in (text_column, labels_column):
         if name is not None and name not in table.columns:
             raise InputError(
-                str(path), expected=f"a column {name!r}", got=f"the columns {', '.join(table.columns)}",
-                fix=nearest(name, table.columns),
+                str(path), expected=f"a column {name!r}", got=f"{len(table.columns)} columns, none of this name",
+                fix=f"{alike(name, table.columns)}Name one that is there.",
             )  # fmt: skip
     strings = [name for name in table.columns if table[name].dtype == pl.String]
     strings = [name for name in strings if not _are_names(table[name])] or strings  # `document` may hold names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import polars.selectors as cs
 
 from plant.corpus.documents import SourceDocuments, canonical, some
 from plant.corpus.splits import canonical_name
-from plant.corpus.tables import check_type, is_plain, load_table
+from plant.corpus.tables import alike, check_type, is_plain, load_table
 from plant.ground.errors import InputError
 from plant.ground.settings import OwnTable
 
@@ -58,7 +57,7 @@ def _read_one(path: Path, dataset: OwnTable, *, split: str | None) -> pl.DataFra
         if column not in table.columns:
             raise InputError(
                 str(path), expected=f"a column {column!r}", got=f"{len(table.columns)} columns, none of this name",
-                fix=f"{_alike(column, table.columns)}Name it in the dataset's config.",
+                fix=f"{alike(column, table.columns)}Name it in the dataset's config.",
             )  # fmt: skip
     if not len(table):
         raise InputError(str(path), expected="documents", got="an empty table", fix="Check the file.")
@@ -77,12 +76,6 @@ def _read_one(path: Path, dataset: OwnTable, *, split: str | None) -> pl.DataFra
         frame = frame.with_columns(split=split_names.replace_strict(names, return_dtype=pl.String))
     _check_complete(frame, path=path)
     return frame
-
-
-def _alike(column: str, columns: list[str]) -> str:
-    """Points to a column with almost the same name. Other columns are not shown, because a header may hold a text."""
-    close = [one for one in columns if difflib.SequenceMatcher(None, column.lower(), one.lower()).ratio() >= 0.8]
-    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def _warn_of_a_split_column(columns: Sequence[str], dataset: OwnTable, *, path: Path) -> None:
