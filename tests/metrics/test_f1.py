@@ -74,7 +74,7 @@ def test_where_no_true_label_has_a_score_the_best_f1_is_zero() -> None:
 
 
 def test_validation_without_labels_is_refused() -> None:
-    with pytest.raises(InputError, match="at least one true label"):
+    with pytest.raises(InputError, match="at least one true label with training documents"):
         best_threshold(np.zeros((2, 2)), np.zeros((2, 2), dtype=bool))
 
 

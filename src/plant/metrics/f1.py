@@ -69,9 +69,9 @@ def _required(positives: np.ndarray) -> np.ndarray:
     if not positives.any():
         raise InputError(
             "threshold",
-            expected="at least one true label in the validation split",
+            expected="at least one true label with training documents in the validation split",
             got="none",
-            fix="Give the validation split documents with labels.",
+            fix="Give the validation split documents with labels of the training split.",
         )
     return positives
 
