@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,15 @@ def test_columns_that_are_not_read_may_hold_anything(tmp_path: Path) -> None:
 def test_parquet_texts_that_are_lists_bytes_or_objects_are_refused(tmp_path: Path, values: list[Any]) -> None:
     pl.DataFrame({"id": ["a", "b"], "text": values, "labels": [["x"]] * 2}).write_parquet(tmp_path / "own.parquet")
     assert "text in the column 'text'" in refusal(own(tmp_path / "own.parquet"), tmp_path)
+
+
+@pytest.mark.parametrize("column", ["id", "patient"])
+def test_spans_of_time_are_no_names(tmp_path: Path, column: str) -> None:
+    table = {"id": ["a", "b"], "patient": ["p", "q"], "text": ["word"] * 2, "labels": [["x"]] * 2}
+    table[column] = [timedelta(hours=1), timedelta(hours=2)]
+    pl.DataFrame(table).write_parquet(tmp_path / "own.parquet")
+    said = refusal(own(tmp_path / "own.parquet", group_column="patient"), tmp_path)
+    assert f"one name a document in the column {column!r}, got Duration" in said
 
 
 @pytest.mark.parametrize("cell", ["['L0', 'L1']", '["L0", "L1"]', '["L0"]'])

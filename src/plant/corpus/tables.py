@@ -231,8 +231,8 @@ def alike(column: str, columns: Iterable[str]) -> str:
 
 
 def is_plain(dtype: pl.DataType) -> bool:
-    """Whether values of this type are single values: no list, no object, no bytes."""
-    return not dtype.is_nested() and dtype not in (pl.Binary, pl.Object)
+    """Whether values of this type are single values that have a name: no list, no object, no bytes, no span of time."""
+    return not dtype.is_nested() and dtype not in (pl.Binary, pl.Object, pl.Duration)
 
 
 def check_type(values: pl.Series, fits: bool, expected: str, column: str, *, path: Path) -> None:
