@@ -114,6 +114,8 @@ def load_table(path: Path) -> pl.DataFrame:
         return _binary(path)
     if name.endswith((".jsonl", ".ndjson", ".json")):
         rows = [row for _, row in json_objects(path)]
+        if not rows:
+            raise InputError(str(path), expected="JSON objects", got="an empty file", fix="Check the file.")
         names = dict.fromkeys(key for row in rows for key in row)
         return pl.DataFrame([_json_column(name, [row.get(name) for row in rows]) for name in names])
     if name.endswith((".csv", ".tsv")):
