@@ -38,6 +38,13 @@ def test_a_table_may_have_several_rows_a_label(tmp_path):
     assert described(tmp_path, "R05;R52;R5", path) == ["Cough", None, "Pain; ache"]
 
 
+def test_a_space_behind_the_sign_between_labels_costs_no_description(tmp_path):
+    """The corpus removes it; the descriptions were kept under the names with it, and lost."""
+    path = tmp_path / "titles.csv"
+    path.write_text("label,description\nR05,Cough\nR52,Pain\n")
+    assert described(tmp_path, "R05; R52", path) == ["Cough", "Pain"]
+
+
 def test_the_tabular_list_gives_titles_and_inclusion_terms(tmp_path):
     path = tmp_path / "list.xml"
     path.write_text(LIST)

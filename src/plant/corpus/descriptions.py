@@ -48,9 +48,10 @@ def describe(documents: SourceDocuments, path: Path) -> SourceDocuments:
         InputError: see `read_descriptions`. Also: no label of the documents has a description.
     """
     given = read_descriptions(path)
-    labels = documents.frame["labels"].explode().drop_nulls().unique(maintain_order=True).to_list()
+    names = documents.frame["labels"].explode().drop_nulls().str.strip_chars()  # as the corpus writes them
+    labels = names.unique(maintain_order=True).to_list()
     cut = 3 if path.suffix == ".xml" else 0
-    described = {label: given[known] for label in labels if (known := _listed(label.strip(), given, cut)) is not None}
+    described = {label: given[known] for label in labels if (known := _listed(label, given, cut)) is not None}
     if not described:
         raise InputError(
             str(path), expected="descriptions of the dataset's labels", got=f"{len(given)} of other labels",
