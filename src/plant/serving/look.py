@@ -90,7 +90,7 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
         InputError: it is empty, has no column of the given name, none of texts or labels could be found, or training
             would refuse it.
     """
-    table = load_table(path)
+    table = load_table(path).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     if not len(table):
         raise InputError(str(path), expected="documents", got="an empty table", fix="Check the file.")
     for name in (text_column, labels_column):
