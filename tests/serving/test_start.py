@@ -279,6 +279,24 @@ def test_columns_with_names_of_their_own_can_be_named(tmp_path, capsys):
         main(["init", str(table), "--out", str(out), "--force", "--labels-column", "whats"])
 
 
+def test_columns_that_a_data_frame_made_categories_are_texts_and_labels(tmp_path):
+    """The ids were taken for the texts, and labels with bars between them for lists."""
+    path, kind = tmp_path / "mine.parquet", pl.Enum(sorted({*joined("|")}))
+    columns = {"key": [f"d{n}" for n in range(12)], "Note": TEXTS, "codes": joined("|")}
+    pl.DataFrame(columns).with_columns(pl.col("Note").cast(pl.Categorical), pl.col("codes").cast(kind)).write_parquet(
+        path
+    )
+    seen = look(path)
+    assert (seen.columns["text"], seen.columns["labels"], seen.separator, seen.labels) == ("Note", "codes", "|", 3)
+
+
+def test_a_header_with_a_line_end_in_a_name_gives_a_config(tmp_path):
+    table, out = tmp_path / "mine.csv", tmp_path / "mine.yaml"
+    write(table, {"id": range(12), "Discharge\nsummary": TEXTS, "labels": joined(";")})
+    main(["init", str(table), "--out", str(out), "--text-column", "Discharge\nsummary"])
+    assert load(yaml.safe_load(out.read_text())).datasets["mine"].text_column == "Discharge\nsummary"
+
+
 def test_a_column_that_is_not_there_is_said_without_the_first_row_of_a_table_that_has_no_header(tmp_path):
     (tmp_path / "mine.csv").write_text("17,a secret illness,I10\n18,another one,S72\n")
     with pytest.raises(InputError, match="expected a column 'text', got 3 columns, none of this name") as caught:

@@ -51,7 +51,7 @@ def config_for(seen: Look, name: str = "mine") -> str:
         if body.count(old) != 1:
             raise InputError(TEMPLATE, expected=f"the line {old.strip()!r} once", got="another file", fix="Restore it.")
         body = body.replace(old, new)
-    head = "\n".join(f"# {line}" for line in described(seen))
+    head = "\n".join(f"# {' '.join(line.split())}" for line in described(seen))  # a name may hold a line end
     load(yaml.safe_load(body))
     return f"{head}\n# docs/reference/config.md explains every key; one that is not here has its default.\n{body}"
 
