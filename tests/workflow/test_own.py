@@ -94,6 +94,23 @@ def test_the_jobs_of_a_corpus_say_their_warnings_on_the_screen(tmp_path):
     assert re.search(r"^\S+ warning: 160 of 160 documents are longer than `max_tokens` \(20\)", said, re.MULTILINE)
 
 
+def test_a_table_that_changed_since_its_corpus_was_made_is_said(tmp_path):
+    """Corrected cells went unread, and the screen said that nothing was to be done."""
+    write_table(tmp_path)
+    corpus = "results/corpus/mine/labels.parquet"
+    command = f"snakemake --cores 1 {corpus} --configfile {SHIPPED}"
+    assert "has changed" not in follow(command, tmp_path)
+    assert "has changed" not in follow(command, tmp_path)
+    table = tmp_path / "data/mine.csv"
+    table.write_text(table.read_text().replace("L11", "L99"))
+    [said] = re.findall("^warning: .*", follow(command, tmp_path), re.MULTILINE)
+    assert said.startswith("warning: data/mine.csv has changed since results/corpus/mine was made of it")
+    [option] = re.findall(r"-R \S+", said)
+    follow(f"{command} {option}", tmp_path)
+    assert "L99" in pl.read_parquet(tmp_path / corpus)["label"]
+    assert "has changed" not in follow(command, tmp_path)
+
+
 def test_2e_3_is_a_number_for_every_check_of_a_config(tmp_path):
     """YAML takes it for a word, as there is no dot."""
     write_table(tmp_path)

@@ -139,6 +139,23 @@ def check_unchanged(paths: Iterable[Path], *, largest: float = CHEAP) -> None:
             )  # fmt: skip
 
 
+def changed_since(folder: Path, paths: Iterable[str], *, largest: float = CHEAP) -> list[str]:
+    """The files that are no longer what the jobs of a folder read, by the sidecars in it.
+
+    Args:
+        folder: folder of outputs.
+        paths: files that its jobs may have read. Those that are gone or that no sidecar names are left out.
+        largest: larger ones are left out too (bytes).
+    """
+    sidecars = [facts for facts in map(read_json, folder.glob(f"*{SIDECAR}")) if isinstance(facts, dict)]
+    changed = []
+    for path in map(Path, paths):
+        read = {facts.get("inputs", {}).get(public_path(path)) for facts in sidecars} - {None}
+        if read and path.is_file() and path.stat().st_size <= largest and read != {sha256(path)}:
+            changed.append(str(path))
+    return changed
+
+
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else sum(file.stat().st_size for file in _visible_files(path))
 
