@@ -175,9 +175,9 @@ def _delimited(path: Path, separator: str) -> pl.DataFrame:
         alone = "new-line" in str(error)  # how Python's reader names a carriage return without a newline
         raise InputError(
             f"{path}, line {first}", expected="newlines between the rows" if alone else "a table with closed quotes",
-            got="a carriage return alone (line ends of an old Mac)" if alone
+            got="a carriage return alone (a text without quotes, or line ends of an old Mac)" if alone
             else "a row with a quote that is not closed, or with text behind a closing quote",
-            fix="Save the table with the line ends of Unix or Windows." if alone
+            fix="Quote texts that hold one, or save the table with the line ends of Unix or Windows." if alone
             else 'Close the quote; a quote inside a text is written twice ("").',
         ) from None  # fmt: skip
     if not rows:
