@@ -163,7 +163,8 @@ def test_a_column_of_splits_beside_a_file_for_each_split_is_refused() -> None:
 
 def test_groups_that_differ_in_white_space_only_stay_in_one_split(tmp_path: Path) -> None:
     path = json_lines(tmp_path, {"patient": "p", "split": "train"}, {"patient": "p ", "split": "test"})
-    assert "1 group(s) in more than one" in refusal(own(path, group_column="patient", split_column="split"), tmp_path)
+    said = refusal(own(path, group_column="patient", split_column="split"), tmp_path)
+    assert "1 group(s) in more than one" in said and "Correct the lists or the column of splits" in said
 
 
 @pytest.mark.parametrize("group", [None, float("nan"), "", "  "])

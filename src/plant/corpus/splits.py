@@ -163,5 +163,5 @@ def check_groups(frame: pl.DataFrame) -> None:
         raise InputError(
             "split", expected="all documents of a group (a patient) in one split",
             got=f"{len(torn)} group(s) in more than one: {some(torn)}",
-            fix="Correct the lists, or let the pipeline split by group (no `ids`, no `table`).",
+            fix="Correct the lists or the column of splits, or name none of them: the pipeline splits by group.",
         )  # fmt: skip
