@@ -188,7 +188,7 @@ class LabelClassifier(nn.Module):
         size = 1 if alone else max(1, len(hidden))
         masked = self.mask_padding or self.segment is not None  # segments never see padding
         of_labels = (_split(x, labels, len(hidden), size) for x in vectors)
-        parts = zip(hidden.split(size), mask.split(size), *of_labels, strict=True)
+        parts = zip(_parts(hidden, size), _parts(mask, size), *of_labels, strict=True)
         for position, (states, allowed, queries, *of_head) in enumerate(parts):
             # (b, n, h); a document alone keeps its own tokens only, and then needs no mask
             seen = states.index_select(1, allowed.any(0).nonzero()[:, 0]) if masked and alone else states
@@ -280,8 +280,16 @@ class LabelClassifier(nn.Module):
 
 
 def one_by_one(device: torch.device) -> bool:
-    """Whether documents are attended to one by one, without padding: on a CPU, where padding costs time."""
-    return device.type == "cpu"
+    """Whether documents are attended to one by one, without padding: on a CPU, where padding costs time.
+
+    Not while a graph is made of the model (`plant.serving.onnx`): its batch and lengths are free.
+    """
+    return device.type == "cpu" and not torch.compiler.is_exporting()
+
+
+def _parts(x: Tensor, size: int) -> Sequence[Tensor]:
+    """Rows of a batch, `size` at a time. A whole batch is not cut: no graph of ONNX can cut one whose size is free."""
+    return [x] if size >= len(x) else x.split(size)
 
 
 def _split(x: Tensor, labels: Tensor | None, documents: int, size: int) -> Sequence[Tensor]:

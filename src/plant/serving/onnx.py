@@ -15,6 +15,7 @@ from plant.ground.errors import InputError
 from plant.ground.files import atomic_path
 from plant.model.classifier import Documents, LabelClassifier
 from plant.model.transformer.backbone import Backbone
+from plant.model.word_network import WordBackbone
 from plant.serving.network import plain_network
 from plant.serving.system import SavedSystem
 
@@ -34,6 +35,8 @@ class OnePiece(nn.Module):
         mask, backbone = attention_mask.bool(), self.classifier.backbone
         if isinstance(backbone, Backbone):
             hidden = backbone.piece_states(input_ids, mask) * mask[..., None]
+        elif isinstance(backbone, WordBackbone):  # which words are padding depends on the data too: all are looked up
+            hidden = backbone.network(backbone.embed(input_ids) * mask[..., None], mask) * mask[..., None]
         else:
             hidden = self.classifier.hidden_states(Documents(mask, input_ids=input_ids))
         return self.classifier.logits(hidden, mask)
@@ -48,7 +51,8 @@ def export_onnx(model: SavedSystem, out: Path) -> str:
         What was written, in one line.
 
     Raises:
-        InputError: the system has no network, its network reads more than input ids, or it is too large for one file.
+        InputError: the system has no network, its network reads more than input ids, is recurrent, is too large for one
+            file, or is another one that torch cannot convert.
     """
     classifier = plain_network(
         model, "plant export",
@@ -58,14 +62,19 @@ def export_onnx(model: SavedSystem, out: Path) -> str:
     if size >= LARGEST:
         raise InputError("plant export", expected="weights of less than 2 GB", got=f"{size / 1e9:.1f} GB",
                          fix="Load the folder with transformers instead.")  # fmt: skip
+    if any(isinstance(module, nn.RNNBase) for module in classifier.modules()):  # torch's graph fixes their batch
+        raise _refused("a recurrent one")
     ids, mask = torch.ones(2, 8, dtype=torch.int64), torch.ones(2, 8, dtype=torch.int64)
     mask[1, 5:] = 0
     free = {0: "batch", 1: "tokens"}
-    program = torch.onnx.export(
-        OnePiece(classifier).eval(), (ids, mask), dynamo=True, verbose=False,
-        input_names=["input_ids", "attention_mask"], output_names=["logits"],
-        dynamic_shapes={"input_ids": free, "attention_mask": free},
-    )  # fmt: skip
+    try:
+        program = torch.onnx.export(
+            OnePiece(classifier).eval(), (ids, mask), dynamo=True, verbose=False,
+            input_names=["input_ids", "attention_mask"], output_names=["logits"],
+            dynamic_shapes={"input_ids": free, "attention_mask": free},
+        )  # fmt: skip
+    except torch.onnx.OnnxExporterError as error:
+        raise _refused(f"another one ({type(error).__name__})") from error
     if program is None:  # what the older exporter returns
         raise RuntimeError("torch.onnx.export gave no program")
     backbone = model.network["backbone"]
@@ -74,3 +83,10 @@ def export_onnx(model: SavedSystem, out: Path) -> str:
     with atomic_path(Path(out)) as partial:
         program.save(str(partial))
     return f"{out}: {len(model.labels)} labels, documents of up to {most} tokens"
+
+
+def _refused(got: str) -> InputError:
+    return InputError(
+        "plant export", expected="a network that torch can convert", got=got,
+        fix="Load the folder in Python, or export a transformer or a convolution.",
+    )  # fmt: skip
