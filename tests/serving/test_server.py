@@ -145,6 +145,31 @@ def test_fifty_requests_at_once_get_the_same_answer(address):
     assert answers[0][0] == 200
 
 
+def test_requests_beyond_the_limit_get_503_and_neither_health_nor_an_idle_client_takes_a_place(model, monkeypatch):
+    answering, go_on, answer = threading.Event(), threading.Event(), server.predictions
+
+    def slow(*arguments, **options):
+        answering.set()
+        assert go_on.wait(60)
+        return answer(*arguments, **options)
+
+    with running(model, waiting=1) as url, ThreadPoolExecutor(1) as pool:
+        idle = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+        idle.request("GET", "/health")
+        assert idle.getresponse().read()  # and keeps its connection
+        assert post(url, {"text": "Sign1"})[0] == 200
+        monkeypatch.setattr(server, "predictions", slow)
+        first = pool.submit(post, url, {"text": "Sign1"})
+        assert answering.wait(60)
+        status, refused = post(url, {"text": "Sign1"})
+        assert (status, refused["error"]["expected"]) == (503, "a free place")
+        assert urllib.request.urlopen(f"{url}/health").status == 200
+        go_on.set()
+        assert first.result()[0] == 200
+        assert post(url, {"text": "Sign1"})[0] == 200
+        idle.close()
+
+
 def test_health_names_the_model_and_its_limits(address):
     with urllib.request.urlopen(f"{address}/health") as answer:
         facts = json.loads(answer.read())
@@ -177,6 +202,7 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
 
 def test_the_command_listens_on_this_machine_alone_ends_in_order_and_logs_no_text(saved, tmp_path):
     command = [sys.executable, "-m", "plant.commandline", "serve", saved("mig_log_odds"), "--port", "0"]
+    command += ["--waiting", "1"]  # enough for a client that asks one thing after the other
     process = subprocess.Popen(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )

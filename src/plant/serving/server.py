@@ -6,7 +6,8 @@
                     "reasons", "with_text", "rule"
                     -> {"documents": [{"id", "labels": [{"label", "score", "threshold", ...}]}]}
 
-Wrong requests get {"error": {"where", "expected", "got", "fix"}} and a status of 400 to 422. No text enters a log.
+Wrong requests get {"error": {"where", "expected", "got", "fix"}} and a status of 400 to 422, and requests beyond the
+limit 503. No text enters a log.
 """
 
 from __future__ import annotations
@@ -76,8 +77,15 @@ def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
     bounds = limits or Limits()
     turn = asyncio.Semaphore(1)  # a network takes all processors: one request after the other is the fastest
 
+    at_once = 0
+
     async def predict(request: Request) -> Response:
+        nonlocal at_once
+        at_once += 1
         try:
+            if at_once > bounds.waiting:
+                fix = "Send it again later."
+                raise Refused(503, InputError("server", expected="a free place", got="none", fix=fix))
             asked = _parsed(await _body(request, bounds), bounds, model)
             async with turn:
                 found = await run_in_threadpool(_answers, model, *asked)
@@ -91,6 +99,8 @@ def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
             status, error = 500, InputError("server", expected="an answer", got=name, fix="Tell its owner.")
         else:
             return JSONResponse({"documents": found})
+        finally:
+            at_once -= 1
         said = {part: getattr(error, part) for part in ("where", "expected", "got", "fix")}
         return JSONResponse({"error": said}, status_code=status)
 
@@ -197,7 +207,7 @@ def serve(model: SavedSystem, *, host: str, port: int, limits: Limits) -> Iterat
     next(predictions(model, [Document("first", "warm up")]), None)  # the first answer is not the slow one
     yield f"http://{host}:{listening.getsockname()[1]}  (a text has at most {LONGEST:,} characters; Ctrl-C ends)"
     config = uvicorn.Config(
-        build_app(model, limits), limit_concurrency=limits.waiting, timeout_graceful_shutdown=STOP_SECONDS,
-        log_level="warning", access_log=False, server_header=False,
+        build_app(model, limits), timeout_graceful_shutdown=STOP_SECONDS, log_level="warning", access_log=False,
+        server_header=False,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])
