@@ -113,6 +113,7 @@ def test_a_wrong_request_gets_one_error_and_the_server_stays_up(address, what):
 
 def test_a_form_of_another_page_is_refused(address):
     assert post(address, {"text": "a"}, kind="text/plain")[0] == 415
+    assert post(address, {"text": "a"}, kind="Application/JSON; charset=utf-8")[0] == 200  # capitals mean nothing
 
 
 def test_a_client_that_is_too_slow_gets_an_error_and_its_place_is_free(address):

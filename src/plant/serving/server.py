@@ -144,7 +144,7 @@ def _answers(model: SavedSystem, asked: Asked, documents: Sequence[Document]) ->
 
 async def _body(request: Request, limits: Limits) -> bytes:
     """The body of a request, read only as far as the limit."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         error = InputError("Content-Type", expected="application/json", got="another type", fix="Send JSON.")
         raise Refused(415, error)
     body, most = bytearray(), int(limits.megabytes * 1e6)
