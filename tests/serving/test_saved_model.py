@@ -113,6 +113,23 @@ def test_saving_a_loaded_model_writes_the_same_files(saved, tmp_path, system):
     assert first == second
 
 
+@pytest.mark.parametrize("there", ["a folder of a user", "a file"])
+def test_saving_replaces_a_model_and_nothing_else(saved, tmp_path, there):
+    model, place = PlantForDocuments.from_pretrained(saved("mig_log_odds")), tmp_path / "thesis"
+    if there == "a file":
+        place.write_text("work")
+    else:
+        place.mkdir()
+        (place / "notes.txt").write_text("work")
+    with pytest.raises(InputError, match="thesis: expected a new or an empty folder"):
+        model.save_pretrained(place)
+    assert (place if place.is_file() else place / "notes.txt").read_text() == "work"
+    (tmp_path / "empty").mkdir()
+    for _ in range(2):
+        model.save_pretrained(tmp_path / "empty")
+    assert load_system(tmp_path / "empty").system == model.saved.system
+
+
 LOADED = """
 import json, sys
 from plant.commandline import main

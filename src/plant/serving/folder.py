@@ -35,9 +35,17 @@ AGAIN = "Save the model again, or copy the whole folder again."
 def write_folder(out: Path, files: Mapping[str, bytes | Path]) -> None:
     """Write a model folder with its manifest, in one step: all of it or nothing.
 
-    An older folder in its place is replaced. A file is given by its content, or by a path that is moved into the
+    An older model in its place is replaced. A file is given by its content, or by a path that is moved into the
     folder.
+
+    Raises:
+        InputError: something else is in its place.
     """
+    if out.exists() and not (out / MANIFEST).is_file() and not (out.is_dir() and not any(out.iterdir())):
+        raise InputError(
+            str(out), expected="a new or an empty folder, or that of an older model", got="something else",
+            fix="Name another folder: this one would be replaced with all that it holds.",
+        )  # fmt: skip
     with atomic_path(out) as partial:
         partial.mkdir()
         for name, content in files.items():

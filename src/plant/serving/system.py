@@ -160,7 +160,10 @@ class SavedSystem:
     def save(self, out: Path, config: dict[str, Any]) -> None:
         """Write the system as one folder, in one step (`plant.serving.folder`).
 
-        `config` is the content of config.json. An older folder is replaced.
+        `config` is the content of config.json. An older model is replaced.
+
+        Raises:
+            InputError: `out` is there and is no saved model.
         """
         content: dict[str, bytes | Path] = {
             places.CONFIG: as_json(config), places.THRESHOLDS: as_json(self.thresholds),
