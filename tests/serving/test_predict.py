@@ -308,6 +308,11 @@ def test_score_names_the_text_that_it_refuses(saved, texts):
         load_system(saved("mig_log_odds")).score(texts)
 
 
+def test_a_text_that_is_not_in_a_list_is_no_list_of_letters(saved):
+    with pytest.raises(InputError, match="texts: expected a list of texts, got one text"):
+        load_system(saved("mig_log_odds")).score("Sign1")
+
+
 def test_help_is_one_screen_with_every_command(capsys):
     main(["--help"])
     said = capsys.readouterr().out

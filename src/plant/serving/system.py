@@ -100,8 +100,10 @@ class SavedSystem:
         """The texts as the model reads them; character spans of reasons count in them.
 
         Raises:
-            InputError: a text is empty or too long; its number is named, its words are not.
+            InputError: a text is empty or too long; its number is named, its words are not. Or `texts` is one text.
         """
+        if isinstance(texts, str):  # each of its letters would be a text
+            raise InputError("texts", expected="a list of texts", got="one text", fix="Put it into a list.")
         for number, text in enumerate(texts, 1):
             check_text(text, f"text {number}")
         return clean(pl.Series(list(texts), dtype=pl.String), Cleaning.model_validate(self.cleaning)).to_list()
