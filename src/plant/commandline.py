@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -109,6 +110,8 @@ def predict(
     source = open_documents(file, kind=kind, text_column=text_column, id_column=id_column)
     loaded, documents = _load(model), _with_progress(source)
     found = predictions(loaded, documents, top=top, reasons=reasons, labels=label or [], rule=rule)
+    if output != "table" and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # as the page says of itself
     for piece in FORMATS[output](found):
         sys.stdout.write(piece)
 
@@ -235,11 +238,22 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command. An InputError is one line; the process then ends with 1, and with 2 for a wrong option."""
+    """Run a command. An InputError is one line; the process then ends with 1, and with 2 for a wrong option.
+
+    So is a file that cannot be opened or written. A letter that the terminal cannot show is written as its number.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(arguments, prog_name="plant")
     except InputError as error:
         sys.exit(f"plant: {error}")
+    except OSError as error:
+        if error.filename is None:
+            raise
+        where, got = str(error.filename2 or error.filename), str(error.strerror)
+        said = InputError(where, expected="a path that can be used", got=got, fix="Name another.")
+        sys.exit(f"plant: {said}")
     except SystemExit as ended:
         if ended.code:
             raise

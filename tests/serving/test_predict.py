@@ -217,6 +217,24 @@ def test_standard_input_is_one_text_unless_a_kind_is_named(saved, files, said, m
     assert whole[0]["labels"] == run(files["csv"].read_bytes(), "--input", "csv")[0]["labels"]
 
 
+@pytest.mark.parametrize(("form", "expected"), [("jsonl", '"id": "naïve 東"'), ("html", "<h2>naïve 東</h2>"),
+                                                 ("table", r"naïve \u6771 ")])  # fmt: skip
+def test_programs_get_utf_8_and_a_table_what_the_terminal_can_show(saved, tmp_path, monkeypatch, form, expected):
+    (tmp_path / "naïve 東.txt").write_text(TEXTS[0], encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    main(["predict", str(saved()), str(tmp_path / "naïve 東.txt"), "--format", form])
+    sys.stdout.flush()
+    assert expected in sys.stdout.buffer.getvalue().decode("latin-1" if form == "table" else "utf-8")
+
+
+def test_a_path_that_cannot_be_used_is_one_line(tmp_path):
+    (tmp_path / "folder").mkdir()
+    pl.DataFrame({"text": TEXTS, "labels": ["a;b", "a"]}).write_csv(tmp_path / "table.csv")
+    with pytest.raises(SystemExit, match=r"(?s)^plant: .*folder.*: expected a path that can be used, got [^\n]*$"):
+        main(["init", str(tmp_path / "table.csv"), "--out", str(tmp_path / "folder"), "--force"])
+    assert [one.name for one in tmp_path.iterdir() if one.name != "table.csv"] == ["folder"]
+
+
 def damaged_parquet() -> bytes:
     """A file with a whole footer and a damaged page."""
     pl.DataFrame({"text": ["secret " * 100] * 3}).write_parquet(whole := io.BytesIO())
