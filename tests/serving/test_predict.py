@@ -246,6 +246,7 @@ BAD = {
     "without the column.csv": (b"id,body\n1,hello\n", "expected a column 'text', got 2 others"),
     "without a header.csv": (b"17,a secret illness\n18,another\n", r"got 2 others\. Name it with --text-column\."),
     "a slip.csv": (b"id,Texts\n1,hello\n", "got 2 others\\. Did you mean 'Texts'"),
+    "a column twice.csv": (b"text,text\nsecret,secret\n", "expected every column once, got 1 again in the header"),
     "an empty.csv": (b"id,text\n", "expected documents, got none"),
     "an empty text.csv": (b"id,text\nx,\n", "document x: expected 1 to 1,000,000 characters, got 0"),
     "two million.txt": (b"secret " * 300_000, "document two million: expected 1 to 1,000,000 characters, got"),
@@ -318,6 +319,22 @@ def test_documents_without_an_id_are_numbered(tmp_path, name, content, ids):
     (tmp_path / name).write_text(content)
     source = open_documents(str(tmp_path / name), kind=None, text_column="text", id_column="id")
     assert list(source.documents) == list(zip(ids, ("one", "two"), strict=True))
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "texts.jsonl", "texts.parquet"])
+def test_a_column_of_names_that_is_asked_for_and_not_there_is_an_error(tmp_path, name):
+    table = pl.DataFrame({"visit": ["a", "b"], "text": TEXTS})
+    (table.write_csv if name.endswith("csv") else table.write_ndjson if name.endswith("l") else table.write_parquet)(
+        tmp_path / name
+    )
+    source = open_documents(str(tmp_path / name), kind=None, text_column="text", id_column="vist")
+    with pytest.raises(InputError, match=r"expected a column 'vist', got . others\. Did you mean 'visit'\?"):
+        list(source.documents)
+
+
+def test_parquet_on_standard_input_is_refused_by_name():
+    with pytest.raises(InputError, match="standard input: expected text, csv, tsv or jsonl, got parquet"):
+        open_documents("-", kind="parquet", text_column="text", id_column="id")
 
 
 @pytest.mark.parametrize("texts", [["fine", ""], ["fine", "x" * 1_000_001], ["fine", " \n"]])

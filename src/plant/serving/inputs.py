@@ -24,6 +24,8 @@ ENDINGS: dict[str, Kind] = {
     ".txt": "text", ".md": "text", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet",
 }  # fmt: skip
+ID_COLUMN = "id"
+"""Where the names of documents are if nobody says otherwise; then they may be missing."""
 ROWS = 256
 """Rows of a parquet file that are in memory at once."""
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -80,7 +82,7 @@ def open_documents(file: str, *, kind: str | None, text_column: str, id_column: 
         file: path, or `-` for standard input.
         kind: one of `Kind`. None: by the ending of the name; standard input is one text.
         text_column: of a table or of JSON objects.
-        id_column: the same; where it is missing, documents are numbered from 1.
+        id_column: the same; where `id` is missing, documents are numbered from 1, and another one must be there.
 
     Raises:
         InputError: the file is missing, of an unknown kind, damaged, or has no such column; a text is empty or too
@@ -93,6 +95,8 @@ def open_documents(file: str, *, kind: str | None, text_column: str, id_column: 
             got=f"the ending {Path(file).suffix!r}" if kind is None else repr(kind),
             fix="Name the kind with --input. To label a text itself, pipe it in: echo TEXT | plant predict MODEL -",
         )  # fmt: skip
+    if chosen == "parquet" and file == "-":
+        raise InputError("standard input", expected="text, csv, tsv or jsonl", got="parquet", fix="Name the file.")
     if chosen == "parquet":
         return _parquet(file, text_column, id_column)
     raw: IO[bytes] = sys.stdin.buffer if file == "-" else require_file(Path(file)).open("rb")
@@ -116,6 +120,11 @@ def _named(rows: Iterator[Mapping[str, Any]], file: str, text_column: str, id_co
             raise InputError(
                 file, expected=f"a column {text_column!r}", got=f"{len(row)} others",
                 fix=f"{alike(text_column, map(str, row))}Name it with --text-column.",
+            )  # fmt: skip
+        if number == 1 and id_column != ID_COLUMN and id_column not in row:  # it was asked for by name
+            raise InputError(
+                file, expected=f"a column {id_column!r}", got=f"{len(row)} others",
+                fix=f"{alike(id_column, map(str, row))}Without --id-column the documents are numbered.",
             )  # fmt: skip
         given = row.get(id_column)
         name = str(number if given in (None, "") else given)
@@ -154,7 +163,10 @@ def _delimited(lines: Iterator[str], file: str, *, separator: str) -> Iterator[M
     csv.field_size_limit(sys.maxsize)  # texts may be long
     reader = csv.DictReader(_utf8(lines, file), delimiter=separator, strict=True)
     try:
-        check_separator(list(reader.fieldnames or []), separator, f"{file}, line 1")
+        header = list(reader.fieldnames or [])
+        check_separator(header, separator, f"{file}, line 1")
+        if twice := len(header) - len(set(header)):
+            raise InputError(file, expected="every column once", got=f"{twice} again in the header", fix="Rename them.")
         for row in reader:
             if None in row or None in row.values():
                 raise csv.Error
@@ -175,7 +187,7 @@ def _parquet(file: str, text_column: str, id_column: str) -> Source:
 
     def rows() -> Iterator[Mapping[str, Any]]:
         nonlocal rows_read
-        columns = names if text_column in names else None
+        columns = names if {text_column, id_column} <= {*names, ID_COLUMN} else None  # all, for the error to name them
         with _undamaged(file):
             for batch in opened.iter_batches(ROWS, columns=columns):
                 for row in batch.to_pylist():
