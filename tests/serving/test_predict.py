@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import count, islice
 from pathlib import Path
@@ -94,9 +95,12 @@ def test_top_gives_that_many_labels_and_says_which_are_predicted(saved, files, s
 @pytest.mark.parametrize("system", ["network", "tfidf_linear", "combined", "evidence"])
 def test_a_label_that_is_asked_for_has_a_score_where_only_the_best_are_kept(saved, system):
     model, document = load_system(saved(system, "few")), [Document("a", TEXTS[0])]
-    (best,) = predictions(model, document, top=99)
+    (best,) = predictions(model, document, top=model.system["top"])
+    (more,) = predictions(model, document, top=7)
     (asked,) = predictions(model, document, labels=model.label_names, reasons=2)
-    assert len(best.labels) < len(asked.labels) == len(model.labels)
+    assert len(best.labels) == 4 and len(more.labels) == 7
+    assert more.labels == tuple(replace(one, reasons=()) for one in asked.labels[:7])
+    assert len(asked.labels) == len(model.labels)
     if system in ("network", "tfidf_linear"):  # one channel: a score does not depend on which others are kept
         assert {one.label: one.score for one in best.labels}.items() <= {
             one.label: one.score for one in asked.labels

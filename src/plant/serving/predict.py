@@ -130,7 +130,8 @@ def predictions(
     Args:
         model: of a saved folder.
         documents: in order.
-        top: labels of highest score a document, predicted or not. None: the labels above the threshold.
+        top: labels of highest score a document, predicted or not, also where the pipeline keeps fewer. None: the labels
+            above the threshold.
         reasons: words that explain each of these labels; 0: none.
         labels: exactly these, whatever their scores; none: as `top` says.
         rule: threshold rule, see `cut_of`.
@@ -140,9 +141,9 @@ def predictions(
     """
     cut = cut_of(model, rule)
     choose = partial(_chosen, cut=cut, top=top, asked=model.label_ids(labels))
-    waiting = iter(documents)
+    every, waiting = bool(labels) or (top or 0) > model.system["top"], iter(documents)
     while part := list(islice(waiting, model.part_size)):
-        yield from _of_part(model, part, cut, choose, reasons, every=bool(labels))
+        yield from _of_part(model, part, cut, choose, reasons, every=every)
 
 
 def _of_part(
