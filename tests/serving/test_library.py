@@ -168,3 +168,11 @@ def test_static_planting_with_nothing_to_plant_is_one_error(parts, change, expec
     options = {"labels": parts[1], **change}
     with pytest.raises(InputError, match=expected):
         static_planting(parts[0], options.pop("labels"), n_labels=9, **options)
+
+
+def test_padding_before_the_tokens_is_refused():
+    static = static_planting([[5, 6], [6, 7]] * 3, [[0], [1]] * 3, n_labels=2)
+    ids, mask = torch.tensor([[0, 5, 6], [5, 6, 7]]), torch.tensor([[0, 1, 1], [1, 1, 1]])
+    with pytest.raises(InputError, match="expected padding at the end, got padding before a token"):
+        static(ids, mask)
+    assert static(ids.flip(1), mask.flip(1)).weights(0, None).shape == (2, 2)

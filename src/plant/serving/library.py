@@ -125,6 +125,11 @@ def static_planting(
     static = by_token(replace(top, vocabulary=top.vocabulary + 1), strength)  # the last id stands for unseen ones
 
     def of_batch(input_ids: Tensor, mask: Tensor) -> Known:
+        if (mask.bool()[:, 1:] & ~mask.bool()[:, :-1]).any():  # a batch on a GPU would add to other tokens
+            raise InputError(
+                "static_planting", expected="padding at the end", got="padding before a token",
+                fix='Set `padding_side = "right"` of the tokenizer.',
+            )  # fmt: skip
         rows = [
             np.minimum(ids[seen].cpu().numpy(), top.vocabulary)
             for ids, seen in zip(input_ids, mask.bool(), strict=True)
