@@ -1,6 +1,7 @@
 """`plant init`, `plant train` and `plant doctor`: from a table of one's own to a config that runs."""
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -320,10 +321,11 @@ def test_a_config_that_is_there_is_replaced_only_by_force(tmp_path, capsys):
     ("out", "name"),
     [("b.yaml", "b"), ("my packages (2).yaml", "my_packages_2"), ("é.yaml", "mine"), ("no.yaml", "mine")],
 )
-def test_results_of_a_second_table_do_not_replace_those_of_the_first(tmp_path, out, name):
+def test_results_of_a_second_table_do_not_replace_those_of_the_first(tmp_path, capsys, out, name):
     """Each config names its dataset and its experiment by its own file, and results are in folders of these names."""
     table = write(tmp_path / "mine.csv", TABLES["as the README names them.csv"][0])
     main(["init", str(table), "--out", str(tmp_path / out)])
+    assert shlex.split(capsys.readouterr().out.splitlines()[-1]) == ["Next:", "plant", "train", str(tmp_path / out)]
     text = (tmp_path / out).read_text()
     settings = load(yaml.safe_load(text))
     assert (list(settings.datasets), list(settings.experiments)) == ([name], [name])
@@ -358,6 +360,15 @@ def test_the_command_that_comes_next_names_the_columns_of_the_table(tmp_path, ca
     main(["train", str(tmp_path / "b.yaml")])
     said = capsys.readouterr().out
     assert said.endswith("plant predict results/serving/b/best FILE --text-column summary --id-column 'my key'\n")
+
+
+def test_a_config_whose_experiments_are_all_on_request_runs_nothing(tmp_path, monkeypatch):
+    config = yaml.safe_load((ROOT / "config/own.yaml").read_text())
+    config["experiments"]["mine"]["on_request"] = True
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(config))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a run without a target"))
+    with pytest.raises(SystemExit, match="expected an experiment that runs by itself, got on_request: true for each"):
+        main(["train", str(tmp_path / "mine.yaml")])
 
 
 @pytest.mark.parametrize(("content", "expected"), [

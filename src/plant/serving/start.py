@@ -147,7 +147,7 @@ def write_config(
         raise InputError(str(out), expected="no file there yet", got="one", fix="Name another with --out, or --force.")
     seen = look(path, text_column=text_column, labels_column=labels_column)
     write_text(out, config_for(seen, _entry_name(out)))
-    return [*described(seen), f"Config: {out}", f"Next: plant train {out}"]
+    return [*described(seen), f"Config: {out}", f"Next: plant train {shlex.quote(str(out))}"]
 
 
 def _entry_name(out: Path) -> str:
@@ -170,6 +170,11 @@ def train(config: Path, *, cores: int, report: bool, dry_run: bool) -> list[str]
     """
     settings = _settings(config)
     names = [name for name, experiment in settings.experiments.items() if not experiment.on_request]
+    if not names:
+        raise InputError(
+            str(config), expected="an experiment that runs by itself", got="on_request: true for each",
+            fix="Set it to false for one, or name a target: snakemake --cores 2 model_<experiment>.",
+        )  # fmt: skip
     targets = [f"model_{name}" for name in names] + [f"experiment_{name}" for name in names if report]
     root = checkout()
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / SNAKEFILE), "--cores", str(cores)]
@@ -180,7 +185,7 @@ def train(config: Path, *, cores: int, report: bool, dry_run: bool) -> list[str]
             fix="Correct what its log names; the same command goes on from there.",
         )  # fmt: skip
     if dry_run:
-        return [f"Next: plant train {config}"]
+        return [f"Next: plant train {shlex.quote(str(config))}"]
     lines = [f"Model:   {settings.results}/serving/{name}/best" for name in names]
     lines += [f"Report:  {settings.results}/paper/{name}/report.html" for name in names if report]
     return [
