@@ -2,7 +2,7 @@
 
 config.json           Hugging Face form: model_type `plant`, settings of backbone and system, label names
 model.safetensors     backbone with its adapter, label attention, head; absent if the system has no network
-tokenizer.json, ...   of the backbone
+tokenizer.json, ...   of the backbone; vocabulary.json of a word network
 static_attention.safetensors   relevance of tokens, if the system has static planting
 words.json, words.safetensors   word scores and the weights of Stage 3, if the system reads words
 thresholds.json       the threshold rules, tuned on validation
