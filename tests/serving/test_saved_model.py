@@ -21,7 +21,7 @@ from plant.metrics.scores import read_scores
 from plant.model.assemble import load_training_data, prepare, save_weights
 from plant.model.features import write_features
 from plant.model.transformer.backbone import make_random_backbone
-from plant.serving.export import Candidate, Materials, best_candidate, export
+from plant.serving.export import Candidate, Materials, best_candidate, export, refusal
 from plant.serving.inputs import Document
 from plant.serving.modeling import PlantConfig, PlantForDocuments
 from plant.serving.network import backbone_record, network_logits
@@ -270,6 +270,17 @@ def test_words_of_credentialed_notes_are_saved_only_if_asked_for(small_run, tmp_
     shown = {**run.settings["evaluation"], "show_credentialed": True}
     export(run.candidate(system), run.materials(private=True, evaluation=shown), out)
     assert "data use agreement" in (out / "README.md").read_text()
+
+
+def test_relevance_of_credentialed_notes_is_words_too(small_run, tmp_path):
+    """The best tokens of a label of one document are those of that document alone."""
+    run = small_run("all")
+    backbone = {**run.settings["backbone"], "kind": "pretrained"}  # its vocabulary is not of the notes
+    assert refusal(run.candidate("network"), run.materials(private=True, backbone=backbone)) is None
+    with pytest.raises(InputError, match=r"the relevance of words in static attention.*show_credentialed"):
+        export(run.candidate("static"), run.materials(private=True, backbone=backbone), tmp_path / "model")
+    shown = {**run.settings["evaluation"], "show_credentialed": True}
+    assert refusal(run.candidate("static"), run.materials(private=True, backbone=backbone, evaluation=shown)) is None
 
 
 UNSAVED = {

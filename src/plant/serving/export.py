@@ -194,8 +194,11 @@ def refusal(candidate: Candidate, materials: Materials) -> InputError | None:
             fix="Save a variant without it.",
         )  # fmt: skip
     trained_here = candidate.network is not None and materials.settings["backbone"]["kind"] != "pretrained"
-    if materials.hides_words and (words or trained_here):
+    kept = recipe is not None and candidate.network is not None and recipe.static_attention > 0
+    if materials.hides_words and (words or trained_here or kept):
         what = "the words of word scores" if words else "a vocabulary that was trained on the notes"
+        if not words and not trained_here:  # of a label of one document the tokens of that document
+            what = "the relevance of words in static attention"
         return InputError(
             where, expected="a system without words of a credentialed corpus", got=what,
             fix="A folder is made to be given away, and these words come from the notes of patients. If it stays where "
