@@ -217,3 +217,10 @@ def test_a_cell_with_codes_of_a_terminal_is_printed_without_them(tree, said):
     write(TABLE, "system,metric,value\nplant,\x1b[2Jp@5,0.5\n")
     assert "\\x1b[2Jp@5: 0.5" in (shown := said(TABLE, "plant"))
     assert "\x1b" not in shown
+
+
+def test_verify_from_another_folder_does_not_say_that_nothing_has_changed(tree, tmp_path_factory, monkeypatch):
+    results = Path("results").resolve()
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    with pytest.raises(SystemExit, match=r"expected files that sidecars name, got none of 6.*go there"):
+        main(["verify", str(results)])

@@ -197,11 +197,19 @@ def verify(root: Path) -> tuple[list[str], str]:
     Returns:
         A line for each changed file, with the command that makes it again; and a summary. Missing files are only
         counted, because Snakemake makes them again when they are needed.
+
+    Raises:
+        InputError: none of them is there.
     """
     outputs = ((path, step.facts["outputs"].get(path)) for path, step in sorted(Index(root).makers.items()))
     states = {path: _state(path, digest) for path, digest in outputs if digest is not None}
     changed = [path for path, state in states.items() if state not in (UNCHANGED, GONE)]
     gone = list(states.values()).count(GONE)
+    if states and gone == len(states):
+        raise InputError(
+            str(root), expected="files that sidecars name", got=f"none of {gone}",
+            fix="Their paths begin in the folder in which Snakemake was started: go there.",
+        )  # fmt: skip
     anew = "is not what its job wrote; anew: snakemake --cores 1 --force"
     lines = [f"{path} {anew} {path} (and your --configfile)" for path in changed]
     return lines, f"{len(states) - gone} files compared, {len(changed)} changed; {gone} are no longer there"
