@@ -92,6 +92,7 @@ def test_only_what_ranks_is_trained_and_the_random_state_stays(parts):
     embeddings, state = model.attention.embeddings.detach().clone(), torch.get_rng_state()
     plant_attention(model, tokens, labels, encoder=encoder, recipe=RECIPE.model_copy(update={"epochs": 1}))
     assert torch.equal(torch.get_rng_state(), state)
+    assert model.training and model.attention.training and not encoder.training  # what a fresh model and encoder say
     assert all(torch.equal(one, frozen[name]) for name, one in encoder.state_dict().items())
     assert all(torch.equal(one, head[name]) for name, one in model.head.state_dict().items())
     assert not torch.equal(model.attention.embeddings, embeddings)
@@ -104,12 +105,15 @@ def test_only_what_ranks_is_trained_and_the_random_state_stays(parts):
     ({"labels": [[-1]] * 45}, "labels from 0 to 8"),
     ({"validation": 0.0}, "between 0 and 1"),
     ({"labels": [[]] * 45}, "label_min_documents"),
+    ({"recipe": RECIPE.model_copy(update={"lists": "vocabulary"})}, "lists: vocabulary"),
+    ({"recipe": RECIPE.model_copy(update={"measure": "description"})}, "got 'description'"),
+    ({"recipe": RECIPE.model_copy(update={"measure": "migg"})}, "Did you mean 'mig'"),
 ])  # fmt: skip
 def test_what_does_not_belong_together_is_one_error(parts, change, expected):
     tokens, labels, encoder, model = parts
-    options = {"labels": labels, **change}
+    options = {"labels": labels, "recipe": RECIPE, **change}
     with pytest.raises(InputError, match=expected):
-        plant_attention(model, tokens, options.pop("labels"), encoder=encoder, recipe=RECIPE, **options)
+        plant_attention(model, tokens, options.pop("labels"), encoder=encoder, **options)
 
 
 def by_hand(tokens: list[list[int]], labels: list[list[int]], label: int, ids: list[int]) -> np.ndarray:
@@ -168,6 +172,17 @@ def test_static_planting_with_nothing_to_plant_is_one_error(parts, change, expec
     options = {"labels": parts[1], **change}
     with pytest.raises(InputError, match=expected):
         static_planting(parts[0], options.pop("labels"), n_labels=9, **options)
+
+
+def test_shuffled_relevance_is_that_of_other_labels_and_the_same_again():
+    tokens, labels = [[5, 6], [6, 7], [5, 8], [7, 9]] * 5, [[0], [1], [0], [1]] * 5
+    ids, mask = torch.tensor([[5, 6, 7, 8, 9]]), torch.ones(1, 5)
+    mig, one, again = (
+        static_planting(tokens, labels, n_labels=2, measure=name)(ids, mask).weights(0, None)
+        for name in ("mig", "shuffled", "shuffled")
+    )
+    assert torch.equal(one, again)
+    assert not torch.equal(one, mig)
 
 
 def test_padding_before_the_tokens_is_refused():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from plant.finetuning.kept_evidence import as_bias, by_token
-from plant.ground.errors import InputError
+from plant.ground.errors import InputError, nearest
 from plant.ground.seeds import generator
 from plant.ground.settings import Pretraining, Relevance
 from plant.model.batches import Corpus
@@ -23,6 +23,7 @@ from plant.pretraining.lists import TopTokens
 from plant.pretraining.pretrain import pretrain
 from plant.relevance.choice import Training, chosen
 from plant.relevance.contingency import label_documents
+from plant.relevance.measures import MEASURES
 
 
 def plant_attention(
@@ -40,7 +41,7 @@ def plant_attention(
 
     Relevance is counted on the training documents (`recipe.measure`, mutual information by default). What is trained:
     the weights that the attention's scores come from, and the weights of the encoder that require a gradient. The rest
-    of the model keeps its weights. The caller's random state is left as it was.
+    of the model keeps its weights. The caller's random state, and what trains and what does not, is left as it was.
 
     Args:
         model: a label attention with its head and no backbone; trained in place.
@@ -65,16 +66,24 @@ def plant_attention(
             "plant_attention", expected="a share for validation between 0 and 1", got=f"{validation:g}",
             fix="Correct it.",
         )  # fmt: skip
+    if settings.lists != "documents" or len(tokens) < 2:
+        raise InputError(
+            "plant_attention", expected="two documents or more, and a recipe with `lists: documents`",
+            got=f"{len(tokens)} and `lists: {settings.lists}`", fix="Correct them.",
+        )  # fmt: skip
     order = generator(seed, "library", "split").permutation(len(tokens))
     last = len(order) - max(1, round(validation * len(order)))
     corpus = _corpus(tokens, labels, model.n_labels, order, last)
     top = _top_tokens(corpus, model.n_labels, settings.measure, top_settings, settings.k)
+    modes = [(module, module.training) for part in (model, encoder) for module in part.modules()]
     model.backbone = _HiddenStates(encoder)
     try:
         with torch.random.fork_rng(), TemporaryDirectory() as folder:
             return pretrain(model, corpus, top, settings, TrainingRun(seed, Path(folder), ""))
     finally:
         model.backbone = None
+        for module, mode in modes:
+            module.training = mode
 
 
 def static_planting(
@@ -170,10 +179,17 @@ def _corpus(
 
 def _top_tokens(corpus: Corpus, n_labels: int, measure: str, relevance: Relevance, k: int) -> TopTokens:
     """T_l of every label, from the training documents."""
+    known = [name for name, entry in MEASURES.items() if not entry.described]  # here no label has a description
+    if measure not in known:
+        raise InputError(
+            "measure", expected=f"one of {', '.join(known)}", got=repr(measure), fix=nearest(measure, known)
+        )
     last = corpus.splits["train"][1]
     vocabulary = 1 + int(corpus.input_ids.max(initial=0))
     offsets, indptr = corpus.offsets[: last + 1], corpus.indptr[: last + 1]
     begins, documents = label_documents(indptr, corpus.indices[: indptr[-1]], n_labels)
+    if MEASURES[measure].shuffled:  # as for the pipeline's table
+        documents = generator(relevance.seed, "relevance", "shuffled").permutation(last)[documents]
     names, words = (tuple(map(str, range(size))) for size in (n_labels, vocabulary))
     counted = np.ones(vocabulary, bool)
     training = Training(
