@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 from plant.paper.experiment.headline import SYNTHETIC_WARNING, Headline, compare, leading, write_headline
+from plant.paper.experiment.result_tables import interval_table
+from plant.paper.paths import Paths
 
 
 def headline(toy) -> Headline:
@@ -172,3 +174,15 @@ def test_synthetic_corpus_is_said_to_favour_the_method(toy, tmp_path):
 ])  # fmt: skip
 def test_experiment_without_a_planted_system_or_without_rivals_says_so(toy, experiment, answer):
     assert headline(toy.with_experiment(**experiment)).answer == answer
+
+
+@pytest.mark.parametrize("seeds", [[], [0, 1]])
+def test_baselines_alone_are_not_said_to_have_training_seeds(toy, seeds):
+    """They have one fit each, whatever seeds the config names; no seed at all is no error."""
+    alone = toy.with_experiment(variants=[], reference="combined", seeds=seeds)
+    assert Paths(alone.settings).attention("toy") == {}
+    certainty = headline(alone).certainty
+    assert certainty.startswith("95% intervals over test documents alone. ")
+    assert "training" not in certainty
+    toy.rewrite("intervals", lambda t: t.with_columns(n_seeds=pl.lit(1)))
+    assert interval_table(alone.data).values["over"] == "over test documents alone"

@@ -78,8 +78,9 @@ class Paths:
             return {}
         roles = find_roles(self.settings, chosen)
         names = [system.name for system in (roles.planted, roles.control) if system is not None]
-        base, seed = self.of("evaluation", experiment), chosen.seeds[0]
-        return {name: f"{base}/{self.settings.variants[name].network}/seed{seed}/attention.parquet" for name in names}
+        base, first = self.of("evaluation", experiment), chosen.seeds[:1]  # baselines alone may have no seed
+        networks = {name: self.settings.variants[name].network for name in names}
+        return {name: f"{base}/{own}/seed{seed}/attention.parquet" for name, own in networks.items() for seed in first}
 
     def attention_tables(self, experiment: str, file: str) -> dict[str, list[str]]:
         """System -> a file on the attention of its network for each seed; systems that share a network come once."""

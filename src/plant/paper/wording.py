@@ -20,6 +20,8 @@ OVER = {
     False: "over test documents alone (one seed: another training run may lie outside)",
 }
 """What the intervals of an experiment cover: with several seeds (True), and with one."""
+OVER_DOCUMENTS = "over test documents alone"
+"""What they cover if no system is trained by seeds."""
 
 _TITLES = {
     "map": "mAP",

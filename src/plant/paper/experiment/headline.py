@@ -8,7 +8,7 @@ from typing import Literal
 
 from plant.paper.experiment.data import ExperimentData, ResultRow
 from plant.paper.systems import System, unequal_parts
-from plant.paper.wording import OVER, interval, metric_title, p_equals, percent
+from plant.paper.wording import OVER, OVER_DOCUMENTS, interval, metric_title, p_equals, percent
 
 Outcome = Literal["higher", "lower", "undecided"]
 
@@ -160,8 +160,9 @@ def _answer(data: ExperimentData, control: PairedDifference | None, baseline: Pa
 def _certainty(data: ExperimentData) -> str:
     settings, roles, seeds = data.settings, data.roles, len(data.experiment.seeds)
     level, alpha = f"{100 * settings.statistics.confidence:g}%", f"p < {settings.statistics.alpha:g}"
+    mean = f"{OVER[seeds > 1]}, for the mean of {seeds} training seed{'s' if seeds > 1 else ''}"
     parts = [
-        f"{level} intervals {OVER[seeds > 1]}, for the mean of {seeds} training seed{'s' if seeds > 1 else ''}.",
+        f"{level} intervals {mean if data.experiment.variants else OVER_DOCUMENTS}.",
         f"Decided where the interval excludes 0 and the randomisation test over documents has {alpha}.",
         "The best system and the best baseline are chosen on the same test documents, which favours them.",
     ]

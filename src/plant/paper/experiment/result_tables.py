@@ -20,7 +20,18 @@ from plant.paper.contents import ReportTable
 from plant.paper.experiment.data import FIT, ExperimentData
 from plant.paper.render import Table, TableCell, breaks, row_of
 from plant.paper.systems import System, budget_notes
-from plant.paper.wording import MINUS, MISSING, OVER, interval, is_number, metric_title, p_value, percent, significant
+from plant.paper.wording import (
+    MINUS,
+    MISSING,
+    OVER,
+    OVER_DOCUMENTS,
+    interval,
+    is_number,
+    metric_title,
+    p_value,
+    percent,
+    significant,
+)
 
 _SHARES = ("brier_skill", "micro_f1@natural", "micro_f1@micro")
 
@@ -152,7 +163,7 @@ def interval_table(data: ExperimentData) -> Table:
                  "Gain, interval (paper's)", "p Wilcoxon (paper's)"),
         rows=tuple(_interval_row(data, metric, system) for metric in shown for system in data.systems),
         data=_long(data).select(ours),
-        values={"over": OVER[bool((data.results["n_seeds"] > 1).any())]},
+        values={"over": OVER[bool((data.results["n_seeds"] > 1).any())] if data.experiment.variants else OVER_DOCUMENTS},
         rules=breaks([metric for metric in shown for _ in data.systems]),
         text_columns=2,
     )  # fmt: skip
