@@ -55,6 +55,18 @@ def test_an_error_needs_two_documents_and_two_defined_values() -> None:
     assert np.isnan(bootstrap_error(np.array([np.nan, 0.3])))
 
 
+@pytest.mark.parametrize("units", [2, 3, 50, 51])
+def test_a_metric_that_one_document_alone_gives_a_value_has_no_error(units: int) -> None:
+    """The one test document with a rare label: every half that holds it has the same value, and proves nothing."""
+    draws = (draw_bootstrap(units, 1000, np.random.default_rng(3)), draw_halves(units, 1000, np.random.default_rng(4)))
+    for of_documents, known in (([1.0], False), ([1.0, 0.0], True)):
+        size = len(of_documents)
+        for weights, error in zip(draws, (bootstrap_error, lambda v: half_sampling_error(v, units)), strict=True):
+            held = weights[:size]
+            values = np.where(held.sum(axis=0) > 0, of_documents @ held / held.sum(axis=0).clip(1), np.nan)
+            assert np.isnan(error(values)) != known
+
+
 def test_a_cluster_is_drawn_as_a_whole_and_counts_as_one_document() -> None:
     settings, clusters = Statistics(resamples=200), np.repeat(np.arange(9), 3)
     values = np.random.default_rng(5).normal(size=9)
