@@ -210,6 +210,26 @@ def test_a_study_with_an_axis_draws_a_line_for_each_group_and_a_band_for_the_con
 
 
 @pytest.mark.parametrize(
+    ("levels", "ticks", "scale"),
+    [([0.1, 0.25, 2000.0], ["0.1", "0.25", "2,000"], "log"), ([0.0, 1.0, 3.0], ["0", "1", "3"], "linear")],
+)
+def test_levels_below_1_are_told_apart_and_a_level_of_0_has_a_place(
+    settings: Settings, levels: list[float], ticks: list[str], scale: str
+) -> None:
+    cell = {"experiment": "e", "system": "a", "against": "b"}
+    cells = [{**cell, "levels": {"lambda": level}} for level in levels]
+    study = Study.model_validate({"question": "?", "metrics": ["map"], "cells": cells, "axis": "lambda"})
+    numbers = {"difference": 0.02, "low": 0.01, "high": 0.03}
+    effects = pl.DataFrame({"cell": range(3), "group": "", "metric": "map"} | numbers)
+    figure = axis_figure(effects, settings.statistics, study)
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ticks
+    assert axes.get_xscale() == scale
+    places = axes.transData.transform([(level, 2.0) for level in levels])[:, 0]
+    assert np.diff(places).min() > 0.05 * np.ptp(places)
+
+
+@pytest.mark.parametrize(
     ("keys", "says"),
     [
         ({"axis": "passes"}, "axis: expected a number as level 'passes'"),

@@ -74,6 +74,15 @@ def _write_at_edge(axes: Axes, y: float, value: float, colour: str) -> None:
     )  # fmt: skip
 
 
+def _tick(level: float) -> str:
+    """A level below the axis.
+
+    >>> _tick(2000.0), _tick(0.25)
+    ('2,000', '0.25')
+    """
+    return f"{level:,.0f}" if level == round(level) else f"{level:g}"
+
+
 def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> Figure:
     """Differences against the levels of `study.axis`: one line for each group, a grey band for the control.
 
@@ -81,7 +90,7 @@ def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> 
         statistics: level of the intervals.
         study: with `axis`.
     """
-    levels = [cell.levels[str(study.axis)] for cell in study.cells]
+    levels = [float(cell.levels[str(study.axis)]) for cell in study.cells]
     table = effects.join(pl.DataFrame({"cell": range(len(levels)), "level": levels}), on="cell").sort("level")
     figure = new_figure(PAGE, 2.6)
     panels = figure.subplots(1, min(len(study.metrics), _PANELS), squeeze=False)[0]
@@ -98,8 +107,9 @@ def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> 
                 x, 100 * y, 100 * np.stack([y - low, high - y]), color=f"C{place}", marker=_MARKERS[place % 4],
                 markersize=4, capsize=2, linewidth=1.2, label=group,
             )  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_xticks(sorted(set(levels)), [f"{level:,.0f}" for level in sorted(set(levels))])
+        if min(levels) > 0:
+            axes.set_xscale("log")
+        axes.set_xticks(sorted(set(levels)), [_tick(level) for level in sorted(set(levels))])
         axes.minorticks_off()
         axes.set_xlabel(str(study.axis))
         axes.set_title("\n".join(textwrap.wrap(metric_title(metric), 18)), fontsize=7)
