@@ -105,6 +105,15 @@ def test_interval_marks_are_filled_only_where_zero_is_excluded(toy):
     assert "white" not in faces.values()
 
 
+def test_a_long_title_takes_no_room_from_the_panels_of_differences(toy):
+    widths = []
+    for title in ("short", "a title of many words, which nobody would write twice, but which somebody wrote once"):
+        figure = drawn(toy.with_config(variants={"focal": {"finetuning": "focal_long", "title": title}}), "differences")
+        figure.draw_without_rendering()
+        widths.append(figure.axes[0].get_position().width * figure.get_figwidth())
+    assert widths[1] > 0.8 * widths[0]
+
+
 def test_forest_rows_are_grouped_by_the_stage_that_differs_from_the_reference(toy):
     figure = drawn(toy.with_config(finetunings={"focal_long": {}, "focal": {}, "bce": {}}, variants={
         "focal": {"finetuning": "focal"}, "bce": {"finetuning": "bce", "title": "bce"},
@@ -191,11 +200,12 @@ def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
 
 
 @pytest.mark.parametrize("grey", [0, 1])
-@pytest.mark.parametrize("name", ["frequency_groups", "ndcg_and_macro_f1"])
+@pytest.mark.parametrize("name", ["frequency_groups", "ndcg_and_macro_f1", "learning_over_time"])
 def test_of_many_systems_only_the_leading_ones_have_a_colour_and_a_name(toy, monkeypatch, name, grey):
     networks = toy.with_experiment(baselines=[])
     module = report_figures()[name].module
-    monkeypatch.setattr("plant.paper.figures.style.MANY", len(networks.data.systems) - grey)
+    for where in ("style", "training"):
+        monkeypatch.setattr(f"plant.paper.figures.{where}.MANY", len(networks.data.systems) - grey)
     monkeypatch.setattr(f"{module}.leading", lambda data: {"plant", "focal", "shuffled"})
     axes = drawn(networks, name).axes[0]
     shown = {text.get_text() for text in axes.texts}

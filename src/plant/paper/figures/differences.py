@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from plant.paper.contents import ReportFigure
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.figures.forest import forest, forest_row
-from plant.paper.figures.style import PAGE, new_figure, sentence
+from plant.paper.figures.style import PAGE, new_figure, sentence, width_for
 from plant.paper.systems import KIND_COLOURS, System, group_systems
 from plant.paper.wording import metric_title
 
@@ -29,7 +29,7 @@ def interval_figure(data: ExperimentData) -> Figure:
     if not shown or not rows:
         return sentence("There is nothing to compare with the reference.")
     lines = -(-len(shown) // _COLUMNS)
-    figure = new_figure(PAGE, 0.5 + lines * (0.5 + 0.19 * len(rows)))
+    figure = new_figure(width_for(data.systems, PAGE), 0.5 + lines * (0.5 + 0.19 * len(rows)))
     grid = figure.subplots(lines, min(_COLUMNS, len(shown)), squeeze=False, sharey=True)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()

@@ -161,18 +161,21 @@ def seconds_figure(data: ExperimentData) -> Figure:
         return sentence("No system of this experiment was trained by epochs.")
     curves = curves.with_columns(pl.col("macro_f1") * 100)
     systems = list(data.networks.values())
-    figure, look, ends = new_figure(width_for(systems, COLUMN + 1.6), 2.6), marks(data.systems), []
+    look = marks(data.systems, leading(data) if len(systems) > MANY else None)
+    figure, ends = new_figure(width_for(systems, COLUMN + 1.6), 2.6), []
     axes = figure.add_subplot()
     for name, network in data.networks.items():
         mark, own = look[network.name], curves.filter(name=name)
-        for _, run in own.group_by("seed", maintain_order=True):
+        for _, run in own.group_by("seed", maintain_order=True) if mark.named else ():
             axes.plot(run["seconds"], run["macro_f1"], color=mark.colour, linewidth=0.5, alpha=0.5)
         mean = own.group_by("epoch").agg(pl.col("seconds", "macro_f1").mean(), pl.len()).sort("epoch")
         mean = mean.filter(pl.col("len") == own["seed"].n_unique())  # epochs that all seeds have
         axes.plot(mean["seconds"], mean["macro_f1"], color=mark.colour, marker=mark.marker, markersize=2.5,
-                  linestyle=mark.dash)  # fmt: skip
-        ends.append(EndLabel(mean["seconds"][-1], mean["macro_f1"][-1], network.title, mark.ink, mark))
-    axes.set_xlabel("CPU seconds of training, Stage 1 included")
+                  linestyle=mark.dash, zorder=2 + mark.named)  # fmt: skip
+        if mark.named:
+            ends.append(EndLabel(mean["seconds"][-1], mean["macro_f1"][-1], network.title, mark.ink, mark))
+    grey = rest_note({network.name: look[network.name] for network in systems})
+    axes.set_xlabel(f"CPU seconds of training, Stage 1 included{grey}")
     axes.set_ylabel("macro-F1, validation, ×100")
     label_ends(axes, ends, height=1.9)
     return figure
