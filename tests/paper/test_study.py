@@ -134,6 +134,8 @@ def test_a_metric_without_a_value_leaves_its_row_empty(
     cells = len(settings.studies[NAME].cells)
     assert f"- mAP: of {cells - 1} settings" in page
     assert f"- rare AP: of {cells} settings" in page
+    metrics = len(settings.studies[NAME].metrics)
+    assert f"Holm's correction over the {cells * metrics - 1} differences with a p-value." in page
 
 
 def test_the_design_counts_networks_once_and_evidence_without_one_as_none(settings: Settings) -> None:
@@ -151,8 +153,10 @@ def test_a_row_may_compare_two_experiments(settings: Settings, contrasts: dict[s
     config = when()
     first = config["studies"][NAME]["cells"][0]
     experiment, system = first["experiment"], first["system"]
-    config["experiments"]["elsewhere"] = config["experiments"][experiment] | {"backbone": "trained"}
+    seeds = [*settings.experiments[experiment].seeds, 99]  # of one more seed, which is not compared
+    config["experiments"]["elsewhere"] = config["experiments"][experiment] | {"backbone": "trained", "seeds": seeds}
     row = {"experiment": experiment, "system": system, "against": system, "against_experiment": "elsewhere"}
+    row |= {"title": "a | b", "group": "*"}
     config["studies"] = {NAME: config["studies"][NAME] | {"cells": [row]}}
     changed = load(config)
     study = changed.studies[NAME]
@@ -167,6 +171,7 @@ def test_a_row_may_compare_two_experiments(settings: Settings, contrasts: dict[s
     page = design_of(changed, study)
     assert f"| {settings.experiments[experiment].backbone} / trained |" in page
     assert f"{2 * len(settings.experiments[experiment].seeds)} trained networks" in page  # one system, two backbones
+    assert r"| \* | a \| b |" in page
 
 
 def test_a_difference_far_beyond_the_others_is_written_at_the_edge_and_squeezes_none() -> None:

@@ -236,6 +236,16 @@ def test_latex_escapes_what_users_put_into_titles(text, latex):
     assert latex_escape(text) == latex
 
 
+@pytest.mark.parametrize(("text", "shown"), [
+    ("a | b", r"a \| b"), ("star *x* and _y_", r"star \*x\* and \_y\_"), ("lr <1e-3> & &lt;", r"lr \<1e-3> & \&lt;"),
+    ("$x$ `y` ~z~ \\", r"\$x\$ \`y\` \~z\~ \\"), ("plant_static < 0.001", "plant_static < 0.001"),
+])  # fmt: skip
+def test_a_markdown_table_shows_what_users_put_into_titles(text, shown):
+    """A title of `<unk>` would be taken for HTML, and not be there at all."""
+    table = Table("t", "T", ("System", "F1"), (row_of(TableCell(text, bold=True), TableCell("1", "", text)),))
+    assert to_markdown(table).splitlines()[-1] == f"| **{shown}** | 1 {shown} |"
+
+
 def test_html_is_escaped_speaks_arrows_and_breaks_a_line_only_before_an_interval():
     cells = row_of("<script>", TableCell("1.0", "down", "(+0.5, [0.1, 0.9])"), TableCell("<", detail="[<, 9]"))
     html = to_html(Table("t", "A <b>", ("System", "F1", "P"), (cells,), pl.DataFrame()))

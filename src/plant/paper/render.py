@@ -108,7 +108,7 @@ def to_markdown(table: Table) -> str:
     """Pipe table with the notes as a list below."""
     numbers = len(table.columns) - table.text_columns
     dashes = ["---"] * table.text_columns + ["---:"] * numbers
-    rows = [table.columns, dashes, *(map(_markdown_cell, row) for row in table.rows)]
+    rows = [map(markdown_escape, table.columns), dashes, *(map(_markdown_cell, row) for row in table.rows)]
     lines = [f"**{table.title}**", "", *(f"| {' | '.join(row)} |" for row in rows)]
     lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
     return "\n".join(lines) + "\n"
@@ -193,6 +193,15 @@ def latex_escape(text: str) -> str:
     return re.sub(r"^[\[*]", r"{\g<0>}", escaped)  # after a row's \\ these would start an argument
 
 
+def markdown_escape(text: str) -> str:
+    r"""Text as a cell of a Markdown table shows it.
+
+    >>> markdown_escape("plant_static < 5% | <b> *a*")
+    'plant_static < 5% \\| \\<b> \\*a\\*'
+    """
+    return re.sub(r"[\\`*|~$]|<(?=[\w/!?])|&(?=#?\w+;)|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+
+
 def _markdown_cell(cell: TableCell) -> str:
-    main = f"**{cell.main}**" if cell.bold else cell.main
-    return (main + ARROWS[cell.arrow] + (f" {cell.detail}" if cell.detail else "")).replace("|", r"\|")
+    main, detail = markdown_escape(cell.main), markdown_escape(cell.detail)
+    return (f"**{main}**" if cell.bold else main) + ARROWS[cell.arrow] + (f" {detail}" if detail else "")

@@ -17,7 +17,7 @@ from plant.ground.settings import Cell, Settings, Study
 from plant.paper.figures.study import axis_figure, effect_figure
 from plant.paper.inputs import read_table
 from plant.paper.pages import write_page
-from plant.paper.render import Table, TableCell, breaks, row_of, template
+from plant.paper.render import Table, TableCell, breaks, markdown_escape, row_of, template
 from plant.paper.systems import System, find_system
 from plant.paper.wording import interval, metric_title, p_equals, percent
 from plant.statistics import crossed
@@ -121,11 +121,17 @@ def effects_table(results: StudyResults) -> Table:
         notes=(
             (f"Difference [{100 * statistics.confidence:g}% interval]: mean over seeds; the interval covers other "
             "training seeds and other test documents (Student's t, Satterthwaite's degrees of freedom)."),
-            f"Bold: p < {statistics.alpha:g} after Holm's correction over all {results.effects.height} differences.",
+            f"Bold: p < {statistics.alpha:g} after Holm's correction over {_tested(results.effects)}.",
         ),
         rules=breaks([cell.group for cell in study.cells]),
         text_columns=2,
     )  # fmt: skip
+
+
+def _tested(effects: pl.DataFrame) -> str:
+    """How many differences the correction counts: those of one seed, or without a value, have no p-value."""
+    tested = effects["p"].count()
+    return f"all {tested} differences" if tested == effects.height else f"the {tested} differences with a p-value"
 
 
 def factors_table(results: StudyResults) -> Table:
@@ -233,7 +239,7 @@ def design_of(settings: Settings, study: Study) -> str:
         for (name, _), system in zip(cell.sides, sides_of(settings, cell), strict=True)
         if system.epochs
         for experiment in [settings.experiments[name]]
-        for seed in experiment.seeds
+        for seed in settings.experiments[cell.experiment].seeds
     }
     return template(__package__, "design.md.j2").render(
         study=study,
@@ -241,6 +247,7 @@ def design_of(settings: Settings, study: Study) -> str:
         patience={waits for cell in study.cells if (waits := patience(settings, cell)) is not None},
         unequal=[title_of(cell) for cell in study.cells if not is_equal(settings, cell)],
         title_of=title_of,
+        escape=markdown_escape,
         experiments=lambda cell: [settings.experiments[name] for name, _ in cell.sides],
         epochs=lambda cell: [system.epochs for system in sides_of(settings, cell)],
     )
