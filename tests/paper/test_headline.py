@@ -168,6 +168,15 @@ def test_synthetic_corpus_is_said_to_favour_the_method(toy, tmp_path):
     assert headline(toy.with_config(datasets=part)).warning == SYNTHETIC_WARNING
 
 
+def test_a_random_initialisation_that_ran_but_has_no_interval_is_not_said_to_be_missing(toy):
+    """Neither is the reference, or the test split has one document."""
+    toy.rewrite("intervals", lambda t: t.with_columns(reference=pl.lit("combined"), diff_low=None, diff_high=None))
+    assert headline(toy.with_experiment(reference="combined")).answer == (
+        "Planting has no paired interval against a random initialisation, and there is no paired interval against the "
+        "baselines without a network."
+    )
+
+
 @pytest.mark.parametrize(("experiment", "answer"), [
     ({"variants": ["bce", "focal"], "reference": "focal"}, "No planted system ran: there is nothing to judge."),
     ({"variants": ["plant"], "baselines": []}, "Planting was not compared with a random initialisation."),

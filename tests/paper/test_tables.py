@@ -86,6 +86,16 @@ def test_reference_is_the_last_row_without_a_gain_and_the_best_of_each_column_is
     assert bold == [{"TF-IDF + MIG combined"}] * 3 + [{"MIG log-odds"}] * 2 + [{"TF-IDF + MIG combined"}] * 3
 
 
+def test_the_best_of_skills_below_minus_1_is_bold_beside_a_system_without_any(toy):
+    """Networks of focal loss have a Brier skill far below -1; scores without a scale have none."""
+    for name, folders in toy.inputs.evaluations.items():
+        skill = {"plant": -3.0, "focal": -2.0}.get(name)
+        for path in (folder / "metrics.json" for folder in folders):
+            write_json(path, read_json(path) | {"brier_skill": skill})
+    table = ablation(toy.with_config(paper={"metrics": ["brier_skill"]}))
+    assert [row[0].main for row in table.rows if row[1].bold] == ["random init, focal + HNM"]
+
+
 def test_metric_without_interval_shows_the_seed_mean_and_a_note(toy):
     toy.rewrite("intervals", lambda t: t.filter(pl.col("metric") != "map"))
     table = ablation(toy)
@@ -118,6 +128,11 @@ def test_probabilities_are_means_over_seeds_and_scores_without_a_scale_have_none
     errors = table.data.filter(system="plant", metric="calibration_error").get_column("value").to_list()
     assert errors == [0.3, 0.002, 0.001]
     assert set(table.data.get_column("metric")) == {"brier_skill", "micro_f1@natural", "calibration_error", "log_loss"}
+    assert "Only the top" not in " ".join(table.notes)
+    cut = {"exactness": {"scores": "top 100 of each document", "lower_bounds": ["map"]}}
+    write_json(path, read_json(path) | cut)
+    notes = " ".join(table_of(toy, "probabilities").notes)
+    assert "Only the top 100 scores of each document were kept: Brier skill takes the other" in notes
 
 
 def test_notes_name_threshold_convention_seeds_and_the_anti_conservative_test(toy):

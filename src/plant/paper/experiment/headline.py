@@ -18,6 +18,7 @@ _NETWORK: dict[Outcome | None, str] = {
     "undecided": "Undecided: these data are too few to show whether planting helps the network",
     None: "Planting was not compared with a random initialisation",
 }
+_NO_INTERVAL = "Planting has no paired interval against a random initialisation"
 _BASELINE: dict[Outcome, str] = {
     "higher": "it beats the best baseline without a network",
     "lower": "the best baseline without a network is better",
@@ -146,7 +147,8 @@ def _best(data: ExperimentData) -> str:
 
 
 def _answer(data: ExperimentData, control: PairedDifference | None, baseline: PairedDifference | None) -> str:
-    answer = _NETWORK[control.outcome if control else None]
+    ran = control is None and data.roles.control is not None  # neither is the reference, or there is no error
+    answer = _NO_INTERVAL if ran else _NETWORK[control.outcome if control else None]
     if baseline is not None:
         same = control is not None and (control.outcome == "higher") == (baseline.outcome == "higher")
         answer += f", {'and' if same else 'but'} {_BASELINE[baseline.outcome]}"

@@ -8,6 +8,7 @@ the room statistics (choices C11 and C19).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -39,7 +40,7 @@ _SHARES = ("brier_skill", "micro_f1@natural", "micro_f1@micro")
 def ablation_table(data: ExperimentData) -> Table:
     """The form of Table 6: each system against the reference (last row), in the paper's notation."""
     metrics, systems = data.settings.paper.metrics, data.systems
-    best = {metric: max(data.means.get((system.name, metric), -1.0) for system in systems) for metric in metrics}
+    best = {metric: max(data.means.get((system.name, metric), -math.inf) for system in systems) for metric in metrics}
 
     def cell(system: System, metric: str) -> TableCell:
         value, row = data.means.get((system.name, metric)), data.rows.get((system.name, metric))
@@ -156,6 +157,7 @@ def _notes(data: ExperimentData) -> dict[str, Any]:
 def interval_table(data: ExperimentData) -> Table:
     """Our interval and randomisation test beside the paper's gain, interval and Wilcoxon test."""
     shown = [metric for metric in data.settings.paper.metrics if (data.reference.name, metric) in data.rows]
+    several = bool((data.results["n_seeds"] > 1).any())
     ours = ("system", "metric", "value", "seed_sd", "n_seeds", "low", "high", "reference", "difference",
             "diff_low", "diff_high", "randomization_p", "resamples")  # fmt: skip
     return Table(
@@ -163,7 +165,7 @@ def interval_table(data: ExperimentData) -> Table:
                  "Gain, interval (paper's)", "p Wilcoxon (paper's)"),
         rows=tuple(_interval_row(data, metric, system) for metric in shown for system in data.systems),
         data=_long(data).select(ours),
-        values={"over": OVER[bool((data.results["n_seeds"] > 1).any())] if data.experiment.variants else OVER_DOCUMENTS},
+        values={"over": OVER[several] if data.experiment.variants else OVER_DOCUMENTS},
         rules=breaks([metric for metric in shown for _ in data.systems]),
         text_columns=2,
     )  # fmt: skip
@@ -253,7 +255,7 @@ paper's hold the latter alone. Systems without a network have one fit and no spr
 def probability_table(data: ExperimentData) -> Table:
     """How well the scores serve as probabilities: Brier skill, F1 at p = .5, calibration (choice C17).
 
-    Scores that are no log-odds have none of these numbers.
+    Scores without a natural threshold have none of these numbers.
     """
     columns = dict.fromkeys(_SHARES, percent) | dict.fromkeys(FIT, significant)
     names = [system.name for system in data.systems]
@@ -261,6 +263,7 @@ def probability_table(data: ExperimentData) -> Table:
         columns=("System", *map(metric_title, columns)),
         rows=_by_system(data, columns, lambda system, metric: columns[metric](data.means.get((system.name, metric)))),
         data=data.metrics.filter(pl.col("system").is_in(names), pl.col("metric").is_in(list(columns))),
+        values={"cut": any(record["exactness"]["lower_bounds"] for _, _, record in data.records)},
     )
 
 
@@ -282,7 +285,15 @@ pairs are negative, so both are small numbers: compare them down the column.
 Micro-F1 "at its threshold" is at the threshold that is best for micro-F1 on the validation split; the ablation table
 has the one that is best for {{ metric_titles([data.settings.evaluation.tune_for]) }}.
 
-A dash stands for scores that are no log-odds. Stage 3 with the channel network alone calibrates a network (choice C25).
+A dash stands for scores without a scale of their own. Distances of a linear model (TF-IDF) are no log-odds, but are
+read as if they were.
+
+{% if cut %}
+Only the top {{ data.settings.evaluation.top }} scores of each document were kept: Brier skill takes the other
+probabilities for 0, and can be too high or too low.
+{% endif %}
+
+Stage 3 with the channel network alone calibrates a network (choice C25).
 """,
     folded=True,
 )
