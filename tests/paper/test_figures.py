@@ -149,6 +149,19 @@ def test_stage_figure_has_one_point_a_seed(toy):
     assert list(points[1].get_xdata()) == pytest.approx(best)
 
 
+def test_a_system_that_starts_from_an_early_epoch_of_stage_1_stands_at_that_epoch(toy):
+    early = {"pretraining": "mig", "pretraining_epoch": 1, "finetuning": "focal", "title": "PLANT, 1 epoch"}
+    stage1 = {"epochs": 4, "patience": None, "k": 100, "keep_epochs": True}
+    config = toy.with_config(variants={"plant": early}, pretrainings={"mig": stage1})
+    figure = drawn(config, "ndcg_and_macro_f1")
+    points = [line for line in figure.axes[0].get_lines() if line.get_linestyle() == "None"]
+    first = [
+        pl.read_parquet(folder / "history.parquet").filter(epoch=1)["ndcg_val"].item()
+        for folder in toy.inputs.pretrainings["mig"]
+    ]
+    assert list(points[1].get_xdata()) == pytest.approx(first)
+
+
 def test_a_figure_with_nothing_to_show_says_why(toy):
     alone = toy.with_experiment(variants=["bce", "focal"], reference="focal", baselines=[])
     alone = replace(alone, inputs=replace(toy.inputs, pretrainings={}))

@@ -36,13 +36,12 @@ STAGE2_COLUMNS = ("loss", "macro_f1")
 def stage_figure(data: ExperimentData) -> Figure:
     """Points (nDCG@k at the end of Stage 1, macro-F1 of the test split after Stage 2), one per seed and system.
 
-    nDCG@k is that of the epoch from which Stage 2 starts: the best on validation. A system without Stage 1 has no
-    place on the x axis; a line shows its mean.
+    nDCG@k is that of the epoch from which Stage 2 starts: the best on validation, or `pretraining_epoch`. A system
+    without Stage 1 has no place on the x axis; a line shows its mean.
     """
     stage1 = read_histories(data.inputs.pretrainings, STAGE1_COLUMNS, NOT_OVER_WORDS)
-    best = stage1.group_by("name", "seed").agg(pl.col("ndcg_val").max())
     f1 = data.metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
-    if best.is_empty():
+    if stage1.is_empty():
         return sentence("No system of this experiment has a Stage 1.")
     figure = new_figure(width_for(data.systems, COLUMN + 0.6), 2.6)
     axes = figure.add_subplot()
@@ -52,7 +51,9 @@ def stage_figure(data: ExperimentData) -> Figure:
         own, mark = f1.filter(system=system.name), look[system.name]
         mean = own["value"].mean()
         if system.pretraining is not None:
-            pairs = own.join(best.filter(name=system.pretraining), on="seed").sort("seed")
+            epoch = data.settings.variants[system.name].pretraining_epoch
+            ran = stage1.filter(pl.lit(epoch is None) | (pl.col("epoch") == (epoch or 0)), name=system.pretraining)
+            pairs = own.join(ran.group_by("seed").agg(pl.col("ndcg_val").max()), on="seed").sort("seed")
             axes.plot(pairs["ndcg_val"], pairs["value"], mark.marker or "o", color=mark.colour,
                       markeredgecolor="white", markersize=6, markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
         elif isinstance(mean, float):
