@@ -50,7 +50,8 @@ def inputs(tmp_path_factory, tiny, backbone_folder, corpus_files):
     files = {"labels": "labels.safetensors", "tokens": "tokens.safetensors", "relevance": "mig.safetensors"}
     named = {name: folder / file for name, file in files.items()}
     return {
-        "inputs": named | {"features": [], "embeddings": []}, "rule": "pretrain", "wildcards": {"seed": "0"},
+        "inputs": named | {"made": [], "features": [], "embeddings": []},
+        "rule": "pretrain", "wildcards": {"seed": "0"},
         "params": {"settings": settings, "backbone": str(backbone_folder(backbone))},
     }  # fmt: skip
 

@@ -21,7 +21,7 @@ def main(args: Arguments) -> dict[str, object]:
         features=args.features, embeddings=args.embeddings, initialisation=settings.initialisation,
     )  # fmt: skip
     top = load_top_tokens(args.relevance, data, k=settings.k)
-    more = [args.embeddings] if args.embeddings else []
+    more = [path for path in (args.made, args.embeddings) if path]
     digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance, *more])
     run = TrainingRun(args.seed, args.out / "checkpoint", digest)
     if settings.lists == "vocabulary":

@@ -14,6 +14,7 @@ from plant.corpus.reader import load_labels, load_tokens
 from plant.ground import settings as plant_settings
 from plant.ground.checkpoints import load_tensors, save_tensors
 from plant.ground.errors import InputError
+from plant.ground.provenance import sha256
 from plant.ground.seeds import stream
 from plant.model.batches import Corpus
 from plant.model.classifier import LabelClassifier
@@ -207,9 +208,8 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
 
 
 def run_digest(settings: Mapping[str, Any], inputs: Sequence[Path]) -> str:
-    """SHA-256 over settings and input files: a checkpoint is used by the same run only."""
+    """SHA-256 over settings and input files or folders: a checkpoint is used by the same run only."""
     sha = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for path in inputs:
-        with Path(path).open("rb") as handle:
-            sha.update(hashlib.file_digest(handle, "sha256").digest())
+        sha.update(bytes.fromhex(sha256(Path(path))))
     return sha.hexdigest()
