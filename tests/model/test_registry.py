@@ -62,6 +62,10 @@ def test_heads_that_do_not_divide_are_refused_for_the_attention_that_has_heads()
     with pytest.raises(InputError, match="hidden_size must be a multiple of attention_heads"):
         load({**CONFIG, "backbones": {"net": several}})
     load({**CONFIG, "backbones": {"net": {**several, "attention": "per_label"}}})
+    lstm = {**several, "encoder": "awd_lstm", "embedding_size": 16}  # its states have the size of a word vector
+    load({**CONFIG, "backbones": {"net": lstm}})
+    with pytest.raises(InputError, match="embedding_size must be a multiple of attention_heads"):
+        load({**CONFIG, "backbones": {"net": {**lstm, "hidden_size": 16, "embedding_size": 15}}})
 
 
 def test_every_module_of_the_folders_can_be_named_and_reading_their_options_imports_no_torch():

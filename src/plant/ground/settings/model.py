@@ -178,7 +178,8 @@ class WordNetwork(_Length, _Vocabulary, _Network):
     embedding_size: Size = 100
     """Size of a word vector."""
     hidden_size: Size = 256
-    """Size h of the hidden state of a word, as label attention reads it (of both directions, or of all kernels)."""
+    """Size h of the hidden state of a word, as label attention reads it (of both directions, or of all kernels). For
+    awd_lstm: size of the layers before the last one, and label attention reads `embedding_size`."""
     layers: Size = 1
     """Number of layers, for encoders that have several."""
     kernel_sizes: Some[Size] = (9,)
@@ -209,8 +210,9 @@ class WordNetwork(_Length, _Vocabulary, _Network):
 
     @model_validator(mode="after")
     def _divides(self) -> WordNetwork:
-        if self.attention == "multi_head" and self.hidden_size % self.attention_heads:
-            raise ValueError("hidden_size must be a multiple of attention_heads")
+        key = "embedding_size" if self.encoder == "awd_lstm" else "hidden_size"  # what label attention reads
+        if self.attention == "multi_head" and getattr(self, key) % self.attention_heads:
+            raise ValueError(f"{key} must be a multiple of attention_heads")
         return self
 
 
