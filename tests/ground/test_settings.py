@@ -79,6 +79,10 @@ OUT_OF_RANGE = [
         "cannot be trained",
     ),
     ("pretrainings.plant", {"reweight": True, "negatives": 0}, "pretrainings.plant.reweight: needs negatives, got 0"),
+    *(
+        ("pretrainings.plant", {"lists": "vocabulary", key: value}, f"plant.{key}: lists of the vocabulary")
+        for key, value in {"objective": "mse", "label_min_documents": 5, "keep_epochs": True}.items()
+    ),
     ("finetunings.focal.epsilon", 0.5, "less than 0.5"),
     ("finetunings.focal.learning_rate", float("nan"), "finite number"),
     ("finetunings.focal.clip", float("inf"), "finite number"),
@@ -126,6 +130,7 @@ DANGLING = [
     ("experiments.demo", {**SYSTEMS, "variants": []}, "no variants and no baselines"),
     ("pretrainings.none", {}, "this name is reserved for random initialisation"),
     ("pretrainings.plant.k", 2000, "2000 is more than relevance.k = 1000"),
+    ("pretrainings.plant.lists", "vocabulary", "variants.plant: plant has `lists: vocabulary`, which only differen"),
     ("evaluation.top", 10, "at least the largest of evaluation.at = 15 must be kept"),
     ("evaluation.frequency_groups", [11, 1], "lower ends must rise"),
     ("experiments", {}, "at least one is needed"),

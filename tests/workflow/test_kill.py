@@ -33,7 +33,8 @@ def extended(config: dict) -> dict:
         recipe["epochs"] += 1
     config["backbones"]["lstm"] = LSTM
     config["pretrainings"]["ranked_words"] = RANKED_WORDS | {"epochs": 2}
-    config["variants"]["plant_words"] = {"pretraining": "ranked_words", "finetuning": "focal"}
+    config["finetunings"]["focal_words"] = config["finetunings"]["focal"] | {"differentiable_attention": 1}
+    config["variants"]["plant_words"] = {"pretraining": "ranked_words", "finetuning": "focal_words"}
     config["experiments"]["earlier"] = {
         "dataset": "small", "backbone": "lstm", "variants": ["plant_words"], "reference": "plant_words", "seeds": [0],
     }  # fmt: skip

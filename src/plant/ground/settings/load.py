@@ -271,6 +271,11 @@ def _variant_faults(settings: Settings) -> Iterator[str]:
                 f"variants.{name}: {recipe.finetuning} has differentiable_attention, which needs a pretraining with "
                 f"`lists: vocabulary`; got {recipe.pretraining}"
             )
+        if stage2 is not None and ranks_words and not stage2.differentiable_attention:
+            yield (
+                f"variants.{name}: {recipe.pretraining} has `lists: vocabulary`, which only differentiable_attention "
+                f"reads; {recipe.finetuning} has none"
+            )
 
 
 def _experiment_faults(settings: Settings) -> Iterator[str]:

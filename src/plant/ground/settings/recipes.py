@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -17,6 +18,7 @@ from plant.ground.settings.base import (
     Rate,
     Seed,
     Size,
+    refuse,
 )
 
 
@@ -118,7 +120,14 @@ class Pretraining(Optimisation):
             raise ValueError("reweight: needs negatives, got 0")
         if self.scale == "fitted" and (self.keep_epochs or self.lists == "vocabulary"):
             raise ValueError("scale: fitted is for lists of documents, without keep_epochs")
+        if self.lists == "vocabulary":
+            refuse(f"{key}: lists of the vocabulary do not read it; leave it out" for key in self._of_documents())
         return self
+
+    def _of_documents(self) -> Iterator[str]:
+        """Keys that are set and that only `lists: documents` reads."""
+        keys = ("objective", "scores", "reweight", "label_min_documents", "reduction", "keep_epochs")
+        return (key for key in keys if getattr(self, key) != type(self).model_fields[key].default)
 
 
 class Finetuning(Optimisation):
