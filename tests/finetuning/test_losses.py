@@ -132,6 +132,7 @@ def test_a_new_loss_is_one_module_with_its_own_parameters(toy):
         ({"loss": "toy"}, "got none. Name weight too"),
         ({"loss": "toy", "loss_options": {"weight": 1, "wait": 1}}, "expected some of weight, gamma, got weight, wait"),
         ({"loss": "focal", "loss_options": {"margin": 1}}, "expected some of gamma, epsilon, got margin"),
+        ({"loss": "focal", "loss_options": {"gamma": 5}}, "that have no key of their own, got gamma"),
     ],
 )
 def test_parameters_that_a_loss_lacks_or_does_not_have_are_named(toy, recipe, said):

@@ -66,7 +66,7 @@ class Losses:
         return {each: getattr(recipe, each) for each in sorted(own)} | recipe.loss_options
 
     def _check_options(self, where: str, recipe: Any) -> None:
-        """Refuse options that the loss does not have, and a parameter without a value."""
+        """Refuse options that the loss lacks or that are keys of the recipe, and a parameter without a value."""
         name, options, values = getattr(recipe, self.key), recipe.loss_options, self._values(recipe)
         parameters = self.folder.options(name)
         lacking = [each for each, needed in parameters.items() if needed and each not in values]
@@ -75,4 +75,9 @@ class Losses:
                 f"{where}.loss_options of the loss {name}", expected=f"some of {', '.join(parameters)}",
                 got=", ".join(options) or "none",
                 fix=f"Name {', '.join(lacking)} too." if lacking else "Remove the others.",
+            )  # fmt: skip
+        if twice := [each for each in options if each in type(recipe).model_fields]:
+            raise InputError(
+                f"{where}.loss_options of the loss {name}", expected="parameters that have no key of their own",
+                got=", ".join(twice), fix="Set them as keys of the recipe, where their values are checked.",
             )  # fmt: skip
