@@ -94,20 +94,19 @@ def test_the_jobs_of_a_corpus_say_their_warnings_on_the_screen(tmp_path):
     assert re.search(r"^\S+ warning: 160 of 160 documents are longer than `max_tokens` \(20\)", said, re.MULTILINE)
 
 
-def test_a_table_that_changed_since_its_corpus_was_made_is_said(tmp_path):
-    """Corrected cells went unread, and the screen said that nothing was to be done."""
+def test_a_table_that_has_changed_since_it_was_read_is_told_with_the_command_that_reads_it(tmp_path):
     write_table(tmp_path)
-    corpus = "results/corpus/mine/labels.parquet"
-    command = f"snakemake --cores 1 {corpus} --configfile {SHIPPED}"
+    table, target = tmp_path / "data" / "mine.csv", "results/corpus/mine/train.parquet"
+    command = f"snakemake --cores 1 {target} --configfile {SHIPPED}"
+    follow(command, tmp_path)
+    table.touch()
     assert "has changed" not in follow(command, tmp_path)
-    assert "has changed" not in follow(command, tmp_path)
-    table = tmp_path / "data/mine.csv"
-    table.write_text(table.read_text().replace("L11", "L99"))
-    [said] = re.findall("^warning: .*", follow(command, tmp_path), re.MULTILINE)
-    assert said.startswith("warning: data/mine.csv has changed since results/corpus/mine was made of it")
-    [option] = re.findall(r"-R \S+", said)
-    follow(f"{command} {option}", tmp_path)
-    assert "L99" in pl.read_parquet(tmp_path / corpus)["label"]
+    table.write_text(table.read_text("utf-8").replace("L1", "L2"), encoding="utf-8")
+    said = follow(command, tmp_path)
+    assert f"warning: data/mine.csv has changed since {target} was made from it" in said
+    again = follow(f"{command} -R {target}", tmp_path)
+    assert again.count("has changed") == 1
+    assert "L1" not in pl.read_parquet(tmp_path / target)["labels"].explode().to_list()
     assert "has changed" not in follow(command, tmp_path)
 
 

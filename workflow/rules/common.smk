@@ -30,7 +30,7 @@ from plant.corpus import formats
 from plant.finetuning.losses import STAGE_2_LOSSES
 from plant.ground import settings as plant_settings
 from plant.ground.errors import InputError
-from plant.ground.provenance import changed_since, digest
+from plant.ground.provenance import changed_inputs, digest
 from plant.ground.settings.written import check_written
 from plant.metrics.names import find
 from plant.model.registry import check as check_networks

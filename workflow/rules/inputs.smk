@@ -9,6 +9,21 @@ REPORTED = [name for name in ASKED if SETTINGS.experiments[name].report]
 TARGETS = {}
 
 
+@cache
+def warn_of_changes(made, *sources):
+    """Say on the screen that the config's files have changed since something was made from them: they are no inputs of a
+    rule, because what is made needs them no more."""
+    if not workflow.is_main_process or "PLANT_PLAN" in os.environ:
+        return
+    sidecar = Path(made).with_name("provenance.json")
+    sidecar = sidecar if sidecar.is_file() else Path(made).with_suffix(".provenance.json")
+    for path in changed_inputs(sidecar, sources):
+        print(
+            f"warning: {path} has changed since {made} was made from it, and is not read again. To read it, add: -R {made}",
+            file=sys.stderr,
+        )
+
+
 def made_tokenizer(wildcards):
     """The tokenizer that this pipeline trains for a random backbone, or nothing."""
     random = SETTINGS.backbones[wildcards.backbone].kind == "random"
@@ -33,6 +48,7 @@ def made_backbone(wildcards):
                 f"error: backbones.{wildcards.backbone}.{key}: expected a file, got nothing at {path}. "
                 "Put it there, or set the key to where it is."
             )
+    warn_of_changes(made, *settings.sources.values())
     return made if settings.language_model or settings.word_vectors else []
 
 

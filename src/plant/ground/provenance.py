@@ -139,23 +139,6 @@ def check_unchanged(paths: Iterable[Path], *, largest: float = CHEAP) -> None:
             )  # fmt: skip
 
 
-def changed_since(folder: Path, paths: Iterable[str], *, largest: float = CHEAP) -> list[str]:
-    """The files that are no longer what the jobs of a folder read, by the sidecars in it.
-
-    Args:
-        folder: folder of outputs.
-        paths: files that its jobs may have read. Those that are gone or that no sidecar names are left out.
-        largest: larger ones are left out too (bytes).
-    """
-    sidecars = [facts for facts in map(read_json, folder.glob(f"*{SIDECAR}")) if isinstance(facts, dict)]
-    changed = []
-    for path in map(Path, paths):
-        read = {facts.get("inputs", {}).get(public_path(path)) for facts in sidecars} - {None}
-        if read and path.is_file() and path.stat().st_size <= largest and read != {sha256(path)}:
-            changed.append(str(path))
-    return changed
-
-
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else sum(file.stat().st_size for file in _visible_files(path))
 
@@ -167,6 +150,21 @@ def _made(path: Path) -> str | None:
     newest_last = sorted(found, key=lambda facts: str(facts.get("written")))
     digests = [facts.get("outputs", {}).get(public_path(path)) for facts in newest_last]
     return next((one for one in reversed(digests) if one is not None), None)
+
+
+def changed_inputs(sidecar: Path, sources: Iterable[str]) -> list[str]:
+    """Inputs of a finished step at or below some paths that have other contents now. Only newer files are read."""
+    if not sidecar.is_file():
+        return []
+    written, facts = sidecar.stat().st_mtime, read_json(sidecar)
+    named = [(Path(path).expanduser(), made) for path, made in facts.get("inputs", {}).items()]
+    places = [Path(public_path(Path(source))).expanduser() for source in sources]
+    newer = [
+        (path, made)
+        for path, made in named
+        if any(path.is_relative_to(place) for place in places) and path.is_file() and path.stat().st_mtime > written
+    ]
+    return [str(path) for path, made in newer if sha256(path) != made]
 
 
 def digest(script: Path, *modules: str) -> str:

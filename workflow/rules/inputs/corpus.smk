@@ -14,8 +14,9 @@ def downloads(wildcards):
             + (f"The target `all` needs these too:\n{more}\n" if more else "")
             + "Put the data there, or set these keys to where it lies."
         )
-    say_changed(wildcards.dataset)
     paths = SETTINGS.datasets[wildcards.dataset].sources.values()
+    own = [path for path in paths if not SETTINGS.downloads_of(path)]
+    warn_of_changes(f"{R}/corpus/{wildcards.dataset}/train.parquet", *own)
     return list(dict.fromkeys(file for path in paths for file in SETTINGS.downloads_of(path)))
 
 
@@ -28,20 +29,6 @@ def absent(dataset):
     """Key of the config -> path of what is not there, for a corpus that has yet to be made (a plan needs no data)."""
     made = Path(f"{R}/corpus/{dataset}/labels.parquet").exists()
     return {} if made or "PLANT_PLAN" in os.environ else SETTINGS.absent(dataset)
-
-
-@cache
-def say_changed(dataset):
-    """Say which files of a dataset have changed since its corpus was made of them. They are no inputs of the rule: a
-    corpus outlives its raw files, so nothing runs again by itself."""
-    made = f"{R}/corpus/{dataset}"
-    if workflow.is_main_process and "PLANT_PLAN" not in os.environ:
-        for path in changed_since(Path(made), SETTINGS.datasets[dataset].sources.values()):
-            print(
-                f"warning: {path} has changed since {made} was made of it, and the results are those of before. Behind "
-                f"the snakemake command, -R {made}/labels.parquet makes all of them anew.",
-                file=sys.stderr,
-            )
 
 
 def corpus_settings(wildcards):
