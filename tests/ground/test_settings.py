@@ -109,6 +109,7 @@ OUT_OF_RANGE = [
     ("datasets.mine", {"source": "table", "files": {}}, "datasets.mine.files: .* at least 1 item"),
     *(("datasets.mine.path", path, "datasets.mine.path: a path has a name") for path in ("", "x\0.csv", "x" * 256)),
     *(("results", path, "results: a path has a name, no control characters") for path in ("", "/", "a\nb")),
+    ("results", "~/results", "results: `~` would be a folder of this name"),
     ("evaluation", 3, "valid dictionary"),
 ]  # fmt: skip
 
@@ -117,6 +118,11 @@ OUT_OF_RANGE = [
 def test_a_value_that_cannot_be_is_refused(path: str, value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load(changed(path, value))
+
+
+@pytest.mark.parametrize("spelling", ["out", "out/", "./out", ".//out"])
+def test_a_folder_of_results_has_one_spelling(spelling: str) -> None:
+    assert load(changed("results", spelling)).results == "out"
 
 
 DANGLING = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, ValidationInfo, field_validator, model_validator
 
 from plant.ground.errors import InputError, nearest
 from plant.ground.settings.base import NAME, NO_PRETRAINING, FilePath, Frozen, Name, refuse
@@ -61,6 +61,14 @@ class Settings(Frozen):
     tunings: dict[Name, Tuning] = Field(default_factory=dict)
     tuned: dict[str, Tuned] = Field(default_factory=dict)
     """The values that a tuning chose, by run: `<dataset>/<backbone>/<pretraining>+<finetuning>`."""
+
+    @field_validator("results")
+    @classmethod
+    def _one_spelling(cls, text: str) -> str:
+        """The folder as every path spells it: Snakemake knows a job by the paths of its outputs."""
+        if text.startswith("~"):
+            raise ValueError(f"`~` would be a folder of this name, got {text!r}; write the whole path")
+        return str(Path(text))
 
     @model_validator(mode="after")
     def _names_exist(self, info: ValidationInfo) -> Settings:
