@@ -41,6 +41,7 @@ CONFIG = {
         ("backbones", "net", {**NETWORK, "language_model": {}}, "cnn cannot be a language model; these can: awd_lstm"),
         ("finetunings", "focal", {"initialisation": "descriptions"}, "plain starts from descriptions"),
         ("pretrainings", "plant", {"initialisation": "descriptions"}, "plant starts from descriptions"),
+        ("finetunings", "focal", {"unfreezing": "gradual"}, "plant has gradual unfreezing, which 'net' cannot"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused_before_any_job(section, entry, value, said):
@@ -48,6 +49,18 @@ def test_what_cannot_be_made_is_refused_before_any_job(section, entry, value, sa
     with pytest.raises(InputError) as error:
         check(load({**CONFIG, section: {**CONFIG[section], entry: value}}))
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("attention", ["multi_head", "cross_attention"])
+def test_segments_and_layers_that_stage_2_could_not_read_are_refused_before_stage_1(attention):
+    config = {**CONFIG, "finetunings": {"focal": {"segment": 72}}}
+    check(load(config))
+    with pytest.raises(InputError, match=f"plant has a segment, which 'net' cannot read with attention: {attention}"):
+        check(load({**config, "backbones": {"net": {**NETWORK, "attention": attention}}}))
+    gradual = {**CONFIG, "finetunings": {"focal": {"unfreezing": "gradual"}}}
+    check(load({**gradual, "backbones": {"net": {**NETWORK, "encoder": "awd_lstm"}}}))
+    with pytest.raises(InputError, match="gradual unfreezing"):
+        check(load({**gradual, "backbones": {"net": {"kind": "random"}}}))
 
 
 def test_an_option_without_a_default_must_be_named(monkeypatch):

@@ -35,6 +35,10 @@ ENCODERS = ModuleFolder("plant.model.encoders", "build", given=("vocabulary", "l
 ATTENTIONS = ModuleFolder("plant.model.attentions", "build")
 """Label attentions, each with its head."""
 TRANSFORMER = "plant.model.transformer.backbone"
+WITHOUT_LAYERS = ("bigru", "bilstm", "cnn", "multi_res_cnn")
+"""Encoders that do not name their layers, for gradual unfreezing; a transformer does not either."""
+WITHOUT_PRODUCTS = ("cross_attention", "multi_head")
+"""Label attentions whose head cannot read segments: it has no output weights for each label."""
 
 
 def build_backbone(settings: Network, source: str | Path, *, vocabulary: int, device: torch.device) -> torch.nn.Module:
@@ -62,7 +66,7 @@ def check(settings: Settings) -> None:
     Raises:
         InputError: one error that lists every fault.
     """
-    faults = [*_unknown(settings), *_descriptions(settings)]
+    faults = [*_unknown(settings), *_descriptions(settings), *_decoders(settings)]
     if faults:
         raise InputError(
             "config", expected="encoders and label attentions that can be made", got=f"{len(faults)} fault(s)",
@@ -107,3 +111,20 @@ def _descriptions(settings: Settings) -> Iterator[str]:
                     f"experiments.{name}.variants: {variant} starts from descriptions, but the states of the word "
                     f"network {experiment.backbone!r} are random before training; use `initialisation: random`"
                 )
+
+
+def _decoders(settings: Settings) -> Iterator[str]:
+    """What Stage 2 would refuse after Stage 1 has been trained."""
+    for name, experiment in settings.experiments.items():
+        for variant in experiment.variants:
+            recipe = settings.variants[variant]
+            stage2 = settings.finetunings[recipe.finetuning]
+            for place in filter(None, (experiment.backbone, recipe.average_with)):
+                backbone, path = settings.backbones[place], f"experiments.{name}.variants: {variant}"
+                if isinstance(backbone, Words):
+                    continue
+                if stage2.segment is not None and backbone.attention in WITHOUT_PRODUCTS:
+                    yield f"{path} has a segment, which {place!r} cannot read with attention: {backbone.attention}"
+                names_layers = isinstance(backbone, WordNetwork) and backbone.encoder not in WITHOUT_LAYERS
+                if stage2.unfreezing == "gradual" and not names_layers:
+                    yield f"{path} has gradual unfreezing, which {place!r} cannot: its encoder does not name its layers"
