@@ -72,6 +72,7 @@ OUT_OF_RANGE = [
     ("experiments.é", {**SYSTEMS}, r"experiments\.é: a name has letters"),
     ("experiments.demo.seeds", 0, r"seeds: a list is needed, such as \[0\] .* \(got 0\)"),
     ("backbones.tiny.heads", 5, "hidden_size must be a multiple of heads"),
+    ("backbones.tiny", {"kind": "random", "hidden_size": 24, "heads": 8}, "hidden_size / heads must be even in llama"),
     ("backbones.hub.cache_features", True, "cache_features needs adapter: frozen"),
     (
         "backbones.hub",
@@ -101,6 +102,7 @@ OUT_OF_RANGE = [
     ("finetunings.focal.weight_decay", 1e30, "less than or equal to 100"),
     ("finetunings.focal.shortlist", 10**9, "less than or equal to 100000"),
     ("backbones.tiny.hidden_size", 10**7, "less than or equal to 65536"),
+    ("backbones.tiny.lora.dropout", 1.0, "less than 1"),
     ("backbones.tiny.devices", 10**5, "less than or equal to 1024"),
     ("compute.threads", 100_000, "less than or equal to 1024"),
     ("compute.device", "cuda:9", "'auto', 'cpu' or 'cuda'"),

@@ -196,3 +196,22 @@ def test_published_words_of_another_form_are_one_error(
     how = settings(language_model={"start": str(tmp_path / "start.safetensors")})
     with pytest.raises(InputError, match=expected):
         start_encoder(how, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"segment": 0},
+        {"segment": 2.5},
+        {"backward": "false"},
+        {"frozen": 1},
+        {"input_dropout": 1},
+        {"word_dropout": "x"},
+    ],
+    ids=str,
+)
+def test_a_value_that_an_option_cannot_have_is_one_clear_error(option: dict[str, object]) -> None:
+    """Words are true for Python: `backward: "false"` was read backward."""
+    (name,) = option
+    with pytest.raises(InputError, match=rf"backbone: options\.{name}: expected "):
+        backbone(options=option)

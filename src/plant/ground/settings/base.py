@@ -45,6 +45,8 @@ Vocabulary = Annotated[int, Field(gt=0, le=10_000_000)]
 FilePath = Annotated[str, AfterValidator(_path)]
 """A path that a file system can hold."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+"""A rate of 1 would leave nothing to learn from."""
 Rate = Annotated[float, Field(gt=0)]
 LearningRate = Annotated[float, Field(gt=0, le=10)]
 """AdamW moves a weight by about this much in one update."""

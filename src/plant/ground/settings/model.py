@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from plant.ground.settings.base import (
+    Dropout,
     FilePath,
-    Fraction,
     Frozen,
     LearningRate,
     Positive,
@@ -28,7 +28,7 @@ class Lora(Frozen):
     """Rank r of the low-rank update (appendix A)."""
     alpha: Rate = 32.0
     """The update is multiplied by alpha / rank (appendix A, choice C32)."""
-    dropout: Fraction = 0.05
+    dropout: Dropout = 0.05
     """Dropout rate on the input of the update (appendix A)."""
     targets: Some[str] | None = None
     """Names of the adapted modules. None: the known list for the model type (appendix A: query, key, value, output).
@@ -140,6 +140,8 @@ class Random(_Transformer):
         several = self.attention_heads if self.attention == "multi_head" else 1
         if self.hidden_size % self.heads or self.hidden_size % several:
             raise ValueError("hidden_size must be a multiple of heads and of attention_heads")
+        if self.architecture in ("llama", "mistral", "phi3") and self.hidden_size // self.heads % 2:
+            raise ValueError(f"hidden_size / heads must be even in {self.architecture}, which turns pairs of numbers")
         return self
 
 
@@ -184,7 +186,7 @@ class WordNetwork(_Length, _Vocabulary, _Network):
     """Number of layers, for encoders that have several."""
     kernel_sizes: Some[Size] = (9,)
     """Width of each convolution in words, for encoders that have some."""
-    dropout: Fraction = 0.2
+    dropout: Dropout = 0.2
     """Dropout rate on the word vectors."""
     word_vectors: Literal["trained"] | FilePath | None = None
     """Initial word vectors. None: random. trained: word2vec on the training split. Else a file: safetensors with

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from plant.ground.errors import InputError
 from plant.ground.settings import WordNetwork
 from plant.model.word_network import WordBackbone, reordered, reversed_order, word_vectors
 
@@ -122,6 +123,15 @@ def _dropped(states: Tensor, rate: float, training: bool) -> Tensor:
     return states * F.dropout(states.new_ones(states.shape[0], 1, states.shape[2]), rate)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _require(holds: bool, option: str, value: object, expected: str) -> None:
+    if not holds:
+        raise InputError(f"backbone: options.{option}", expected=expected, got=repr(value), fix="Change it.")
+
+
 def build(
     settings: WordNetwork,
     source: str | Path,
@@ -150,10 +160,20 @@ def build(
         hidden_dropout: of the states between layers.
         weight_dropout: of the recurrent weights.
         word_dropout: of whole words.
+
+    Raises:
+        InputError: a value of an option that it cannot have.
     """
     from plant.model.language_model import load_language_model
 
     rates = {"input": input_dropout, "hidden": hidden_dropout, "weight": weight_dropout}
+    for name, rate in {**rates, "word": word_dropout}.items():
+        _require(
+            rate is None or (_is_number(rate) and 0 <= rate < 1), f"{name}_dropout", rate, "a rate from 0 to below 1"
+        )
+    _require(isinstance(segment, int) and _is_number(segment) and segment > 0, "segment", segment, "a number of tokens")
+    for name, switch in {"backward": backward, "frozen": frozen}.items():
+        _require(isinstance(switch, bool), name, switch, "true or false, without quotes")
     network = AwdLstm(
         settings.embedding_size, settings.hidden_size, settings.layers, segment=segment, backward=backward,
         dropouts={name: settings.dropout if rate is None else rate for name, rate in rates.items()},
