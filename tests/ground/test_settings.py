@@ -67,6 +67,14 @@ OUT_OF_RANGE = [
     ("datasets.notes.path", "folder", "give either `path` or `generate`"),
     ("datasets.mine.path", None, "give either `path` or `files`"),
     ("datasets.mine.labels_column", "text", "datasets.mine.labels_column: 'text' is the column of the text"),
+    *(
+        (f"datasets.mine.{key}", "text", f"datasets.mine.{key}: 'text' is the column of the text")
+        for key in ("id_column", "group_column")
+    ),
+    (
+        "datasets.mine", {"source": "table", "path": "a.csv", "split_column": "split", "split": {"table": "b"}},
+        "datasets.mine.split_column: `files`, `split.ids` or `split.table` divide the documents",
+    ),
     ("datasets.a b", {"source": "table", "path": "a"}, r"datasets\.a b: a name has letters .* \(got 'a b'\)"),
     ("variants.best", {"finetuning": "focal"}, "variants.best: this name belongs to the folder of the best system"),
     ("experiments.é", {**SYSTEMS}, r"experiments\.é: a name has letters"),

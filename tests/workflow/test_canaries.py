@@ -190,6 +190,7 @@ WORD = STEM.decode()
 NOTES = pl.DataFrame(
     {
         "id": [str(100_000 + i) for i in range(12)],
+        "text": [f"{WORD} of note {i // 2}" for i in range(12)],
         "phrase": [f"{WORD} of note {i // 2}" for i in range(12)],
         "word": [WORD + "abcdef"[i // 2] for i in range(12)],
         "codes": [f"E1{i % 3}.9;I10" for i in range(12)],
@@ -215,7 +216,7 @@ def test_a_column_of_the_wrong_kind_is_not_quoted(tmp_path, what, kind):
     NOTES.rename({kind: "_id"}).write_parquet(tmp_path / "split.parquet")
     NOTES.rename({"id": NOTES[kind][0], "split": "_split"}).write_parquet(tmp_path / "header.parquet")
     (tmp_path / "notes.txt").write_text("\n".join(NOTES[kind].unique()), encoding="utf-8")
-    table = {"source": "table", "path": "notes.parquet", "text_column": "phrase", "labels_column": "codes"}
+    table = {"source": "table", "path": "notes.parquet", "labels_column": "codes"}
     config, says = WRONG_COLUMNS[what]
     ended = build(tmp_path, {**table, "credentialed": True, **json.loads(json.dumps(config).replace("{notes}", kind))})
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr

@@ -236,6 +236,13 @@ class OwnTable(_Dataset):
             raise ValueError(
                 f"labels_column: {self.text_column!r} is the column of the text; name the column of the labels"
             )
+        for key in ("id_column", "group_column", "split_column"):
+            if getattr(self, key) == self.text_column:
+                raise ValueError(f"{key}: {self.text_column!r} is the column of the text")
+        if self.split_column is not None and (self.files or self.split.ids or self.split.table):
+            raise ValueError(
+                "split_column: `files`, `split.ids` or `split.table` divide the documents; give one of them"
+            )
         return self
 
 
