@@ -104,6 +104,14 @@ OUT_OF_RANGE = [
     ("statistics.seed", -1, "greater than or equal to 0"),
     ("experiments.demo.seeds", [2**70], "less than 4294967296"),
     ("statistics.metrics", [], "at least 1 item"),
+    *(
+        (path, ["map", "map"], f"{path}: .*each may be named once")
+        for path in ("statistics.metrics", "paper.metrics", "paper.headline")
+    ),
+    (
+        "tuned.notes/tiny/plant+focal", {"head_learning_rate": 100, "learning_rate": 1},
+        "head_learning_rate: .* less than or equal to 10",
+    ),
     ("evaluation.at", [0], r"1 fault\(s\)[^\n]*\n  evaluation\.at\.0: Input should be greater than 0"),
     ("relevance.k", 2**70, "less than 2147483648"),
     ("backbones.tiny.vocabulary", 10**9, "less than or equal to 10000000"),

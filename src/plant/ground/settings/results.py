@@ -19,6 +19,7 @@ from plant.ground.settings.base import (
     Rate,
     Seed,
     Some,
+    SomeOnce,
     refuse,
 )
 
@@ -93,7 +94,7 @@ class Statistics(Frozen):
     """How our interval estimates the error over documents: from random halves of the documents, or from the bootstrap
     resamples (choice C11). With several seeds, the spread over seeds is added. The paper's percentile interval is
     always printed too."""
-    metrics: Some[str] = ("macro_auc", "macro_f1_present", "rare_f1", "rare_ap", "map", "micro_f1", "p@5", "ndcg@5")
+    metrics: SomeOnce[str] = ("macro_auc", "macro_f1_present", "rare_f1", "rare_ap", "map", "micro_f1", "p@5", "ndcg@5")
     """Metrics with intervals and tests, by their names in metrics.json. A name without `@` and a threshold rule is at
     the tuned threshold."""
     seed: Seed = 0
@@ -112,7 +113,7 @@ Item = Literal[
 class Paper(Frozen):
     """Tables, figures and the report."""
 
-    metrics: Some[str] = ("macro_auc", "micro_f1", "macro_f1_present", "rare_f1", "rare_ap", "map", "p@5", "ndcg@5")
+    metrics: SomeOnce[str] = ("macro_auc", "micro_f1", "macro_f1_present", "rare_f1", "rare_ap", "map", "p@5", "ndcg@5")
     """Columns of the ablation table. A metric that is not in statistics.metrics has no interval."""
     items: tuple[Item, ...] = ()
     """Tables and figures of the paper, and with `awd_` those of its earlier version, that are compared with our
@@ -120,7 +121,7 @@ class Paper(Frozen):
     src/plant/paper/values/values.yaml."""
     main_backbone: Name | None = None
     """Backbone of the rows that name no backbone (Table 5; footnote 4 says Mistral-7B)."""
-    headline: Some[str] = ("macro_f1_present", "rare_ap")
+    headline: SomeOnce[str] = ("macro_f1_present", "rare_ap")
     """Metrics that answer "does it help?" at the top of the report. The first one decides the answer."""
 
 
@@ -201,7 +202,7 @@ class Study(Frozen):
 
     question: str
     """The question that the rows answer together."""
-    metrics: Some[str] = ("macro_f1_present", "rare_ap", "map", "p@5")
+    metrics: SomeOnce[str] = ("macro_f1_present", "rare_ap", "map", "p@5")
     """Metrics, all from statistics.metrics. The first one decides. P-values are corrected over all rows and metrics
     (Holm)."""
     cells: Some[Cell]

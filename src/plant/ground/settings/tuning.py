@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from plant.ground.errors import nearest
-from plant.ground.settings.base import Frozen, Name, Positive, Rate, Seed, SomeOnce
+from plant.ground.settings.base import Frozen, LearningRate, Name, Positive, Seed, SomeOnce
 
 if TYPE_CHECKING:
     from plant.ground.settings.load import Settings
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Tuned(Frozen):
     """Values that replace those of the Stage 2 recipe in one run. The entry's name is the run."""
 
-    head_learning_rate: Rate
+    head_learning_rate: LearningRate
     """Learning rate of label embeddings, attention and head."""
-    learning_rate: Rate
+    learning_rate: LearningRate
     """Learning rate of the backbone or its adapter."""
     epochs: Positive | None = None
     """Largest number of epochs, and length of the cosine schedule. None: as in the recipe."""
@@ -36,9 +36,9 @@ class Tuning(Frozen):
     """Name of the experiment. Its dataset and backbone are used."""
     variants: SomeOnce[Name]
     """Arms: variants of the experiment. Each arm gets the whole grid. Stage 1 of an arm is trained once."""
-    head_learning_rate: SomeOnce[Rate]
+    head_learning_rate: SomeOnce[LearningRate]
     """Learning rates that are tried for label embeddings, attention and head."""
-    learning_rate: SomeOnce[Rate]
+    learning_rate: SomeOnce[LearningRate]
     """Learning rates that are tried for the backbone or its adapter. One value is enough if the backbone is frozen."""
     epochs: Positive
     """Largest number of epochs. It should be large enough that patience ends every run."""
