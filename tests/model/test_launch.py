@@ -52,7 +52,7 @@ def inputs(tmp_path_factory, tiny, backbone_folder, corpus_files):
     return {
         "inputs": named | {"made": [], "features": [], "embeddings": []},
         "rule": "pretrain", "wildcards": {"seed": "0"},
-        "params": {"settings": settings, "backbone": str(backbone_folder(backbone))},
+        "params": {"settings": settings, "backbone": str(backbone_folder(backbone)), "code": ""},
     }  # fmt: skip
 
 

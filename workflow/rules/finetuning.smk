@@ -16,6 +16,12 @@ include: "inputs/finetuning.smk"
 stage2_settings = settings_of("backbone", "compute", finetuning=stage2_of)
 
 
+def stage2_code(wildcards):
+    """The digests of the code of a run of Stage 2: of its script and network, and of its loss."""
+    loss = code("finetune", STAGE_2_LOSSES.folder.module(stage2_of(wildcards).loss))
+    return [code_of_network("finetune")(wildcards), loss]
+
+
 rule finetune:
     """Stage 2 of one seed, from planted or from random attention."""
     input:
@@ -40,8 +46,7 @@ rule finetune:
     params:
         script=launch("finetune"),
         settings=stage2_settings,
-        job=handed_over("finetune", stage2_settings, planted=planted_weights),
-        loss=lambda wildcards: code("finetune", STAGE_2_LOSSES.folder.module(stage2_of(wildcards).loss)),
-        code=code_of_network("finetune"),
+        job=handed_over("finetune", stage2_settings, stage2_code, planted=planted_weights),
+        code=stage2_code,
     shell:
         "{params.script} {params.job:q} > {log:q} 2>&1"

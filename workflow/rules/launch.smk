@@ -46,12 +46,13 @@ def training_threads(wildcards):
     return SETTINGS.compute.threads * (1 if is_layered(wildcards) else devices(wildcards))
 
 
-def handed_over(rule, settings, planted=None):
-    """What a training gets on its command line, as `script:` hands it to the other jobs (plant.ground.job)."""
+def handed_over(rule, settings, digests, planted=None):
+    """What a training gets on its command line, as `script:` hands it to the other jobs (plant.ground.job). The
+    digests are those of its code: a state that other code has left is not used."""
 
     def job(wildcards, input, output):
         named = dict(input.items()) | ({} if planted is None else {"planted": planted(wildcards)})
-        params = {"settings": settings(wildcards), "backbone": backbone_source(wildcards)}
+        params = {"settings": settings(wildcards), "backbone": backbone_source(wildcards), "code": digests(wildcards)}
         return json.dumps(describe(named, output, rule=rule, wildcards=dict(wildcards.items()), params=params))
 
     return job

@@ -14,6 +14,12 @@ OUTPUTS
 stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)
 
 
+def stage1_code(wildcards):
+    """The digests of the code of a run of Stage 1: of its script and network, and of its loss."""
+    loss = code("pretrain", STAGE_1_LOSSES.folder.module(stage1_of(wildcards).objective))
+    return [code_of_network("pretrain")(wildcards), loss]
+
+
 rule pretrain:
     """Stage 1 of one seed; continues from its last epoch where it was interrupted."""
     input:
@@ -41,8 +47,7 @@ rule pretrain:
     params:
         script=launch("pretrain"),
         settings=stage1_settings,
-        job=handed_over("pretrain", stage1_settings),
-        loss=lambda wildcards: code("pretrain", STAGE_1_LOSSES.folder.module(stage1_of(wildcards).objective)),
-        code=code_of_network("pretrain"),
+        job=handed_over("pretrain", stage1_settings, stage1_code),
+        code=stage1_code,
     shell:
         "{params.script} {params.job:q} > {log:q} 2>&1"

@@ -28,7 +28,7 @@ def main(args: Arguments) -> dict[str, object]:
         data, classifier, settings, static=args.static, residual=args.residual, whole=shortlist is None
     )
     more = [path for path in (args.made, args.shortlist, args.embeddings, args.static, args.residual) if path]
-    digest = run_digest(args.settings, [args.labels, args.tokens, *planted, *more])
+    digest = run_digest([args.settings, args.code], [args.labels, args.tokens, *planted, *more])
     run = TrainingRun(args.seed, args.out / "checkpoint", digest)
     history = finetune(classifier, data.corpus, settings, run, shortlist=shortlist)
     if processes().first:

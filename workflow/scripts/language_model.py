@@ -26,7 +26,7 @@ def main(args: Arguments) -> dict[str, object]:
     corpus = load_training_data(args.labels.parent, args.tokens.parent).corpus
     backbone, facts = start_encoder(settings, args.tokens.parent)
     how = LanguageModel.model_validate(args.settings["backbone"]["language_model"])
-    digest = run_digest(args.settings, [args.labels, args.tokens, *given_file(args)])
+    digest = run_digest([args.settings, args.code], [args.labels, args.tokens, *given_file(args)])
     run = TrainingRun(how.seed, args.weights.parent / "checkpoint", digest)
     history = train_language_model(backbone, corpus, how, run, device=device)
     save_tensors(args.weights, backbone.state_dict())

@@ -22,7 +22,7 @@ def main(args: Arguments) -> dict[str, object]:
     )  # fmt: skip
     top = load_top_tokens(args.relevance, data, k=settings.k)
     more = [path for path in (args.made, args.embeddings) if path]
-    digest = run_digest(args.settings, [args.labels, args.tokens, args.relevance, *more])
+    digest = run_digest([args.settings, args.code], [args.labels, args.tokens, args.relevance, *more])
     run = TrainingRun(args.seed, args.out / "checkpoint", digest)
     if settings.lists == "vocabulary":
         history = pretrain_l2r(classifier, top, settings, run)

@@ -207,9 +207,14 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
             )  # fmt: skip
 
 
-def run_digest(settings: Mapping[str, Any], inputs: Sequence[Path]) -> str:
-    """SHA-256 over settings and input files or folders: a checkpoint is used by the same run only."""
-    sha = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+def run_digest(facts: Any, inputs: Sequence[Path]) -> str:
+    """SHA-256 over facts and the contents of files or folders: a checkpoint is used by the same run only.
+
+    Args:
+        facts: settings and digests of the code, as plain data.
+        inputs: files and folders that the run reads.
+    """
+    sha = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for path in inputs:
         sha.update(bytes.fromhex(sha256(Path(path))))
     return sha.hexdigest()
