@@ -69,6 +69,16 @@ def test_a_change_of_one_ablation_reruns_what_hangs_on_it_and_nothing_else(finis
     ) == set()
 
 
+def test_a_change_of_what_is_measured_runs_no_network_and_no_baseline_again(finished, snakemake, config):
+    config["evaluation"] = {"rare_below": 5, "frequency_groups": [1, 5], "at": [1, 5], "tune_for": "micro_f1"}
+    jobs = planned(snakemake(finished, config, "--dry-run"))
+    assert jobs["metrics"] == 6
+    assert not {"predict", "evidence", "tfidf_linear", "mig_log_odds", "combined"} & set(jobs)
+    config["evaluation"]["top"] = 50
+    jobs = planned(snakemake(finished, config, "--dry-run"))
+    assert (jobs["predict"], jobs["evidence"], jobs["tfidf_linear"]) == (2, 1, 1)
+
+
 def test_a_change_of_stage_1_leaves_the_variant_without_it_alone(finished, snakemake, config):
     config["pretrainings"]["plant"]["sigma"] = 2.0
     jobs = planned(snakemake(finished, config, "--dry-run"))

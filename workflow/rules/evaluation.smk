@@ -32,7 +32,7 @@ rule predict:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
-        settings=settings_of("backbone", "evaluation", "compute", finetuning=stage2_of),
+        settings=settings_of("backbone", "compute", finetuning=stage2_of, evaluation=lambda wildcards: KEPT),
         backbone=backbone_source,
         code=code_of_network("predict"),
     script:
@@ -62,7 +62,7 @@ rule evidence:
         mem_mb=attempts(8000),
     params:
         settings=settings_of(
-            "evaluation",
+            evaluation=lambda wildcards: KEPT,
             evidence=lambda wildcards: SETTINGS.evidences[wildcards.evidence],
             channels=channels,
             shown=lambda wildcards: SETTINGS.documents_shown(wildcards.dataset),
@@ -92,7 +92,7 @@ rule average:
     resources:
         mem_mb=attempts(8000),
     params:
-        settings=settings_of("evaluation"),
+        settings=settings_of(evaluation=lambda wildcards: KEPT),
         code=code("average"),
     script:
         "../scripts/average.py"
@@ -139,7 +139,12 @@ rule attention:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
-        settings=settings_of("backbone", "evaluation", "compute", finetuning=stage2_of),
+        settings=settings_of(
+            "backbone",
+            "compute",
+            finetuning=stage2_of,
+            evaluation=lambda wildcards: {"attention_documents": SETTINGS.evaluation.attention_documents},
+        ),
         backbone=backbone_source,
         code=code_of_network("attention"),
     script:
