@@ -4,6 +4,7 @@ import copy
 import errno
 import hashlib
 import os
+import resource
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -216,3 +217,18 @@ def test_what_takes_its_name_is_on_the_disk_before_and_its_folder_after(tmp_path
     names = [path.relative_to(tmp_path).as_posix() for path in seen]
     one, many = f".one.{os.getpid()}.partial", f".many.{os.getpid()}.partial"
     assert names == [one, ".", many, f"{many}/inner", "."]
+
+
+def test_a_limit_on_the_size_of_a_file_is_told_as_a_full_disk_is(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        for write in (files.write_json, lambda path, values: files.write_arrays(path, {"x": np.array(values)})):
+            with pytest.raises(OSError, match="File too large") as caught:
+                write(tmp_path / "large", [0] * 9000)
+            told = files.explain(caught.value, [tmp_path / "large"])
+            assert told is not None
+            assert "Raise the limit on the size of a file (ulimit -f); nothing half-written was kept" in str(told)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []

@@ -22,6 +22,7 @@ STALE_SECONDS = 3600
 NO_ROOM = {
     errno.ENOSPC: "Free some space",
     errno.EDQUOT: "Free some of the quota",
+    errno.EFBIG: "Raise the limit on the size of a file (ulimit -f)",
     errno.EROFS: "Make the file system writable, or name another `results`",
     errno.EACCES: "Make the folder writable, or name another `results`",
 }
