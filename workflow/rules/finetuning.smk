@@ -16,12 +16,6 @@ include: "inputs/finetuning.smk"
 stage2_settings = settings_of("backbone", "compute", finetuning=stage2_of)
 
 
-def stage2_code(wildcards):
-    """The digests of the code of a run of Stage 2: of its script and network, and of its loss."""
-    loss = code("finetune", STAGE_2_LOSSES.folder.module(stage2_of(wildcards).loss))
-    return [code_of_network("finetune")(wildcards), loss]
-
-
 rule finetune:
     """Stage 2 of one seed, from planted or from random attention."""
     input:

@@ -11,13 +11,11 @@ OUTPUTS
         epochs/<epoch>/{label_attention,backbone}.safetensors   (recipes with keep_epochs)
 """
 
+
+include: "inputs/pretraining.smk"
+
+
 stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)
-
-
-def stage1_code(wildcards):
-    """The digests of the code of a run of Stage 1: of its script and network, and of its loss."""
-    loss = code("pretrain", STAGE_1_LOSSES.folder.module(stage1_of(wildcards).objective))
-    return [code_of_network("pretrain")(wildcards), loss]
 
 
 rule pretrain:
