@@ -154,7 +154,7 @@ def test_an_empty_label_separator_is_refused() -> None:
 
 def test_a_column_of_splits_beside_a_file_for_each_split_is_refused() -> None:
     """The column had to be there, and its values were not read."""
-    with pytest.raises(ValidationError, match="give either `files` or `split_column`"):
+    with pytest.raises(ValidationError, match="divide the documents; give one of them"):
         settings.OwnTable(source="table", files={"train": "a.csv", "test": "b.csv"}, split_column="split")
 
 

@@ -80,7 +80,7 @@ OUT_OF_RANGE = [
     ("experiments.é", {**SYSTEMS}, r"experiments\.é: a name has letters"),
     ("experiments.demo.seeds", 0, r"seeds: a list is needed, such as \[0\] .* \(got 0\)"),
     ("backbones.tiny.heads", 5, "hidden_size must be a multiple of heads"),
-    ("backbones.tiny", {"kind": "random", "hidden_size": 24, "heads": 8}, "hidden_size / heads must be even in llama"),
+    ("backbones.tiny", {"kind": "random", "hidden_size": 24, "heads": 8}, "must be even: llama rotates pairs"),
     ("backbones.hub.cache_features", True, "cache_features needs adapter: frozen"),
     (
         "backbones.hub",

@@ -10,11 +10,21 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import torch
 import yaml
 
 from plant.ground.errors import InputError
 from plant.ground.settings import load, parse_backbone
-from plant.model.registry import ATTENTIONS, ENCODERS, check, modules_of
+from plant.model.label_attention import Sizes
+from plant.model.registry import (
+    ATTENTIONS,
+    ENCODERS,
+    WITHOUT_LAYERS,
+    WITHOUT_PRODUCTS,
+    build_backbone,
+    check,
+    modules_of,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORK = {"kind": "word_network", "encoder": "cnn", "attention": "per_label", "hidden_size": 16, "embedding_size": 8}
@@ -61,6 +71,16 @@ def test_segments_and_layers_that_stage_2_could_not_read_are_refused_before_stag
     check(load({**gradual, "backbones": {"net": {**NETWORK, "encoder": "awd_lstm"}}}))
     with pytest.raises(InputError, match="gradual unfreezing"):
         check(load({**gradual, "backbones": {"net": {"kind": "random"}}}))
+
+
+def test_the_check_knows_which_encoders_name_layers_and_which_heads_read_segments():
+    for name in ENCODERS.names():
+        settings = parse_backbone({**NETWORK, "encoder": name, "kernel_sizes": [3]})
+        backbone = build_backbone(settings, "", vocabulary=9, device=torch.device("cpu"))
+        assert hasattr(backbone, "layer_groups") == (name not in WITHOUT_LAYERS)
+    for name in ATTENTIONS.names():
+        _, head = ATTENTIONS.load(name)(Sizes(labels=3, hidden=8))
+        assert hasattr(head, "products") == (name not in WITHOUT_PRODUCTS)
 
 
 def test_an_option_without_a_default_must_be_named(monkeypatch):

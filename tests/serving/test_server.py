@@ -163,7 +163,7 @@ def test_requests_beyond_the_limit_get_503_and_neither_health_nor_an_idle_client
         first = pool.submit(post, url, {"text": "Sign1"})
         assert answering.wait(60)
         status, refused = post(url, {"text": "Sign1"})
-        assert (status, refused["error"]["expected"]) == (503, "a free place")
+        assert (status, refused["error"]["expected"]) == (503, "at most 1 request(s) at once")
         assert urllib.request.urlopen(f"{url}/health").status == 200
         go_on.set()
         assert first.result()[0] == 200

@@ -64,11 +64,6 @@ HERE = Path(os.path.relpath(workflow.basedir))
 SCRIPTS = HERE / "workflow" / "scripts"
 
 
-# What scores depend on of the section `evaluation`, so that the other keys run no network and no baseline again. (`at` is
-# not read: it fits any `top`.)
-KEPT = {key: getattr(SETTINGS.evaluation, key) for key in ("top", "dense_limit", "memory_gb")} | {"at": [1]}
-
-
 def one_of(names):
     return "|".join(re.escape(name) for name in names) or "(?!)"
 

@@ -32,7 +32,7 @@ rule predict:
         gpu=devices_of_one_process,
         mem_mb=attempts(16000),
     params:
-        settings=settings_of("backbone", "compute", finetuning=stage2_of, evaluation=lambda wildcards: KEPT),
+        settings=settings_of("backbone", "compute", finetuning=stage2_of, evaluation=kept),
         backbone=backbone_source,
         code=code_of_network("predict"),
     script:
@@ -62,7 +62,7 @@ rule evidence:
         mem_mb=attempts(8000),
     params:
         settings=settings_of(
-            evaluation=lambda wildcards: KEPT,
+            evaluation=kept,
             evidence=lambda wildcards: SETTINGS.evidences[wildcards.evidence],
             channels=channels,
             shown=lambda wildcards: SETTINGS.documents_shown(wildcards.dataset),
@@ -92,7 +92,7 @@ rule average:
     resources:
         mem_mb=attempts(8000),
     params:
-        settings=settings_of(evaluation=lambda wildcards: KEPT),
+        settings=settings_of(evaluation=kept),
         code=code("average"),
     script:
         "../scripts/average.py"

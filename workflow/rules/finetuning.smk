@@ -14,6 +14,7 @@ include: "inputs/finetuning.smk"
 
 
 stage2_settings = settings_of("backbone", "compute", finetuning=stage2_of)
+stage2_code = code_of_training("finetune", STAGE_2_LOSSES, stage2_of)
 
 
 rule finetune:

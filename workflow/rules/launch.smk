@@ -46,6 +46,16 @@ def training_threads(wildcards):
     return SETTINGS.compute.threads * (1 if is_layered(wildcards) else devices(wildcards))
 
 
+def code_of_training(name, losses, recipe_of):
+    """The digests of a script that trains: with its network, and with its loss."""
+
+    def digests(wildcards):
+        loss = losses.folder.module(getattr(recipe_of(wildcards), losses.key))
+        return [code_of_network(name)(wildcards), code(name, loss)]
+
+    return digests
+
+
 def handed_over(rule, settings, digests, planted=None):
     """What a training gets on its command line, as `script:` hands it to the other jobs (plant.ground.job). The
     digests are those of its code: a state that other code has left is not used."""

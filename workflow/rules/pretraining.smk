@@ -11,11 +11,8 @@ OUTPUTS
         epochs/<epoch>/{label_attention,backbone}.safetensors   (recipes with keep_epochs)
 """
 
-
-include: "inputs/pretraining.smk"
-
-
 stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)
+stage1_code = code_of_training("pretrain", STAGE_1_LOSSES, stage1_of)
 
 
 rule pretrain:

@@ -127,4 +127,4 @@ def _decoders(settings: Settings) -> Iterator[str]:
                     yield f"{path} has a segment, which {place!r} cannot read with attention: {backbone.attention}"
                 names_layers = isinstance(backbone, WordNetwork) and backbone.encoder not in WITHOUT_LAYERS
                 if stage2.unfreezing == "gradual" and not names_layers:
-                    yield f"{path} has gradual unfreezing, which {place!r} cannot: its encoder does not name its layers"
+                    yield f"{path} has gradual unfreezing, which {place!r} cannot do: its layers have no names"

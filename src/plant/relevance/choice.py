@@ -15,7 +15,7 @@ import numpy as np
 from plant.ground.seeds import generator
 from plant.ground.settings import Relevance
 from plant.relevance.contingency import TokenLists, distinct_tokens, joint_counts
-from plant.relevance.measures import MEASURES, Formula, PairCounts, constant, is_positive, mig, n_log_n, rounding
+from plant.relevance.measures import MEASURES, Formula, PairCounts, is_positive, mig, n_log_n, rounding
 
 STEPS = 2**24
 """Relevance is a whole number of 2^-24, the steps that float32 resolves at 1. They decide what a tie is."""
@@ -163,7 +163,7 @@ def _best_of_label(
         token, relevance = described_relevance(counts, training.order, said, formula=entry.formula, k=settings.k)
     else:
         token = training.order
-        if settings.sign == "positive" and entry.formula is not constant:  # the sign would tell of the label
+        if settings.sign == "positive" and entry.signed:
             token = token[is_positive(counts.of(token))]
         relevance = normalised(entry.formula(counts.of(token)))
     return best(token, relevance, settings.k)

@@ -220,6 +220,7 @@ class Measure:
         occurrences: the formula reads the number of occurrences.
         shuffled: the label rows change places over the training documents first.
         described: only the tokens of the label's description score (choice C28).
+        signed: `relevance.sign` has a part. A measure that reads no count of the label has none.
         control: it says nothing of the labels, so a system with it is a control and not a planted one.
     """
 
@@ -228,6 +229,7 @@ class Measure:
     occurrences: bool = False
     shuffled: bool = False
     described: bool = False
+    signed: bool = True
     control: bool = False
 
 
@@ -237,7 +239,7 @@ MEASURES = {
         Measure("mig", mig), Measure("smoothed_mig", smoothed_mig),
         Measure("term_frequency", term_frequency, occurrences=True), Measure("pmi", pmi), Measure("chi2", chi2),
         Measure("random", None, control=True), Measure("shuffled", mig, shuffled=True, control=True),
-        Measure("constant", constant, control=True),
+        Measure("constant", constant, signed=False, control=True),
         Measure("description", inverse_document_frequency, described=True),
     )
 }  # fmt: skip

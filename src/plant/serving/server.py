@@ -85,7 +85,8 @@ def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
         try:
             if at_once > bounds.waiting:
                 fix = "Send it again later."
-                raise Refused(503, InputError("server", expected="a free place", got="none", fix=fix))
+                most = f"at most {bounds.waiting} request(s) at once"
+                raise Refused(503, InputError("server", expected=most, got="one more", fix=fix))
             asked = _parsed(await _body(request, bounds), bounds, model)
             async with turn:
                 found = await run_in_threadpool(_answers, model, *asked)

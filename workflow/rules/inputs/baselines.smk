@@ -21,7 +21,7 @@ def baseline_settings(entry, wildcards):
     return section(
         wildcards.dataset,
         baselines=SETTINGS.baselines,
-        evaluation=KEPT,
+        evaluation=SETTINGS.evaluation.of_scores,
         relevance=SETTINGS.relevance if entry.counts else {},
         category_ends=categories if entry.needs == "category_ends" else None,
     )

@@ -16,3 +16,8 @@ def words_of_reasons(wildcards):
     entries = [entry for channel, entry in known_channels().items() if channel in channels(wildcards)]
     shown = any("tokens" in entry.inputs for entry in entries) and SETTINGS.documents_shown(wildcards.dataset)
     return f"{R}/corpus/{wildcards.dataset}/words/tokens.safetensors" if shown else []
+
+
+def kept(wildcards):
+    """The keys of the section `evaluation` that scores depend on."""
+    return SETTINGS.evaluation.of_scores

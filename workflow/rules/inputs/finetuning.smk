@@ -29,9 +29,3 @@ def planted_weights(wildcards):
     """The weights that Stage 2 starts from."""
     waits, epoch = planted(wildcards), wildcards.initial.partition("@")[2]
     return [f"{waits}/{epoch}/{name}" for name in WEIGHTS] if epoch else waits
-
-
-def stage2_code(wildcards):
-    """The digests of the code of a run of Stage 2: of its script and network, and of its loss."""
-    loss = code("finetune", STAGE_2_LOSSES.folder.module(stage2_of(wildcards).loss))
-    return [code_of_network("finetune")(wildcards), loss]

@@ -230,8 +230,6 @@ class OwnTable(_Dataset):
     def _one_way(self) -> OwnTable:
         if (self.path is None) == (self.files is None):
             raise ValueError("give either `path` or `files`")
-        if self.files is not None and self.split_column is not None:
-            raise ValueError("give either `files` or `split_column`: each file is one split")
         if self.labels_column == self.text_column:
             raise ValueError(
                 f"labels_column: {self.text_column!r} is the column of the text; name the column of the labels"

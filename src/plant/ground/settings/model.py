@@ -141,7 +141,7 @@ class Random(_Transformer):
         if self.hidden_size % self.heads or self.hidden_size % several:
             raise ValueError("hidden_size must be a multiple of heads and of attention_heads")
         if self.architecture in ("llama", "mistral", "phi3") and self.hidden_size // self.heads % 2:
-            raise ValueError(f"hidden_size / heads must be even in {self.architecture}, which turns pairs of numbers")
+            raise ValueError(f"hidden_size / heads must be even: {self.architecture} rotates pairs of numbers")
         return self
 
 

@@ -52,6 +52,12 @@ class Evaluation(Frozen):
     show_credentialed: bool = False
     """Show attention over credentialed text in figures and report. Never publish such a report."""
 
+    @property
+    def of_scores(self) -> dict[str, float | list[int]]:
+        """The keys that scores depend on: another value of the others runs no network and no baseline again. `at` fits
+        any `top`, and no score depends on it."""
+        return {"top": self.top, "dense_limit": self.dense_limit, "memory_gb": self.memory_gb, "at": [1]}
+
     @model_validator(mode="after")
     def _goes_together(self) -> Evaluation:
         faults = []
