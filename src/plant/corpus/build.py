@@ -17,16 +17,16 @@ from plant.corpus.scripts import word_warnings
 from plant.ground import settings
 from plant.ground.errors import InputError
 from plant.ground.files import write_arrays, write_json
+from plant.ground.identity import digest
 from plant.ground.staging import staged
 
 log = logging.getLogger("plant")
 
-FILES = (*(f"{name}.parquet" for name in SPLITS), "labels.parquet", "labels.safetensors", "statistics.json")
 OUTSIDE = "without_labels_of_the_label_space"
 
 
 def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = None) -> None:
-    """Read a dataset and write the corpus into `out`: all files of `FILES`, or none.
+    """Read a dataset and write all files of its corpus into the folder `out`, or none.
 
     1. Read the source and the descriptions.
     2. Clean the texts. Drop documents without text.
@@ -37,17 +37,18 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
     5. Cut the training split to `train_size` and the validation split to `val_size`. The label space is that of the
        whole splits, so it does not change with these sizes.
 
+    `plant.corpus.subset` makes the subsets.
+
     Args:
-        dataset: an entry of the config's `datasets`. `plant.corpus.subset` makes the subsets.
-        out: folder of the corpus. Other files in it stay.
+        dataset: an entry of the config's `datasets`.
+        out: its folder. Other files in it stay.
         raw: folder of the generated raw files, for a dataset with `generate`.
 
     Raises:
         InputError: something is wrong with the source, its labels or its split. Nothing is written then.
     """
     counts: Counter[str] = Counter()
-    documents = _prepare(_read(dataset, raw), dataset, counts)  # no variable keeps the raw texts in memory
-    documents = split_documents(documents, dataset, counts)
+    documents = split_documents(_prepare(dataset, raw, counts), dataset, counts)
     frame = documents.frame
     for warning in word_warnings(frame.filter(frame["split"] == "train")["text"]):
         log.warning("warning: training split: %s", warning)
@@ -55,14 +56,7 @@ def build_corpus(dataset: settings.Dataset, out: Path, *, raw: Path | None = Non
     write(documents, dataset, counts, Path(out), names=names, private=dataset.credentialed)
 
 
-def _read(dataset: settings.Dataset, raw: Path | None) -> SourceDocuments:
-    documents = sources.read(dataset, raw=raw)
-    return documents if dataset.descriptions is None else describe(documents, Path(dataset.descriptions))
-
-
 def _check_ids(frame: pl.DataFrame) -> None:
-    if not len(frame):
-        raise InputError("corpus", expected="documents", got="none", fix="Check the source's path.")
     twice = frame.filter(frame["document_id"].is_duplicated())["document_id"].unique(maintain_order=True)
     if len(twice):
         raise InputError(
@@ -77,8 +71,11 @@ def _check_ids(frame: pl.DataFrame) -> None:
         )  # fmt: skip
 
 
-def _prepare(documents: SourceDocuments, dataset: settings.Dataset, counts: Counter[str]) -> SourceDocuments:
-    """Clean texts and labels. Drop documents without text or without labels."""
+def _prepare(dataset: settings.Dataset, raw: Path | None, counts: Counter[str]) -> SourceDocuments:
+    """Read the source. Clean texts and labels. Drop documents without text or without labels."""
+    documents = sources.read(dataset, raw=raw)
+    if dataset.descriptions is not None:
+        documents = describe(documents, Path(dataset.descriptions))
     frame, dropped = documents.frame, dict(documents.dropped)
     _check_ids(frame)
     frame = frame.with_columns(clean(frame["text"], dataset.cleaning).alias("text"))
@@ -98,7 +95,6 @@ def _prepare(documents: SourceDocuments, dataset: settings.Dataset, counts: Coun
 
 
 def _bare(frame: pl.DataFrame) -> pl.Series:
-    """Which documents have no labels."""
     return frame["labels"].list.len() == 0
 
 
@@ -122,17 +118,8 @@ def split_documents(
 ) -> SourceDocuments:
     """Split, restrict the labels by the split, and drop the documents that have none left.
 
-    Args:
-        documents: documents with the labels that `label_space.restrict` kept.
-        dataset: its sections `split` and `labels` are read.
-        counts: counts of the label cleaning.
-        keep_test: keep test documents without a label (choice C20).
-
-    Returns:
-        The documents in the order of the corpus: train, val, test, and in each split the order of the source.
-
-    Raises:
-        InputError: the lists do not fit the documents, a group is in two splits, or a split is empty.
+    The documents come in the order of the corpus: train, val, test, and in each split the order of the source. With
+    `keep_test`, test documents without a label stay (choice C20).
     """
     dropped = dict(documents.dropped)
     known = [one for ids in dropped.values() for one in ids]
@@ -161,7 +148,7 @@ def write(
     private: bool,
     labels: pl.Series | None = None,
 ) -> None:
-    """Cut the training and validation splits and write all files of `FILES`, or none.
+    """Cut the training and validation splits and write all files of the corpus, or none.
 
     Args:
         documents: documents of the whole splits, in the order of the corpus.
@@ -172,8 +159,13 @@ def write(
         private: only the owner can read the files.
         labels: the label space, sorted. None: the labels of the documents.
     """
-    labels = report.label_names(documents.frame) if labels is None else labels
-    identity = report.identity(documents.frame, labels, names)
+    if labels is None:
+        labels = documents.frame["labels"].explode().drop_nulls().unique().sort().alias("label")
+    ids = (f"{split} {one}" for split, one in documents.frame.select("split", "document_id").iter_rows())
+    identity = {  # before any cut
+        "split": {"name": names[0], "digest": digest(ids)},
+        "label_space": {"name": names[1], "digest": digest(labels)},
+    }
     frame = draws.cut(documents.frame, dataset.train_size, draw=dataset.draw, seed=dataset.split.seed)
     frame = draws.cut(frame, dataset.val_size, draw=dataset.draw, seed=dataset.split.seed, split="val")
     arrays = report.label_arrays(frame, labels)

@@ -20,12 +20,7 @@ def clean(texts: pl.Series, cleaning: Cleaning) -> pl.Series:
 
     Then only the first `max_words` words are kept, with the white space between them.
 
-    Args:
-        texts: strings. Null becomes the empty string.
-        cleaning: style and number of words.
-
-    Returns:
-        One string for each text. With `edin` and `caml`, a text without words becomes the empty string.
+    Null becomes the empty string. So does a text without words, with `edin` and `caml`.
 
     >>> clean(pl.Series(["BP 120/80; HbA1c 7.2"]), Cleaning(style="edin")).to_list()
     ['bp hba1c']
@@ -36,18 +31,10 @@ def clean(texts: pl.Series, cleaning: Cleaning) -> pl.Series:
 
 def _clean(texts: pl.Series, cleaning: Cleaning) -> pl.Series:
     texts = texts.cast(pl.String).fill_null("")
-    if cleaning.style == "edin":
-        texts = texts.str.to_lowercase().str.replace_all(r"[^a-z0-9]+", " ")
-        texts = _without_numbers(texts)
-    elif cleaning.style == "caml":
-        texts = texts.str.to_lowercase().str.replace_all(r"\W+", " ")
-        texts = _without_numbers(texts)
+    if cleaning.style != "raw":
+        between_words = r"[^a-z0-9]+" if cleaning.style == "edin" else r"\W+"
+        texts = texts.str.to_lowercase().str.replace_all(between_words, " ")
+        texts = texts.str.replace_all(r"\b\d+\b", "").str.replace_all(r"\s+", " ").str.strip_chars()
     if cleaning.max_words is not None:
         texts = texts.str.extract_all(r"\s*\S+").list.head(cleaning.max_words).list.join("")
     return texts
-
-
-def _without_numbers(texts: pl.Series) -> pl.Series:
-    """Drop words of digits only, in texts whose words are separated by single spaces."""
-    without = texts.str.replace_all(r"\b\d+\b", "")
-    return without.str.replace_all(r"\s+", " ").str.strip_chars()

@@ -17,18 +17,11 @@ ENOUGH_CODES = 100
 
 
 def with_dots(codes: pl.Expr, kind: CodeKind) -> pl.Expr:
-    """Add the dot of the classification, which raw tables leave out.
+    """Add the dot of the classification to upper-case codes. Raw tables leave it out.
 
     It comes after the third character of an ICD-9 or ICD-10-CM diagnosis, after the fourth of an ICD-9 E-code, and
     after the second of an ICD-9 procedure. ICD-10-PCS has no dot, and no code ends with a dot.
 
-    Args:
-        codes: upper-case codes without dots and without white space.
-        kind: the classification.
-
-    >>> frame = pl.DataFrame({"code": ["V3001", "E8889", "042"]})
-    >>> frame.select(with_dots(pl.col("code"), "icd9_diagnosis"))["code"].to_list()
-    ['V30.01', 'E888.9', '042']
     >>> pl.select(with_dots(pl.lit("0407"), "icd9_procedure")).item()
     '04.07'
     """
@@ -50,9 +43,6 @@ def check_leading_zeros(codes: pl.Series, kind: CodeKind, *, where: str) -> None
     Any code with the decimal part of a float (`4019.0`) shows it. For ICD-9 it also shows if no code starts with 0,
     although a code has fewer than three characters or there are `ENOUGH_CODES` different numeric codes. For ICD-10-PCS
     a numeric code with fewer than seven characters shows it. ICD-10-CM codes start with a letter.
-
-    Raises:
-        InputError: the codes lost their zeros. The error shows some of them.
     """
     distinct = codes.unique().sort()
     suspicious = distinct.filter(distinct.str.contains(r"^\d+\.0$"))
@@ -76,9 +66,6 @@ def check_label_list(wanted: Iterable[str], present: Iterable[str], *, where: st
 
     The list lost them if none of its labels starts with 0, and the corpus has one of its missing labels with a 0 before
     it. Dots do not matter: 40.7 on the list is 04.07 in the corpus.
-
-    Raises:
-        InputError: the list lost its zeros. The error shows some of the labels.
     """
     wanted, known = set(wanted), set(present)
     bare = {label.replace(".", "") for label in known}

@@ -45,7 +45,7 @@ def describe(documents: SourceDocuments, path: Path) -> SourceDocuments:
     without an entry takes the entry of its longest beginning, which is at most three characters shorter.
 
     Raises:
-        InputError: see `read_descriptions`. Also: no label of the documents has a description.
+        InputError: see `read_descriptions`; or no label of the documents has a description.
     """
     given = read_descriptions(path)
     names = documents.frame["labels"].explode().drop_nulls().str.strip_chars()  # as the corpus writes them
@@ -61,12 +61,7 @@ def describe(documents: SourceDocuments, path: Path) -> SourceDocuments:
 
 
 def _listed(label: str, given: Mapping[str, str], cut: int) -> str | None:
-    """The longest beginning of a label that has a description.
-
-    >>> _listed("M80.08X", {"M80.08": "Fracture", "M80": "Osteoporosis"}, 3)
-    'M80.08'
-    >>> _listed("cats", {"cat": "An animal"}, 0)
-    """
+    """The longest beginning of a label that has a description and is at most `cut` characters shorter."""
     beginnings = (label[: len(label) - less].rstrip(".") if less else label for less in range(min(cut + 1, len(label))))
     return next((one for one in beginnings if one in given), None)
 

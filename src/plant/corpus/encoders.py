@@ -45,13 +45,7 @@ class Pieces(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The final ids.
-
-    Attributes:
-        tokens: readable token by final id.
-        special: whether a token is special, by final id.
-        final: final id by provisional id, int32. -1: the token is never stored.
-    """
+    """Readable token by final id, and whether it is special. Final id by provisional id, int32 (-1: never stored)."""
 
     tokens: list[str]
     special: list[bool]
@@ -69,18 +63,14 @@ def load(backbone: settings.Backbone, tokenizer: Path | None) -> WordEncoder | S
     if isinstance(backbone, settings.Random):
         from tokenizers import Tokenizer
 
-        if tokenizer is None:
-            expected = "the folder of the trained tokenizer"
-            raise InputError("tokenizer", expected=expected, got="none", fix="Run train_tokenizer first.")
-        return SubwordEncoder(Tokenizer.from_file(str(require_file(Path(tokenizer) / "tokenizer.json"))))
+        return SubwordEncoder(Tokenizer.from_file(str(require_file(Path(tokenizer or "") / "tokenizer.json"))))
     return SubwordEncoder(_pretrained(backbone, tokenizer))
 
 
 def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
-    path = str(folder) if folder is not None else backbone.path
+    path = str(folder or backbone.path)
     fix = (
-        "Name a Hugging Face hub id (organisation/name), or a folder in which the model was saved together with its "
-        "tokenizer."
+        "Name a Hugging Face hub id (organisation/name), or a folder in which model and tokenizer were saved together."
     )
     if Path(path).is_dir() and not any((Path(path) / name).is_file() for name in TOKENIZER_FILES):
         raise InputError(path, expected="a tokenizer in the backbone's folder", got="none there", fix=fix)
@@ -91,8 +81,9 @@ def _pretrained(backbone: settings.Pretrained, folder: Path | None) -> Any:
             path, revision=backbone.revision, trust_remote_code=backbone.trust_remote_code
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:
-        got = unreadable(path, error)
-        raise InputError(path, expected="a tokenizer that transformers can load", got=got, fix=fix) from error
+        raise InputError(
+            path, expected="a tokenizer that transformers can load", got=unreadable(path, error), fix=fix
+        ) from error
     if not tokenizer.is_fast:
         raise InputError(
             path, expected="a fast tokenizer (it gives character spans)", got=type(tokenizer).__name__,
@@ -123,29 +114,23 @@ class WordEncoder:
 
     def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:
         """Encode texts. Words that are not in the training split get the id 0, which is never stored."""
-        ids: list[int] = []
-        starts: list[int] = []
-        ends: list[int] = []
-        edges = [0]  # number of tokens up to the end of each document
+        rows: list[tuple[int, int, int]] = []  # id, start and end of each word
+        lengths: list[int] = []
         known = self._ids
         for text in texts:
+            before = len(rows)
             for match in WORD.finditer(text):
                 word = match[0].lower()
-                ids.append(known.setdefault(word, len(known) + 1) if training else known.get(word, 0))
-                starts.append(match.start())
-                ends.append(match.end())
-            edges.append(len(ids))
-        numbers, first, last = (np.array(values, dtype=np.int32) for values in (ids, starts, ends))
-        return Pieces(numbers, first, last, np.diff(np.array(edges, dtype=np.int64)))
+                one = known.setdefault(word, len(known) + 1) if training else known.get(word, 0)
+                rows.append((one, *match.span()))
+            lengths.append(len(rows) - before)
+        ids, starts, ends = np.array(rows, dtype=np.int32).reshape(-1, 3).T
+        return Pieces(ids, starts, ends, np.array(lengths, dtype=np.int64))
 
     def vocabulary(self, documents_of: np.ndarray) -> Vocabulary:
         """Final ids: the alphabetical order of the words that are frequent enough.
 
-        Args:
-            documents_of: number of training documents with each provisional id, int64[size].
-
-        Raises:
-            InputError: no word is frequent enough.
+        `documents_of` is the number of training documents with each provisional id, int64[size].
         """
         kept = [word for word, one in self._ids.items() if documents_of[one] >= self._backbone.min_documents]
         if self._backbone.vocabulary is not None:

@@ -19,15 +19,9 @@ def restrict(labels: pl.Series, space: LabelFilter, counts: Counter[str]) -> pl.
     Counts are over all documents. Of equally frequent labels, `top` keeps those that come first in the alphabet.
 
     Args:
-        labels: sorted lists of different labels.
+        labels: sorted lists of different labels. Dropped labels are left out of them; lists may become empty.
         space: the config section.
         counts: `labels_dropped` and `labels_asked_for_but_absent` are set.
-
-    Returns:
-        The lists without the dropped labels. Lists may be empty.
-
-    Raises:
-        InputError: the file `keep` is missing, or none of its labels occurs.
     """
     if space.keep is None and space.min_count == 1 and space.top is None:
         return labels
@@ -52,9 +46,6 @@ def restrict_after_split(frame: pl.DataFrame, space: LabelFilter, counts: Counte
         frame: columns `labels` and `split`, before the training split is cut.
         space: the config section.
         counts: the number of dropped labels is added to `labels_dropped`.
-
-    Returns:
-        The lists without the dropped labels. Lists may be empty.
     """
     if not (space.train_at_least or space.train_at_most or space.test_at_least):
         return frame["labels"]
@@ -78,13 +69,14 @@ def _only(labels: pl.Series, kept: pl.Series) -> pl.Series:
 
 
 def _wanted(path: Path, present: pl.Series, counts: Counter[str]) -> list[str]:
-    """The labels of the file `keep`."""
+    """The labels of the file `keep`. Raises InputError if none of them occurs."""
     wanted = set(read_list(path))
     check_label_list(wanted, present, where=str(path))
     absent = wanted.difference(present)
     counts["labels_asked_for_but_absent"] = len(absent)
     if len(absent) == len(wanted):
-        got = f"{len(wanted)} labels, none of which occurs"
-        fix = "Check their spelling (dots, case)."
-        raise InputError(str(path), expected="labels of this corpus, one a line", got=got, fix=fix)
+        raise InputError(
+            str(path), expected="labels of this corpus, one a line", got=f"{len(wanted)} labels, none of which occurs",
+            fix="Check their spelling (dots, case).",
+        )  # fmt: skip
     return sorted(wanted)

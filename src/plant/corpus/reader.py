@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from plant.ground.errors import InputError
 from plant.ground.files import read_arrays
 
 SPLITS = ("train", "val", "test")
@@ -51,15 +50,14 @@ class Labels:
         return _column(self.folder / "labels.parquet", "description")
 
     def document_ids(self, split: str) -> tuple[str, ...]:
-        """Ids of the documents of a split, in order."""
         return _column(self.folder / f"{split}.parquet", "document_id")
 
     def texts(self, split: str) -> tuple[str, ...]:
-        """Texts of the documents of a split, in order. They may be clinical: never log or show them."""
+        """They may be clinical: never log or show them."""
         return _column(self.folder / f"{split}.parquet", "text")
 
     def groups(self, split: str) -> np.ndarray:
-        """(N,) group (patient) of each document of a split, in order."""
+        """(N,) group (patient) of each document."""
         return np.array(_column(self.folder / f"{split}.parquet", "group_id"))
 
     def rows(self, split: str) -> slice:
@@ -136,30 +134,10 @@ def _part(indptr: np.ndarray, values: np.ndarray, rows: slice) -> tuple[np.ndarr
 
 
 def load_labels(corpus: Path) -> Labels:
-    """Read labels.safetensors of a corpus.
-
-    Raises:
-        InputError: the file is missing, or arrays are missing in it.
-    """
-    arrays = _read(Path(corpus) / "labels.safetensors", ("indptr", "indices", "split_sizes", "counts"))
-    return Labels(**arrays, folder=Path(corpus))
+    """Read labels.safetensors of a corpus. Raises InputError if the file is missing or damaged."""
+    return Labels(**read_arrays(Path(corpus) / "labels.safetensors"), folder=Path(corpus))
 
 
 def load_tokens(folder: Path) -> Tokens:
-    """Read tokens.safetensors of a tokenised corpus.
-
-    Raises:
-        InputError: the file is missing, or arrays are missing in it.
-    """
-    arrays = _read(Path(folder) / "tokens.safetensors", ("input_ids", "offsets", "starts", "ends"))
-    return Tokens(**arrays, folder=Path(folder))
-
-
-def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    arrays = read_arrays(path)
-    if missing := [name for name in names if name not in arrays]:
-        raise InputError(
-            str(path), expected=f"the arrays {', '.join(names)}", got=f"no {', '.join(missing)}",
-            fix="Delete it and run again: the rule that makes it will write it anew.",
-        )  # fmt: skip
-    return {name: arrays[name] for name in names}
+    """Read tokens.safetensors of a tokenised corpus. Raises InputError if the file is missing or damaged."""
+    return Tokens(**read_arrays(Path(folder) / "tokens.safetensors"), folder=Path(folder))

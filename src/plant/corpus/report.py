@@ -11,25 +11,14 @@ import numpy as np
 import polars as pl
 
 from plant.corpus.documents import SPLITS
-from plant.ground.identity import digest
 from plant.ground.settings.corpus import Expected
 
 CEILINGS = (1, 3, 5, 8, 15)
 """Values of k in the ceilings of precision at k."""
 
 
-def label_names(frame: pl.DataFrame) -> pl.Series:
-    """All labels of the frame, sorted. The position of a label is its id."""
-    return frame["labels"].explode().drop_nulls().unique().sort().alias("label")
-
-
 def label_arrays(frame: pl.DataFrame, labels: pl.Series) -> dict[str, np.ndarray]:
-    """The label lists as a CSR matrix.
-
-    Returns:
-        `indptr` int64[N+1]; `indices` int32, label ids, ascending in a row; `split_sizes` int64[3]; `counts`
-        int64[3, L], number of documents with each label in train, val and test.
-    """
+    """The label lists as the arrays of `plant.corpus.reader.Labels`. The position of a label in `labels` is its id."""
     lengths = frame["labels"].list.len().to_numpy()
     indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     ids = pl.DataFrame({"label": labels, "id": np.arange(len(labels), dtype=np.int32)})
@@ -49,12 +38,7 @@ def label_table(labels: pl.Series, counts: np.ndarray, descriptions: Mapping[str
 
 
 def statistics(frame: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
-    """Aggregates of the corpus. No number belongs to a single document.
-
-    Args:
-        frame: the documents.
-        counts: int64[3, L], number of documents with each label in train, val and test.
-    """
+    """Aggregates of the corpus. No number belongs to a single document. `counts` are those of `label_arrays`."""
     train, val, test = counts
     sizes = frame.select(
         "split", "group_id", pl.col("text").hash(), n_labels=pl.col("labels").list.len(),
@@ -62,7 +46,6 @@ def statistics(frame: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
     )  # fmt: skip
     splits = {name: sizes.filter(pl.col("split") == name) for name in SPLITS}
     shared = splits["test"]["text"].is_in(splits["train"]["text"].unique().implode())
-    best = ceilings(splits["test"]["n_labels"].to_numpy())
     return {
         "labels": int(counts.shape[1]),
         "all": _part(sizes, counts.sum(axis=0)),
@@ -72,18 +55,14 @@ def statistics(frame: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
         "assignments_in_test_absent_from_train": int(test[train == 0].sum()),
         "labels_in_train_below_10_documents": int(((train > 0) & (train < 10)).sum()),
         "test_texts_that_are_in_train": int(shared.sum()),
-        "ceilings": {f"p@{k}": value for k, value in best.items()},
+        "ceilings": _ceilings(splits["test"]["n_labels"].to_numpy()),
     }
 
 
-def ceilings(n_labels: np.ndarray) -> dict[int, float]:
-    """The largest possible precision at k: mean(min(|Y|, k) / k) over the documents that have labels.
-
-    >>> ceilings(np.array([1, 3]))[3]
-    0.6666666666666666
-    """
+def _ceilings(n_labels: np.ndarray) -> dict[str, float]:
+    """The largest possible precision at k: mean(min(|Y|, k) / k) over the documents that have labels."""
     lengths = n_labels[n_labels > 0]
-    return {k: float((np.minimum(lengths, k) / k).mean()) if len(lengths) else 0.0 for k in CEILINGS}
+    return {f"p@{k}": float((np.minimum(lengths, k) / k).mean()) if len(lengths) else 0.0 for k in CEILINGS}
 
 
 def _part(sizes: pl.DataFrame, counts: np.ndarray) -> dict[str, Any]:
@@ -103,16 +82,6 @@ def summary(values: np.ndarray) -> dict[str, float]:
     quartile_1, median, quartile_3 = np.percentile(values, [25, 50, 75]).tolist()
     mean, largest = round(float(values.mean()), 3), float(values.max())
     return {"mean": mean, "quartile_1": quartile_1, "median": median, "quartile_3": quartile_3, "max": largest}
-
-
-def identity(frame: pl.DataFrame, labels: pl.Series, names: tuple[str | None, str | None]) -> dict[str, Any]:
-    """Names and digests of the split (before any cut) and of the label space."""
-    documents = (f"{split} {one}" for split, one in frame.select("split", "document_id").iter_rows())
-    split, label_space = names
-    return {
-        "split": {"name": split, "digest": digest(documents)},
-        "label_space": {"name": label_space, "digest": digest(labels)},
-    }
 
 
 def expected(sizes: Expected, frame: pl.DataFrame, labels: pl.Series) -> dict[str, list[int]]:

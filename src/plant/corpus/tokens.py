@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from plant.corpus import encoders
 from plant.corpus.documents import SPLITS
-from plant.corpus.encoders import Pieces, SubwordEncoder, Vocabulary, WordEncoder
+from plant.corpus.encoders import Pieces, SubwordEncoder, WordEncoder
 from plant.corpus.report import summary
 from plant.ground import settings
 from plant.ground.errors import InputError
@@ -33,10 +33,7 @@ def train_tokenizer(train_parquet: Path, *, vocabulary: int, out: Path) -> None:
     Byte-level means that no text has unknown tokens. The pad, unknown, start and end tokens have the ids 0 to 3.
     `AutoTokenizer.from_pretrained(out)` loads the folder offline. Other files in `out` stay.
 
-    Args:
-        train_parquet: train.parquet of a corpus.
-        vocabulary: largest number of token ids, at least 260 (256 bytes and 4 special tokens).
-        out: the folder.
+    `vocabulary` is the largest number of token ids, at least 260 (256 bytes and 4 special tokens).
 
     Raises:
         InputError: the file is missing, or the vocabulary is too small for the bytes.
@@ -44,8 +41,7 @@ def train_tokenizer(train_parquet: Path, *, vocabulary: int, out: Path) -> None:
     if vocabulary < SMALLEST_VOCABULARY:
         expected, fix = f"at least {SMALLEST_VOCABULARY}", "Raise it in the backbone's config."
         raise InputError("vocabulary", expected=expected, got=str(vocabulary), fix=fix)
-    texts = pl.read_parquet(require_file(train_parquet), columns=["text"])["text"]
-    tokenizer = _byte_level_bpe(texts, vocabulary)
+    tokenizer = _byte_level_bpe(pl.read_parquet(require_file(train_parquet), columns=["text"])["text"], vocabulary)
     with owner_only(is_private(train_parquet)):
         with atomic_path(Path(out) / "tokenizer.json") as partial:
             tokenizer.save(str(partial))
@@ -106,22 +102,21 @@ def tokenize_corpus(corpus: Path, backbone: settings.Backbone, *, tokenizer: Pat
     vocabulary = encoder.vocabulary(_document_counts(cut[0], encoder.size))  # counted on the training split only
     pieces = _final(_join(cut), vocabulary.final)
     offsets = np.concatenate([[0], np.cumsum(pieces.lengths)]).astype(np.int64)
-    with staged(out, private=is_private(files["train"])) as folder:
-        arrays = {"input_ids": pieces.ids, "offsets": offsets, "starts": pieces.starts, "ends": pieces.ends}
-        write_arrays(folder / "tokens.safetensors", arrays)
-        _vocabulary_table(vocabulary).write_parquet(folder / "vocabulary.parquet")
-        statistics = _statistics(np.concatenate(full), pieces.lengths, backbone.max_tokens)
-        _warn_of_cuts(statistics, int(np.concatenate(full).sum()))
-        write_json(folder / "statistics.json", statistics | {"vocabulary": len(vocabulary.tokens)})
-
-
-def _warn_of_cuts(statistics: Mapping[str, Any], tokens: int) -> None:
+    lengths = np.concatenate(full)
+    statistics = _statistics(lengths, pieces.lengths, backbone.max_tokens)
     if statistics["documents_cut"]:
         log.warning(
             "warning: %d of %d documents are longer than `max_tokens` (%d) and were cut: %.1f%% of all tokens are lost",
             statistics["documents_cut"], statistics["documents"], statistics["max_tokens"],
-            100 * statistics["tokens_lost_by_cutting"] / tokens,
+            100 * statistics["tokens_lost_by_cutting"] / lengths.sum(),
         )  # fmt: skip
+    ids = np.arange(len(vocabulary.tokens), dtype=np.uint32)
+    table = pl.DataFrame({"token_id": ids, "token": vocabulary.tokens, "special": vocabulary.special})
+    with staged(out, private=is_private(files["train"])) as folder:
+        arrays = {"input_ids": pieces.ids, "offsets": offsets, "starts": pieces.starts, "ends": pieces.ends}
+        write_arrays(folder / "tokens.safetensors", arrays)
+        table.write_parquet(folder / "vocabulary.parquet")
+        write_json(folder / "statistics.json", statistics | {"vocabulary": len(ids)})
 
 
 def _encode(encoder: WordEncoder | SubwordEncoder, file: Path, split: str) -> Iterator[Pieces]:
@@ -132,7 +127,7 @@ def _encode(encoder: WordEncoder | SubwordEncoder, file: Path, split: str) -> It
 
 def _cut(pieces: Pieces, most: int) -> Pieces:
     """The first `most` tokens of every document."""
-    if not len(pieces.lengths) or pieces.lengths.max() <= most:
+    if pieces.lengths.max() <= most:
         return pieces
     first = np.cumsum(pieces.lengths) - pieces.lengths
     keep = np.arange(len(pieces.ids)) - np.repeat(first, pieces.lengths) < most
@@ -160,20 +155,8 @@ def _final(pieces: Pieces, final: np.ndarray) -> Pieces:
     return Pieces(ids[keep], pieces.starts[keep], pieces.ends[keep], np.diff(before[edges]))
 
 
-def _vocabulary_table(vocabulary: Vocabulary) -> pl.DataFrame:
-    ids = np.arange(len(vocabulary.tokens), dtype=np.uint32)
-    columns = {"token_id": ids, "token": vocabulary.tokens, "special": vocabulary.special}
-    return pl.DataFrame(columns, schema_overrides={"token": pl.String, "special": pl.Boolean})
-
-
 def _statistics(full: np.ndarray, stored: np.ndarray, most: int) -> dict[str, Any]:
-    """Lengths of documents, and numbers of tokens that were cut or are not stored.
-
-    Args:
-        full: (N,) number of tokens of each document before the cut.
-        stored: (N,) number of stored tokens of each document.
-        most: `max_tokens` of the backbone.
-    """
+    """Counts of tokens, by the number of tokens of each document before the cut and of those that are stored."""
     kept = np.minimum(full, most)
     return {
         "documents": len(full),
