@@ -19,14 +19,10 @@ def cut(
     seed: int,
     split: Literal["train", "val"] = "train",
 ) -> pl.DataFrame:
-    """Keep `size` documents of a split. A larger draw contains every smaller one.
+    """Keep `size` documents of a split (None: all), and all rows of other splits.
 
-    Args:
-        frame: columns `document_id`, `labels` and `split`. All rows of other splits are kept.
-        size: number of documents. None: all.
-        draw: `random`, or `stratified`: every label keeps its share of the split (choice C21).
-        seed: seed of the draw.
-        split: the split to cut. The test split is never cut, because scores on two test splits cannot be compared.
+    `stratified`: every label keeps its share of the split (choice C21). The test split is never cut, because scores on
+    two test splits cannot be compared.
 
     Raises:
         InputError: the split has fewer documents.
@@ -35,9 +31,11 @@ def cut(
         return frame
     rows = np.flatnonzero((frame["split"] == split).to_numpy())
     if size > len(rows):
-        expected = f"at most the {len(rows)} {'training' if split == 'train' else 'validation'} documents"
-        fix = "Lower it, or leave it out to keep all."
-        raise InputError(f"{split}_size", expected=expected, got=str(size), fix=fix)
+        name = "training" if split == "train" else "validation"
+        raise InputError(
+            f"{split}_size", expected=f"at most the {len(rows)} {name} documents", got=str(size),
+            fix="Lower it, or leave it out to keep all.",
+        )  # fmt: skip
     if draw == "random":
         leave = seeds.generator(seed, "corpus", f"{split}_size").permutation(rows)[size:]
     else:
@@ -56,14 +54,8 @@ def stratified(ids: pl.Series, labels: pl.Series, size: int, *, seed: int) -> np
     this order, so a larger draw contains every smaller one. Only a half that contains the end of the draw is divided,
     so the work is about that of dividing all documents twice.
 
-    Args:
-        ids: different ids. The order of the documents does not matter.
-        labels: list of different labels of each document.
-        size: 0 <= size <= number of documents.
-        seed: seed of the halves.
-
-    Returns:
-        Positions in ascending order, int64[size].
+    All ids are different, and so are the labels of a document. The order of the documents does not matter. Positions
+    are in ascending order, int64[size].
     """
     indptr, indices = _csr(ids, labels)
     rest, taken, path = np.arange(len(ids)), [], "halves"

@@ -29,14 +29,12 @@ MARKS = {"document_id": pl.String, "label": pl.String, "start": pl.Int64, "end":
 
 def require_marks(dataset: settings.Dataset, where: str = "attention against people") -> None:
     """Raises InputError if nobody marked words in the texts of a dataset."""
-    if dataset.has_mentions:
-        return
-    got = f"source {dataset.source}" + (", language en" if isinstance(dataset, settings.CodiEsp) else "")
-    raise InputError(
-        where, expected="a dataset in whose texts people marked the words of each label (CodiEsp in Spanish; a table "
-        "with `mentions`)", got=got,
-        fix="Name an experiment on such a dataset (CodiEsp: `language: es`; the marks are of the Spanish texts).",
-    )  # fmt: skip
+    if not dataset.has_mentions:
+        raise InputError(
+            where, expected="a dataset in whose texts people marked the words of each label (CodiEsp in Spanish; a "
+            "table with `mentions`)", got=f"source {dataset.source} without marks",
+            fix="Name an experiment on such a dataset (CodiEsp: `language: es`; the marks are of the Spanish texts).",
+        )  # fmt: skip
 
 
 def files_of_marks(dataset: settings.Dataset) -> list[Path]:
@@ -49,12 +47,8 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
     """Read the mentions of the source, and write those of training documents and their labels.
 
     Rows are in the order of training documents, and for each document in the order of the source. A mention is left out
-    if the document does not have its label in the corpus, which may keep fewer labels.
-
-    Args:
-        dataset: an entry of the config's `datasets`.
-        corpus: folder of its corpus.
-        out: mentions.parquet. Only the owner can read it, if only the owner can read the corpus.
+    if the document does not have its label in the corpus, which may keep fewer labels. If only the owner can read the
+    corpus, only the owner can read `out` (mentions.parquet).
 
     Raises:
         InputError: the dataset has no mentions, their file is damaged, or none belongs to a training document.
@@ -80,12 +74,8 @@ def write_marks(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
     """Find what people marked in the test texts of a corpus, for the labels that a document has there.
 
     CodiEsp gives the characters of the published text; text cleaning moves them. A table gives the words only: each
-    place of the document where they occur is marked.
-
-    Args:
-        dataset: an entry of the config's `datasets`.
-        corpus: folder of its corpus.
-        out: marks.parquet. Only the owner can read it, if only the owner can read the corpus.
+    place of the document where they occur is marked. If only the owner can read the corpus, only the owner can read
+    `out` (marks.parquet).
 
     Raises:
         InputError: the dataset has no marks, their file is damaged, or none belongs to a test document.

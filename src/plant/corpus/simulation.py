@@ -39,10 +39,6 @@ class Note:
     description: str
     text: str
 
-    @property
-    def is_summary(self) -> bool:
-        return self.category == SUMMARY
-
 
 @dataclass(frozen=True)
 class Simulation:
@@ -159,11 +155,7 @@ class _Writer:
     """Writes the notes of an admission."""
 
     def __init__(
-        self,
-        generate: Generate,
-        background: Sequence[str],
-        terms: dict[str, tuple[str, ...]],
-        random: np.random.Generator,
+        self, generate: Generate, background: list[str], terms: dict[str, tuple[str, ...]], random: np.random.Generator
     ) -> None:
         self.generate, self.terms, self.random = generate, terms, random
         self.background, self.names = np.array(background), list(terms)

@@ -25,11 +25,7 @@ NAMES = {
 
 
 def canonical_name(name: str, *, where: str) -> str:
-    """train, val or test for the names in use.
-
-    >>> canonical_name("dev", where="example")
-    'val'
-    """
+    """train, val or test for the names in use, such as dev."""
     name = name.strip().lower()
     name = NAMES.get(name, name)
     if name not in SPLITS:
@@ -77,10 +73,8 @@ def _where(split: Split) -> str:
 
 def _read_ids(path: Path) -> list[str]:
     lines = read_list(path)
-    several = sum(len(line.split()) > 1 for line in lines)
-    if not lines or several:  # texts in place of ids must not be shown in an error
-        got = f"several words in {several} of {len(lines)} lines" if lines else "an empty file"
-        raise InputError(str(path), expected="one document id a line", got=got, fix="Check the path.")
+    if not lines:  # a part of train would take the place of this split
+        raise InputError(str(path), expected="one document id a line", got="an empty file", fix="Check the path.")
     return [line.strip('"') for line in lines]
 
 
@@ -93,10 +87,7 @@ def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) ->
     3. A split without documents so far is held out of train. The fractions of the config are scaled to train and the
        missing splits. Without lists and without a split of the source, this divides all documents.
 
-    Args:
-        frame: canonical frame with unique document ids.
-        split: the config section.
-        dropped: ids of the source that are not documents. Lists may name them.
+    Lists may name the ids of the source in `dropped`, which are not documents.
 
     Raises:
         InputError: lists name ids that the source does not have, all documents of a listed split were dropped, or a
@@ -120,7 +111,7 @@ def assign(frame: pl.DataFrame, split: Split, *, dropped: Sequence[str] = ()) ->
         got = f"only {', '.join(frame['split'].drop_nulls().unique())}"
         raise InputError("split", expected="a training split", got=got, fix="Name training documents.")
     frame = _hold_out(frame, split)
-    check_groups(frame)
+    _check_groups(frame)
     return frame
 
 
@@ -137,9 +128,9 @@ def check_left(named: Iterable[str | None], frame: pl.DataFrame) -> None:
 def _hold_out(frame: pl.DataFrame, split: Split) -> pl.DataFrame:
     """Divide the training documents into train and the splits that are missing."""
     targets = [name for name in SPLITS if name == "train" or name not in frame["split"]]
-    shares = np.array([getattr(split, name) for name in targets])
     if len(targets) == 1:
         return frame
+    shares = np.array([getattr(split, name) for name in targets])
     if not shares.sum():
         fix = "Give the missing splits a fraction, or a file."
         raise InputError("split", expected=f"fractions for {', '.join(targets)}", got="all of them 0", fix=fix)
@@ -155,7 +146,7 @@ def _hold_out(frame: pl.DataFrame, split: Split) -> pl.DataFrame:
     return frame.with_columns(split=pl.Series(column.tolist(), dtype=pl.String))
 
 
-def check_groups(frame: pl.DataFrame) -> None:
+def _check_groups(frame: pl.DataFrame) -> None:
     """Raise an InputError if documents of one group (a patient) are in several splits."""
     splits = frame.drop_nulls("split").group_by("group_id").agg(pl.col("split").n_unique())
     torn = splits.filter(pl.col("split") > 1)["group_id"].sort()

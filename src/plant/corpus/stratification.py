@@ -32,7 +32,7 @@ def stratify(groups: pl.Series, labels: pl.Series, *, shares: np.ndarray, seed: 
         seed: seed of the order of the groups, and of ties.
 
     Returns:
-        Subset of each document, int64[n], 0 <= value < len(shares).
+        Subset of each document, int64[n].
     """
     random = seeds.generator(seed, "corpus", "split")
     # np.unique sorts the groups, so the order of the documents does not matter

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from plant.corpus import build, label_space
-from plant.corpus.documents import SPLITS, SourceDocuments, canonical
+from plant.corpus.documents import SPLITS, SourceDocuments
 from plant.ground import identity, settings
 from plant.ground.files import is_private, require_file
 
@@ -26,7 +25,7 @@ def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:
     files if `credentialed` is true, or if only the owner can read the whole.
 
     Args:
-        dataset: the config entry. Its section `cleaning` is not read.
+        dataset: the config entry.
         whole: corpus folder of the dataset that `of` names.
         out: folder of the subset's corpus. Other files in it stay.
 
@@ -34,13 +33,13 @@ def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:
         InputError: the whole is missing, lists name documents that it does not have, or nothing is left.
     """
     counts: Counter[str] = Counter()
-    documents = _read(Path(whole))
-    before = pl.read_parquet(require_file(Path(whole) / "labels.parquet"), columns=["label"])["label"]
+    files = {name: require_file(Path(whole) / f"{name}.parquet") for name in (*SPLITS, "labels")}
+    table = pl.read_parquet(files["labels"])
+    frame = pl.concat([pl.read_parquet(files[name]).with_columns(split=pl.lit(name)) for name in SPLITS])
+    frame = frame.with_columns(label_space.restrict(frame["labels"], dataset.labels, counts).alias("labels"))
+    documents = SourceDocuments(frame, dict(table.select("label", "description").drop_nulls().iter_rows()))
+    documents = build.split_documents(documents, dataset, counts, keep_test=dataset.unlabelled == "keep_test")
     split_name, space_name = identity.read_names(Path(whole))
-    labels = label_space.restrict(documents.frame["labels"], dataset.labels, counts).alias("labels")
-    documents = replace(documents, frame=documents.frame.with_columns(labels))
-    keep_test = dataset.unlabelled == "keep_test"
-    documents = build.split_documents(documents, dataset, counts, keep_test=keep_test)
     listed = dataset.split.ids is not None or dataset.split.table is not None
     restricted = dataset.labels != settings.LabelFilter(name=dataset.labels.name)
     build.write(
@@ -52,14 +51,6 @@ def build_subset(dataset: settings.Subset, whole: Path, out: Path) -> None:
             dataset.split.name or (None if listed else split_name),
             dataset.labels.name or (None if restricted else space_name),
         ),
-        private=dataset.credentialed or is_private(Path(whole) / "train.parquet"),
-        labels=None if listed or restricted else before,
+        private=dataset.credentialed or is_private(files["train"]),
+        labels=None if listed or restricted else table["label"],
     )
-
-
-def _read(whole: Path) -> SourceDocuments:
-    parts = [
-        pl.read_parquet(require_file(whole / f"{name}.parquet")).with_columns(split=pl.lit(name)) for name in SPLITS
-    ]
-    table = pl.read_parquet(require_file(whole / "labels.parquet"), columns=["label", "description"]).drop_nulls()
-    return SourceDocuments(canonical(pl.concat(parts)), dict(table.iter_rows()))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plant.corpus.simulation import Simulation, simulate
+from plant.corpus.simulation import SUMMARY, Simulation, simulate
 from plant.ground import seeds, settings
 from plant.ground.errors import InputError
 from plant.ground.files import atomic_path
@@ -47,7 +47,7 @@ DIGITS = "0123456789"
 TEST_PLACES = (2, 5, 8)
 """Of every ten documents in PECOS format, those at these places are test documents."""
 
-OwnTable = Iterable[Sequence[object]]
+Rows = Iterable[Sequence[object]]
 
 
 def write_raw(dataset: settings.Dataset, out: Path) -> None:
@@ -84,13 +84,13 @@ def _write_mimic3(simulation: Simulation, out: Path, *, seed: int) -> None:
         _write_csv(out / f"D_ICD_{name}.csv.gz", TITLES_III, titles, quoting)
 
 
-def _notes_iii(simulation: Simulation) -> OwnTable:
+def _notes_iii(simulation: Simulation) -> Rows:
     for row, note in enumerate(simulation.notes, start=1):
         admission, date = note.admission or "", f"21{row % 90 + 10}-01-01"
         yield row, note.patient, admission, date, "", "", note.category, note.description, "", "", note.text
 
 
-def _codes_iii(simulation: Simulation, random: np.random.Generator, procedures: bool) -> OwnTable:
+def _codes_iii(simulation: Simulation, random: np.random.Generator, procedures: bool) -> Rows:
     """Some admissions list a code twice. The last two rows lack a code or an admission, as some real rows do."""
     row = 0
     for admission, own in _codes_of(simulation, procedures):
@@ -131,9 +131,9 @@ def _write_mimic4(simulation: Simulation, out: Path, *, seed: int, icd_version: 
         _write_csv(out / "hosp" / f"d_icd_{name}.csv.gz", TITLES_IV, titles, quoting)
 
 
-def _notes_iv(simulation: Simulation) -> OwnTable:
+def _notes_iv(simulation: Simulation) -> Rows:
     """An addendum is a note with the type AD. Some notes have no admission."""
-    summaries = (note for note in simulation.notes if note.is_summary)
+    summaries = (note for note in simulation.notes if note.category == SUMMARY)
     for sequence, note in enumerate(summaries, start=1):
         patient, kind = FIRST_PATIENT + note.patient, "AD" if note.description == "Addendum" else "DS"
         admission = "" if note.admission is None else FIRST_ADMISSION + note.admission
@@ -141,7 +141,7 @@ def _notes_iv(simulation: Simulation) -> OwnTable:
         yield f"{patient}-{kind}-{sequence}", patient, admission, kind, sequence, time, time, note.text
 
 
-def _codes_iv(simulation: Simulation, names: dict[int, dict[str, str]], icd_version: int, procedures: bool) -> OwnTable:
+def _codes_iv(simulation: Simulation, names: dict[int, dict[str, str]], icd_version: int, procedures: bool) -> Rows:
     row = 0
     for place, (admission, own) in enumerate(_codes_of(simulation, procedures), start=1):
         version = icd_version if place % OTHER_VERSION_EVERY else 19 - icd_version
@@ -179,7 +179,7 @@ def _write_pecos(simulation: Simulation, out: Path) -> None:
     numbers = {code: number for number, code in enumerate(codes)}
     texts: dict[int, str] = {}
     for note in simulation.notes:
-        if note.is_summary and note.admission is not None:
+        if note.category == SUMMARY and note.admission is not None:
             texts[note.admission] = texts.get(note.admission, "") + note.text
     for short in ("trn", "tst"):
         chosen = [one for place, one in enumerate(texts) if (place % 10 in TEST_PLACES) == (short == "tst")]
@@ -193,7 +193,7 @@ def _write_pecos(simulation: Simulation, out: Path) -> None:
     _write_lines(out / "output-items.txt", [simulation.terms[code][0] for code in codes])
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: OwnTable, quoting: Any) -> None:
+def _write_csv(path: Path, header: Sequence[str], rows: Rows, quoting: Any) -> None:
     """Write a table as gzip without a name or a time in its head, so that the same rows give the same bytes."""
     with (
         atomic_path(path) as partial,

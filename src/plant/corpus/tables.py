@@ -18,8 +18,6 @@ import polars as pl
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
 
-FEATHER = (".feather", ".ftr", ".arrow", ".ipc")
-
 
 def text_lines(path: Path) -> Iterator[str]:
     """Lines of a plain or gzipped UTF-8 file, with their ends, and without a byte order mark.
@@ -56,11 +54,7 @@ def read_list(path: Path) -> list[str]:
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
-    """The object of one line of JSON lines.
-
-    Args:
-        line: text of the line.
-        where: file and line, for the error.
+    """The object of one line of JSON lines. `where` is its file and line.
 
     Raises:
         InputError: the line is no JSON object, or holds half of a surrogate pair, which cannot be written.
@@ -80,11 +74,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 
 
 def json_objects(path: Path, keys: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number (from 1) and object of each line. Blank lines are left out.
-
-    Args:
-        path: a file with one JSON object per line.
-        keys: keys that every object must have.
+    """Line number (from 1) and object of each line, which must have all `keys`. Blank lines are left out.
 
     Raises:
         InputError: a line is not a JSON object, or lacks a key.
@@ -110,7 +100,7 @@ def load_table(path: Path) -> pl.DataFrame:
         InputError: the file is missing or cannot be read.
     """
     name = require_file(path).name.removesuffix(".gz")
-    if name.endswith((".parquet", *FEATHER)):
+    if name.endswith((".parquet", ".feather")):
         return _binary(path)
     if name.endswith((".jsonl", ".ndjson", ".json")):
         rows = [row for _, row in json_objects(path)]
@@ -146,11 +136,7 @@ def _json_column(name: str, values: list[Any]) -> pl.Series:
 
 
 def _kind(value: Any) -> str:
-    """The type of a JSON value.
-
-    >>> _kind("a"), _kind(["a", 1]), _kind([])
-    ('str', 'list of int + str', 'list of nothing')
-    """
+    """The type of a JSON value, such as `str` or `list of int + str`."""
     if not isinstance(value, list):
         return type(value).__name__
     parts = {type(part).__name__ for part in value if part is not None}
@@ -171,14 +157,12 @@ def _delimited(path: Path, separator: str) -> pl.DataFrame:
                 rows.append(row)
                 _check_length(row, rows[0], f"{path}, line {first}")
             first = reader.line_num + 1
-    except csv.Error as error:
-        alone = "new-line" in str(error)  # how Python's reader names a carriage return without a newline
+    except csv.Error:  # its own message asks for an option of Python's reader
         raise InputError(
-            f"{path}, line {first}", expected="newlines between the rows" if alone else "a table with closed quotes",
-            got="a carriage return alone (a text without quotes, or line ends of an old Mac)" if alone
-            else "a row with a quote that is not closed, or with text behind a closing quote",
-            fix="Quote texts that hold one, or save the table with the line ends of Unix or Windows." if alone
-            else 'Close the quote; a quote inside a text is written twice ("").',
+            f"{path}, line {first}", expected="newlines between the rows, and closed quotes",
+            got="a carriage return alone, a quote that is not closed, or text behind a closing quote",
+            fix="Save it with the line ends of Unix or Windows. Quote texts that hold a carriage return, and write a "
+            'quote inside a text twice ("").',
         ) from None  # fmt: skip
     if not rows:
         raise InputError(str(path), expected="a table with a header", got="an empty file", fix="Check the file.")
@@ -246,5 +230,5 @@ def check_type(values: pl.Series, fits: bool, expected: str, column: str, *, pat
     if values.dtype == pl.Object:
         got = ", ".join(f"{kind} ({number} documents)" for kind, number in Counter(map(_kind, values)).items())
     raise InputError(
-        str(path), expected=f"{expected} in the column {column!r}", got=got, fix="Write all cells in the same way."
+        str(path), expected=f"{expected} in the column {column!r}", got=got, fix="Write all cells in that way."
     )

@@ -21,16 +21,11 @@ def read_files(
 ) -> Iterator[tuple[PurePosixPath, bytes]]:
     """(path inside, content) of the files that `wanted` accepts, in the order of the archive.
 
-    Files that macOS adds under the name of a real one (__MACOSX, ._name) are left out.
-
-    Args:
-        path: a folder, a zip or a tar with any compression.
-        wanted: whether a file is read, by its path inside.
-        expected: for the error, what `path` should be.
-        fix: for the error, where to get it.
+    `path` is a folder, a zip or a tar with any compression. Files that macOS adds under the name of a real one
+    (__MACOSX, ._name) are left out.
 
     Raises:
-        InputError: there is nothing, or the archive is damaged.
+        InputError: there is nothing, or the archive is damaged. It says what was `expected` and what is the `fix`.
     """
     try:
         for name, read in _members(path):

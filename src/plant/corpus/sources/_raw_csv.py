@@ -12,7 +12,6 @@ from plant.ground.errors import InputError
 AGAIN = "Download it again and compare its checksum."
 CUT = ("eof", "end of file", "truncated", "corrupt", "deflate")
 """What polars says of a .gz file that ends early."""
-MIMIC4_COLUMNS = {"note_id", "note_seq", "icd_code", "icd_version"}
 
 
 def find(folder: Path, places: Sequence[str]) -> Path | None:
@@ -26,28 +25,19 @@ def find(folder: Path, places: Sequence[str]) -> Path | None:
     return None
 
 
-def require(folder: Path, places: Sequence[str], *, hint: str = "") -> Path:
-    """The same, or an error that names the first place. `hint` says what the folder contains instead."""
+def require(folder: Path, places: Sequence[str]) -> Path:
+    """The same, or an error that names the first place."""
     if (path := find(folder, places)) is not None:
         return path
-    got = "no such folder" if not folder.is_dir() else hint or "no such file there"
     raise InputError(
-        str(folder), expected=f"{places[0]}.csv or {places[0]}.csv.gz", got=got,
-        fix="Check `path` and `source` of the dataset.",
+        str(folder), expected=f"{places[0]}.csv or {places[0]}.csv.gz",
+        got="no such file there" if folder.is_dir() else "no such folder",
+        fix="Check `path` of the dataset, and that `source` names the edition of the files (mimic3 or mimic4).",
     )  # fmt: skip
 
 
 def scan(path: Path, columns: Mapping[str, str], *, edition: str) -> pl.LazyFrame:
-    """A lazy table of some columns.
-
-    Args:
-        path: a .csv or .csv.gz file.
-        columns: name in the result -> name in the file, in upper or lower case.
-        edition: what the file should be, such as MIMIC-III, for the error.
-
-    Raises:
-        InputError: the file is empty, incomplete or unreadable, or lacks a column.
-    """
+    """A lazy table of some columns: name in the result -> name in the file, in upper or lower case."""
     _check_end(path)
     try:
         table = pl.scan_csv(path, infer_schema=False, glob=False)
@@ -56,11 +46,9 @@ def scan(path: Path, columns: Mapping[str, str], *, edition: str) -> pl.LazyFram
         raise _unreadable(path, error) from None
     spelling = {name.strip().lower(): name for name in header}
     if missing := [column for column in columns.values() if column.lower() not in spelling]:
-        is_four, is_three = spelling.keys() & MIMIC4_COLUMNS, {"row_id", "hadm_id"} <= spelling.keys()
-        seems = "a MIMIC-IV table" if is_four else "a MIMIC-III table" if is_three else "a table"
         raise InputError(
             str(path), expected=f"a {edition} table with the columns {', '.join(columns.values())}",
-            got=f"{seems} without {', '.join(missing)}",
+            got=f"one without {', '.join(missing)}",
             fix="Check that `source` names the edition of the files (mimic3 or mimic4), and that they are complete.",
         )  # fmt: skip
     return table.select(pl.col(spelling[column.lower()]).alias(name) for name, column in columns.items())
@@ -84,9 +72,6 @@ def collect(table: pl.LazyFrame, path: Path) -> pl.DataFrame:
 
     All columns are read. Otherwise polars drops the surplus cells of a row. They would be a whole row, if the line end
     between two rows was lost.
-
-    Raises:
-        InputError: the file ends early (a cut download) or is not a well-formed table.
     """
     try:
         return table.collect(engine="streaming", optimizations=pl.QueryOptFlags(projection_pushdown=False))

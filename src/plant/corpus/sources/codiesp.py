@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import polars as pl
 
@@ -36,12 +35,7 @@ def read(dataset: CodiEsp, path: Path) -> SourceDocuments:
 def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:
     """The words that the coders marked in the Spanish training texts as the reason for each code (`trainX.tsv`).
 
-    Returns:
-        Columns document_id, label and mention, in the order of the file. The parts of a mention with gaps are joined
-        there.
-
-    Raises:
-        InputError: see `read`.
+    Columns document_id, label and mention, in the order of the file. It joins the parts of a mention with gaps.
     """
     rows = _marked_rows(dataset, path, "train", "document, kind, code, mention")
     chosen = [(row[0], row[2].strip().upper(), row[3].strip()) for row in rows]
@@ -51,12 +45,8 @@ def read_mentions(dataset: CodiEsp, path: Path) -> pl.DataFrame:
 def read_marks(dataset: CodiEsp, path: Path) -> pl.DataFrame:
     """Where the coders marked the words of each code in the Spanish TEST texts (`testX.tsv`).
 
-    Returns:
-        Columns document_id, label, start and end, in the order of the file: characters of the text as published. A
-        mention with gaps has one row for each part. Empty parts are left out.
-
-    Raises:
-        InputError: see `read`.
+    Columns document_id, label, start and end, in the order of the file: characters of the text as published. A mention
+    with gaps has one row for each part. Empty parts are left out.
     """
     rows = []
     for row in _marked_rows(dataset, path, "test", "document, kind, code, mention, position"):
@@ -127,11 +117,9 @@ def _read_split(files: dict[str, bytes], folder: str, language: str, kinds: list
             raise InputError(str(path), expected=f"a text for every document of {name}", got=got, fix=FIX)
         for document, code, *_ in rows:
             labels[document].append(code.strip().upper())
-    ids, split = list(texts), [FOLDERS[folder]] * len(texts)
-    columns: dict[str, list[Any]] = {
-        "document_id": ids,
-        "group_id": ids,
-        "text": list(texts.values()),
-        "labels": list(labels.values()),
-    }
-    return canonical({**columns, "split": split})
+    return canonical(
+        [
+            {"document_id": one, "group_id": one, "text": text, "labels": labels[one], "split": FOLDERS[folder]}
+            for one, text in texts.items()
+        ]
+    )

@@ -71,11 +71,9 @@ def _row(name: str, content: bytes, split: str) -> dict[str, Any]:
         [identity], labels = _strings([law["celex_id"]]), _strings(law["concepts"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
-            name,
+            name, fix="Take the archive as published.", got=f"another form ({type(error).__name__})",
             expected=f"JSON with celex_id (text), concepts (a list of texts), {', '.join(SECTIONS)} (texts or lists)",
-            got=f"another form ({type(error).__name__})",
-            fix="Take the archive as published.",
-        ) from None
+        ) from None  # fmt: skip
     return {"document_id": identity, "group_id": identity, "text": text, "labels": labels, "split": split}
 
 

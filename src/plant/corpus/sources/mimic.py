@@ -28,10 +28,7 @@ class _Edition:
     """Where an edition has its tables, and how it names their columns.
 
     Attributes:
-        name: name of the edition, for errors.
-        notes: places where the notes may be, without ending and in any case.
-        codes: the same of the codes, by code type.
-        titles: the same of the long titles of codes, by code type.
+        notes, codes, titles: places where a table may be, without ending and in any case. Titles are the long ones.
         note_columns, code_columns, title_columns: our name of a column -> its name in the file.
     """
 
@@ -85,10 +82,9 @@ def read(dataset: Mimic3 | Mimic4, folder: Path) -> SourceDocuments:
     """
     edition = THREE if isinstance(dataset, Mimic3) else FOUR
     version = dataset.icd_version if isinstance(dataset, Mimic4) else 9
-    hint = _other_edition(edition, folder)
-    notes_path = raw_csv.require(folder, edition.notes, hint=hint)
+    notes_path = raw_csv.require(folder, edition.notes)
     code_types = [one for one in CODE_TYPES if dataset.code_types in (one, "both")]
-    paths = {one: raw_csv.require(folder, edition.codes[one], hint=hint) for one in code_types}
+    paths = {one: raw_csv.require(folder, edition.codes[one]) for one in code_types}
     codes = pl.concat([_codes(edition, paths[one], KINDS[one, version], version) for one in code_types])
     notes = _notes(edition, notes_path, codes["admission"].unique())
     with_admission = notes.filter(pl.col("admission").str.len_chars() > 0)
@@ -99,15 +95,6 @@ def read(dataset: Mimic3 | Mimic4, folder: Path) -> SourceDocuments:
     frame, without_note = _join(with_admission, codes, where=str(folder))
     counts = {"discharge_notes": len(notes), "discharge_notes_without_admission": len(notes) - len(with_admission)}
     return SourceDocuments(frame, titles, {"codes_without_note": without_note}, counts)
-
-
-def _other_edition(edition: _Edition, folder: Path) -> str:
-    """For an error: that the folder has tables of the other edition only."""
-    three = raw_csv.find(folder, THREE.notes) is not None
-    if edition is FOUR:
-        return "a MIMIC-III folder (source: mimic3 reads it)" if three else ""
-    four = raw_csv.find(folder, [*FOUR.notes, "hosp/diagnoses_icd"]) is not None
-    return "a MIMIC-IV folder (source: mimic4 reads it)" if four and not three else ""
 
 
 def _normal_id(name: str) -> pl.Expr:
@@ -155,13 +142,7 @@ def _titles(edition: _Edition, path: Path, kind: CodeKind, version: int) -> dict
 
 
 def _join(notes: pl.DataFrame, codes: pl.DataFrame, *, where: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The canonical frame with one document per admission, and the admissions that have codes but no note.
-
-    Args:
-        notes: columns `admission`, `patient` and `text` (null if blank), in file order.
-        codes: columns `admission` and `code`.
-        where: the folder, for errors.
-    """
+    """The canonical frame with one document per admission, and the admissions that have codes but no note."""
     if not len(notes):
         raise InputError(where, expected="discharge summaries with an admission id", got="none", fix="Check the files.")
     documents = notes.group_by("admission", maintain_order=True).agg(
@@ -174,8 +155,7 @@ def _join(notes: pl.DataFrame, codes: pl.DataFrame, *, where: str) -> tuple[pl.D
             fix="Check the SUBJECT_ID column.",
         )  # fmt: skip
     labels = codes.group_by("admission", maintain_order=True).agg(pl.col("code").alias("labels"))
-    frame = documents.join(labels, on="admission", how="left", maintain_order="left").with_columns(
-        pl.col("labels").fill_null([])
-    )
+    frame = documents.join(labels, on="admission", how="left", maintain_order="left")
+    frame = frame.with_columns(pl.col("labels").fill_null([]))
     without_note = labels.join(documents, on="admission", how="anti")["admission"].sort()
     return canonical(frame.rename({"admission": "document_id", "patient": "group_id"})), tuple(without_note)

@@ -26,10 +26,9 @@ MOVED = 0.1
 def read(dataset: OwnTable, path: Path | None) -> SourceDocuments:
     """Read one file (with or without a split column), or one file for each split.
 
-    Labels are a list, or one string that is cut at `label_separator`. White space around ids is removed. Without a
-    column of ids, documents are numbered from 1 (in one file for each split: train1, val1, ...). A document
-    without text is an error. A document without labels is kept here; the corpus drops and counts it. There is a warning
-    if a column `split` is not read, or if labels look like lists that are not cut.
+    Labels are a list, or one string that is cut at `label_separator`. Without a column of ids, documents are numbered
+    from 1 (in one file for each split: train1, val1, ...). A document without labels is kept here; the corpus drops and
+    counts it. There is a warning if a column `split` is not read, or if labels look like lists that are not cut.
 
     Raises:
         InputError: a file or column is missing, a file cannot be read, a column has a wrong type, or an id or a text is
@@ -94,7 +93,7 @@ def _check_types(frame: pl.DataFrame, columns: Mapping[str, str], *, path: Path)
         inner = getattr(dtype, "inner", dtype)
         fits, expected = {
             "text": (_is_text(dtype), "text"),
-            "labels": (_is_text(inner) or inner.is_integer(), "a list of strings, or one string a document,"),
+            "labels": (_is_text(inner), "a list of strings, or one string a document (numbers lose leading zeros),"),
         }.get(name, (is_plain(dtype), "one name a document"))
         check_type(frame[name], fits, expected, column, path=path)
 
@@ -105,12 +104,6 @@ def _is_text(dtype: pl.DataType) -> bool:
 
 def _labels(labels: pl.Series, dataset: OwnTable, *, path: Path) -> pl.Series:
     """The labels as lists of strings."""
-    if getattr(labels.dtype, "inner", labels.dtype).is_integer():
-        raise InputError(
-            str(path), expected=f"{dataset.labels_column!r} as a list of strings, or as one string a document",
-            got=f"the type {labels.dtype} (codes that are numbers lose their leading zeros)",
-            fix="Write the labels as text.",
-        )  # fmt: skip
     if not isinstance(labels.dtype, pl.List | pl.Array | pl.Null):
         labels = labels.cast(pl.String).fill_null("")
         if printed := _printed_lists(labels):
@@ -158,10 +151,7 @@ def separates(cells: pl.Series, sign: str, *, fewer: bool = False) -> float:
     In lists, a part comes before the sign in one cell and after it in another (`a,b` and `b,c`), or there are fewer
     parts than cells. In names neither is usual (`asthma, mild` and `fever, mild`).
 
-    Args:
-        cells: labels of each document as one string.
-        sign: text that may stand between two labels.
-        fewer: only a smaller number of different labels counts.
+    With `fewer`, only a smaller number of different labels counts.
 
     >>> separates(pl.Series(["a,b", "b", "c,d,a"]), ","), separates(pl.Series(["asthma, mild", "fever, mild"]), ",")
     (1.5, 0.0)
