@@ -49,7 +49,7 @@ def canonical(data: pl.DataFrame | dict[str, list[Any]] | list[dict[str, Any]]) 
     return data.select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
 
 
-def some(ids: Sequence[str] | pl.Series, *, most: int = 5) -> str:
+def some(ids: Sequence[str] | pl.Series) -> str:
     """A few ids for an error message, or only their number. Every message that quotes data uses this function.
 
     A message may show ids, but never words of a text. If the config names the wrong column or file, there may be texts
@@ -61,16 +61,16 @@ def some(ids: Sequence[str] | pl.Series, *, most: int = 5) -> str:
 
     If one value does not look like an id, none is shown, because all come from the same column.
 
-    >>> some(["100012", "S0004-0614200500", "32000D0001"], most=2)
-    '100012, S0004-0614200500 and 1 more'
+    >>> some(["100012", "S0004-0614200500", *"345678"])
+    '100012, S0004-0614200500, 3, 4, 5 and 3 more'
     >>> some(["100012", "HIV"])
     '2 (not shown: not all of them look like ids)'
     """
     ids = [str(one) for one in ids]
     if not all(map(_is_id, ids)):
         return f"{len(ids)} (not shown: not all of them look like ids)"
-    shown = ", ".join(ids[:most])
-    return shown if len(ids) <= most else f"{shown} and {len(ids) - most} more"
+    shown = ", ".join(ids[:5])
+    return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more"
 
 
 def _is_id(value: str) -> bool:

@@ -31,10 +31,6 @@ def fetch(download: Download, target: Path) -> None:
     an archive after all of it was unpacked. `<target>.source.json` notes the url, SHA-256, size, date and licence. If
     the config has no checksum, a warning prints the SHA-256 of the download.
 
-    Args:
-        download: an entry of the config's `downloads`.
-        target: its path.
-
     Raises:
         InputError: there is no network or no such file (the error says where to put the file by hand), the transfer was
             cut, the checksum differs, or the archive is damaged or would write outside its folder. Nothing is left on

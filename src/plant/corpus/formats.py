@@ -34,14 +34,7 @@ def modules_of(dataset: Dataset) -> list[str]:
 
 
 def check(datasets: Mapping[str, Dataset]) -> None:
-    """Refuse modules that are not in the folder.
-
-    Args:
-        datasets: name -> section of the config.
-
-    Raises:
-        InputError: a dataset names one.
-    """
+    """Raises InputError if a dataset (by its name in the config) names a module that is not in the folder."""
     for name, dataset in datasets.items():
         if isinstance(dataset, OtherFormat) and dataset.module not in FORMATS.names():
             raise InputError(

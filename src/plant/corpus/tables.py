@@ -217,7 +217,7 @@ def alike(column: str, columns: Iterable[str]) -> str:
 
 
 def is_plain(dtype: pl.DataType) -> bool:
-    """Whether values of this type are single values that have a name: no list, no object, no bytes, no span of time."""
+    """Whether values are single and have a name: no list, no object, no bytes, no span of time."""
     return not dtype.is_nested() and dtype not in (pl.Binary, pl.Object, pl.Duration)
 
 

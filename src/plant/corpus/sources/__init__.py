@@ -14,11 +14,7 @@ from plant.ground.settings import Dataset, Subset
 
 
 def read(dataset: Dataset, *, raw: Path | None = None) -> SourceDocuments:
-    """Read the source that a dataset names.
-
-    Args:
-        dataset: an entry of the config's `datasets`, but not a subset.
-        raw: folder of the generated raw files, for a dataset with `generate`.
+    """Read the source that a dataset names, but not a subset. `raw` is the folder of generated raw files.
 
     Raises:
         InputError: a file is missing, damaged or has another form.
