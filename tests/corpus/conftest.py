@@ -26,8 +26,10 @@ def write_csv(path: Path, header: list[str], rows: list[list[object]]) -> None:
         csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerows([header, *rows])
 
 
-def write_mimic3_folder(folder: Path, *, ending: str = ".csv") -> None:
+@pytest.fixture
+def mimic3(tmp_path: Path) -> Path:
     """Eight admissions of eight patients; admission 100 + i has the codes 0389 and 4{i}1, and procedure 0066."""
+    folder = tmp_path / "mimic3"
     notes, diagnoses, procedures = [], [], []
     for i in range(8):
         summary = f'Line one, "quoted" {SECRET}\nline two, number {i}'
@@ -35,13 +37,16 @@ def write_mimic3_folder(folder: Path, *, ending: str = ".csv") -> None:
         notes.append([2 * i + 1, i, 100 + i, "", "", "", "Discharge summary", "Report", "", "", summary])
         diagnoses += [[i, i, 100 + i, 1, "0389"], [i, i, 100 + i, 2, f"4{i}1"]]
         procedures.append([i, i, 100 + i, 1, "0066"])
-    write_csv(folder / f"NOTEEVENTS{ending}", NOTES, notes)
-    write_csv(folder / f"DIAGNOSES_ICD{ending}", CODES, diagnoses)
-    write_csv(folder / f"PROCEDURES_ICD{ending}", CODES, procedures)
+    write_csv(folder / "NOTEEVENTS.csv", NOTES, notes)
+    write_csv(folder / "DIAGNOSES_ICD.csv", CODES, diagnoses)
+    write_csv(folder / "PROCEDURES_ICD.csv", CODES, procedures)
+    return folder
 
 
-def write_mimic4_folder(folder: Path) -> None:
+@pytest.fixture
+def mimic4(tmp_path: Path) -> Path:
     """Eight admissions; 0 to 6 have version 10 codes (one padded with a space), 7 only version 9."""
+    folder = tmp_path / "mimic4"
     notes = [[f"n{i}", i, 100 + i, "DS", 1, "", "", f"Text {i}\n{SECRET}"] for i in range(8)]
     diagnoses = [[i, 100 + i, 1, "I10 " if i else "E119", 10] for i in range(7)] + [[7, 107, 1, "0389", 9]]
     procedures = [[i, 100 + i, 1, "", "02HV33Z", 10] for i in range(4)]
@@ -52,19 +57,6 @@ def write_mimic4_folder(folder: Path) -> None:
     write_csv(folder / "hosp/procedures_icd.csv.gz", [*codes[:3], "chartdate", *codes[3:]], procedures)
     titles = [["I10", 10, "Essential hypertension"], ["I10", 9, "another thing"]]
     write_csv(folder / "hosp/d_icd_diagnoses.csv.gz", ["icd_code", "icd_version", "long_title"], titles)
-
-
-@pytest.fixture
-def mimic3(tmp_path: Path) -> Path:
-    folder = tmp_path / "mimic3"
-    write_mimic3_folder(folder)
-    return folder
-
-
-@pytest.fixture
-def mimic4(tmp_path: Path) -> Path:
-    folder = tmp_path / "mimic4"
-    write_mimic4_folder(folder)
     return folder
 
 

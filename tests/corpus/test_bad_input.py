@@ -56,12 +56,6 @@ def written(file: str, content: str | bytes) -> Spoil:
     return lambda folder: (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def cut(file: str) -> Spoil:
-    return lambda folder: (folder / file).write_bytes(
-        (folder / file).read_bytes()[: (folder / file).stat().st_size // 2]
-    )
-
-
 def deleted(file: str) -> Spoil:
     return lambda folder: (folder / file).unlink()
 
@@ -127,17 +121,9 @@ LAW = {"celex_id": "x", "concepts": ["1234"], "title": "T", "header": None, "rec
 LAW |= {"attachments": ""}
 
 
-def split_table(name: str) -> dict:
-    return {"split": {"table": f"{{parent}}/{name}"}}
-
-
-def keep(name: str) -> dict:
-    return {"labels": {"keep": f"{{parent}}/{name}"}}
-
-
-def law(name: str, changed: dict[str, Any]) -> Case:
+def law(changed: dict[str, Any]) -> Case:
     spoil = written("EURLEX57K/train/train0.json", json.dumps(LAW | changed))
-    return Case(f"a law with {name}", "eurlex", spoil, "train0.json: expected JSON with celex_id")
+    return Case(f"a law with {changed}", "eurlex", spoil, "train0.json: expected JSON with celex_id")
 
 
 def concepts(content: str) -> Case:
@@ -148,11 +134,9 @@ def concepts(content: str) -> Case:
 CASES = [
     Case("folder missing", "mimic3", lambda folder: folder.rename(folder.parent / "gone"), "no such folder"),
     Case("notes missing", "mimic3", deleted("NOTEEVENTS.csv"), "NOTEEVENTS.csv.gz"),
-    Case("codes missing", "mimic3", deleted("PROCEDURES_ICD.csv"), "PROCEDURES_ICD"),
     Case("column missing", "mimic3", replaced("NOTEEVENTS.csv", '"HADM_ID"', '"ADMISSION"'), "without HADM_ID"),
-    Case("code column missing", "mimic3", replaced("DIAGNOSES_ICD.csv", "ICD9_CODE", "CODE"), "without ICD9_CODE"),
     Case("truncated gz", "mimic3", packed_and_cut, "ends early"),
-    Case("table cut inside a quoted text", "mimic3", cut("NOTEEVENTS.csv"), "complete table"),
+    Case("cut inside a quoted text", "mimic3", edited("NOTEEVENTS.csv", lambda text: text[:-9]), "complete table"),
     Case("rows fused by a lost line end", "mimic3", fused(""), "DIAGNOSES_ICD.csv"),
     Case("quoted rows fused by a lost line end", "mimic3", fused('"'), "DIAGNOSES_ICD.csv"),
     Case("empty file", "mimic3", written("NOTEEVENTS.csv", ""), "an empty file"),
@@ -161,13 +145,8 @@ CASES = [
     Case("notes without a patient", "mimic3", replaced("NOTEEVENTS.csv", ",1,101,", ",,101,"), "a group (a patient)"),
     Case("codes of other admissions", "mimic3", replaced("NOTEEVENTS.csv", ",10", ",99"), "8 without_labels"),
     Case("codes read as integers", "mimic3", replaced("PROCEDURES_ICD.csv", "0066", "66"), "leading zeros"),
-    Case("codes read as floats", "mimic3", replaced("DIAGNOSES_ICD.csv", '1"', '1.0"'), "leading zeros"),
     Case("an admission of two patients", "mimic3", replaced("NOTEEVENTS.csv", ",101,", ",100,"), "of several: 100"),
-    Case("IV columns in III", "mimic3", replaced("DIAGNOSES_ICD.csv", "ICD9_CODE", "icd_code"), "a MIMIC-IV table"),
-    Case("MIMIC-IV folder for III", "mimic4 as mimic3", nothing, "source: mimic4 reads it"),
-    Case("MIMIC-III folder for IV", "mimic3 as mimic4", nothing, "source: mimic3 reads it"),
-    Case("III columns in IV", "mimic4", replaced(IV_CODES, "icd_code", "ICD9_CODE"), "without icd_code"),
-    Case("IV truncated", "mimic4", cut("note/discharge.csv.gz"), "ends early"),
+    Case("MIMIC-IV folder for III", "mimic4 as mimic3", nothing, "NOTEEVENTS.csv.gz, got no such file there"),
     Case("PCS read as integers", "mimic4", replaced(IV_PROCEDURES, "02HV33Z", "16070"), "leading zeros"),
     Case("no code of the version", "mimic4", replaced(IV_CODES, ",10\r", ",9\r"), "without_text", ONE_VERSION),
     Case("own file missing", "own", lambda path: path.unlink(), "nothing there"),
@@ -181,26 +160,19 @@ CASES = [
     Case("labels are numbers", "own", with_column(labels=[389] * 12), "leading zeros"),
     Case("labels are lists of numbers", "own", with_column(labels=[[389, 42]] * 12), "leading zeros"),
     Case("no labels at all", "own", with_column(labels=[[""]] * 12), "12 without_labels"),
-    Case("duplicate ids", "own", with_column(id=["d1"]), "1 repeated: d1", OWN),
     Case("unknown split name", "own", with_column(split=["tets"]), "Did you mean 'test'", OWN),
-    Case("split name missing", "own", with_column(split=[None]), "train, val and test", OWN),
     Case("patient in two splits", "own", with_column(patient=["p5"]), "1 group(s) in more than one: p5", BY_PATIENT),
     Case("patient in two lists", "own", lists(**ALL), "p3", LISTS_BY_PATIENT),
     Case("unknown split ids", "own", lists(**ALL | {"val": "d7 x8"}), "1 unknown of 12 ids: x8", LISTS),
     Case("id in two lists", "own", lists(**ALL | {"val": "d7 d1"}), "listed again: d1", LISTS),
-    Case("id twice in a list", "own", lists(**ALL | {"val": "d7 d8 d7"}), "listed again: d7", LISTS),
-    Case("id list missing", "own", lists(train="d0", val="d1"), "test.ids", LISTS),
     Case("id list empty", "own", lists(**ALL | {"test": "\n"}), "an empty file", LISTS),
-    Case("split table of another format", "own", lists(train="d0"), "the ending '.ids'", split_table("train.ids")),
-    Case("split table damaged", "own", lambda path: path.with_suffix(".feather").touch(), "damaged",
-         split_table("own.feather")),
-    Case("split table without column", "own", nothing, "columns _id, split, got 5 columns", split_table("own.parquet")),
+    Case("split table without column", "own", nothing, "columns _id, split, got 5 columns",
+         {"split": {"table": "{parent}/own.parquet"}}),
     Case("a split without documents", "own", nothing, "none in val", NO_VAL),
     Case("no training documents", "own", with_column(split=["test"] * 8), "a training split", OWN),
-    Case("train_size too large", "own", nothing, "at most the 8", OWN | {"train_size": 9}),
     Case("min_count too large", "own", nothing, "12 without_labels_of_the_label_space", {"labels": {"min_count": 99}}),
-    Case("label list missing", "own", nothing, "keep.txt", keep("keep.txt")),
-    Case("label list of another corpus", "own", lists(keep="E11.9\n"), "none of which occurs", keep("keep.ids")),
+    Case("label list of another corpus", "own", lists(keep="E11.9\n"), "none of which occurs",
+         {"labels": {"keep": "{parent}/keep.ids"}}),
     Case("zip damaged", "codiesp", nothing, "damaged", {"path": "{parent}/own.parquet"}),
     Case("zip truncated", "codiesp", packed_as_zip_and_cut, "Zenodo", {"path": "{parent}/packed.zip"}),
     Case("zip missing", "codiesp", nothing, "nothing there", {"path": "{parent}/none.zip"}),
@@ -211,17 +183,12 @@ CASES = [
     Case("CodiEsp text in Latin-1", "codiesp", written(f"{CODIESP}/train/text_files_en/S-train-0.txt", LATIN_1),
          "train/text_files_en/*.txt in UTF-8"),
     Case("CodiEsp codes in Latin-1", "codiesp", written(f"{CODIESP}/dev/devD.tsv", LATIN_1), "dev/devD.tsv in UTF-8"),
-    Case("tar damaged", "eurlex", nothing, "damaged", {"path": "{parent}/own.parquet"}),
     Case("no EURLEX57K", "eurlex", renamed("EURLEX57K/dev", "valid"), "none in dev"),
     Case("a law without concepts", "eurlex", written("EURLEX57K/dev/dev0.json", '{"celex_id": "dev0"}'), "dev0.json"),
-    law("one concept in place of a list", {"concepts": "1234"}),  # were the four labels 1, 2, 3 and 4
-    law("lists of concepts", {"concepts": [["1234"]]}),
-    law("a title that is a number", {"title": 5}),
-    law("a body that is an object", {"main_body": {"a": "b"}}),
-    law("an article that is a number", {"main_body": [1]}),
-    law("an id that is a number", {"celex_id": 5}),
-    *map(concepts, ("{broken", "[]", '{"20": "rice"}', '{"20": {}}')),
-    concepts('{"20": {"label": "rice", "alt_labels": "paddy"}}'),
+    law({"concepts": "1234"}),  # were the four labels 1, 2, 3 and 4
+    law({"main_body": [1]}),
+    law({"celex_id": 5}),
+    *map(concepts, ("{broken", "[]", '{"20": {}}', '{"20": {"label": "rice", "alt_labels": "paddy"}}')),
     Case("XMC folder of another format", "codiesp as xmc", nothing, "X.trn.txt", {"format": "pecos"}),
 ]  # fmt: skip
 
@@ -268,23 +235,12 @@ def xmc_entry(changed: dict[str, Any], says: str = r"trn\.json, line 3") -> tupl
         ("attentionxml", {"train_texts__txt": "a\n"}, "train_labels.txt"),
         ("libmultilabel", {"train__txt": "only text\n", "test__txt": "0\ta\ttext\n"}, "ID<TAB>labels<TAB>text"),
         ("pecos", {"X__trn__txt": "a\n", "Y__trn__npz": "no matrix"}, "sparse matrix"),
-        (
-            "attentionxml",
-            {"train_texts__txt": "a\ncaf\xe9\n", "train_labels__txt": "x\nx\n"},
-            r"train_texts\.txt, line 2: expected text in UTF-8",
-        ),
-        (
-            "attentionxml",
-            {"train_texts__txt": "a\n", "train_labels__txt": "x\n", "test_texts__txt": "", "test_labels__txt": ""},
-            "expected documents in test, got none",
-        ),
         ("libmultilabel", {"train__txt": "0\ta\ttext\n", "test__txt": ""}, "expected documents in test, got none"),
         ("xmc_json", {"lbl__json": '{"uid": "caf\xe9"}\n'}, r"lbl\.json, line 1: expected text in UTF-8"),
-        ("xmc_json", {"lbl__json": "{broken\n"}, "one JSON object a line"),
         ("xmc_json", {"lbl__json__gz": gzip.compress(LABELS.encode() * 1000)[:-12]}, "damaged"),
         ("xmc_json", {"lbl__json": LABELS, "trn__json": '{"uid": "1"}\n'}, "none called target_ind"),
         xmc_entry({"target_ind": [3]}, "line 3.* below 2"),
-        *(xmc_entry({"target_ind": one}) for one in ("0", ["0"], [0.0], [True], 0, [-1])),
+        *(xmc_entry({"target_ind": one}) for one in ("0", ["0"], [True], [-1])),
         xmc_entry({"title": ["x"]}),
         xmc_entry({"uid": {}}),
     ],
@@ -305,10 +261,7 @@ def array(name: str, *values: float, dtype: str = "int32") -> Callable[[csr_matr
 DAMAGE = {
     "an index below 0": array("indices", 0, -1, 1),
     "an index beyond the labels": array("indices", 0, 2, 3),
-    "an index far beyond the labels": array("indices", 0, 2, 2**30),
-    "row ends that fall": array("indptr", 0, 3, 2),
     "row ends beyond the indices": array("indptr", 0, 2, 10**6),
-    "fewer row ends than documents": array("indptr", 0, 3),
     "indices that are fractions": array("indices", 0, 1.5, 1, dtype="float64"),
     "data that is no number": array("data", 1, 1, 1, dtype="complex128"),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plant.corpus.documents import canonical
 from plant.corpus.draws import cut, stratified
 from plant.ground import seeds
 
@@ -25,14 +23,9 @@ CORPORA = st.lists(
 def frame_of(labels: list[list[str]], others: int = 0) -> pl.DataFrame:
     """Training documents with these labels; validation and test documents after them."""
     ids = [f"d{i:05d}" for i in range(len(labels) + others)]
-    rows = {
-        "document_id": ids,
-        "group_id": ids,
-        "text": ["text"] * len(ids),
-        "labels": [*labels, *[["a"]] * others],
-        "split": ["train"] * len(labels) + ["val", "test"] * (others // 2) + ["test"] * (others % 2),
-    }
-    return canonical(pl.DataFrame(rows, schema_overrides={"labels": pl.List(pl.String)}))
+    split = ["train"] * len(labels) + ["val", "test"] * (others // 2) + ["test"] * (others % 2)
+    rows = {"document_id": ids, "labels": [*labels, *[["a"]] * others], "split": split}
+    return pl.DataFrame(rows, schema_overrides={"labels": pl.List(pl.String)})
 
 
 def zipf_corpus(documents: int, labels: int, mean: float, seed: int = 0) -> list[list[str]]:
@@ -126,14 +119,3 @@ def test_labels_are_nearer_to_their_proportion_than_by_chance(size: int) -> None
     assert len(set(ours)) == 3  # another seed gives another draw
     chance = [unevenness("random", seed) for seed in range(20)]
     assert max(ours) < min(chance)
-
-
-@pytest.mark.slow
-def test_mimic4_is_drawn_from_in_seconds() -> None:
-    """90,000 documents, 8,000 labels, 15 labels a document."""
-    labels = zipf_corpus(90_000, 8000, 15)
-    ids, column = pl.Series([f"{20_000_000 + i}" for i in range(90_000)]), pl.Series(labels)
-    started = time.process_time()
-    drawn = stratified(ids, column, 1090, seed=0)
-    assert time.process_time() - started < 20
-    assert len(drawn) == 1090
