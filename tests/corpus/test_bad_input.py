@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,11 +66,6 @@ def packed_and_cut(folder: Path) -> None:
     plain.unlink()
 
 
-def packed_as_zip_and_cut(folder: Path) -> None:
-    packed = Path(shutil.make_archive(str(folder.parent / "packed"), "zip", folder))
-    packed.write_bytes(packed.read_bytes()[:-200])
-
-
 def fused(quote: str) -> Spoil:
     """Loses the line end between the second row and the third."""
 
@@ -99,10 +93,6 @@ def lists(**ids: str) -> Spoil:
             (path.parent / f"{name}.ids").write_text(content.replace(" ", "\n"))
 
     return spoil
-
-
-def renamed(file: str, to: str) -> Spoil:
-    return lambda folder: (folder / file).rename(folder / to)
 
 
 def nothing(_: Path) -> None: ...
@@ -173,8 +163,7 @@ CASES = [
     Case("min_count too large", "own", nothing, "12 without_labels_of_the_label_space", {"labels": {"min_count": 99}}),
     Case("label list of another corpus", "own", lists(keep="E11.9\n"), "none of which occurs",
          {"labels": {"keep": "{parent}/keep.ids"}}),
-    Case("zip damaged", "codiesp", nothing, "damaged", {"path": "{parent}/own.parquet"}),
-    Case("zip truncated", "codiesp", packed_as_zip_and_cut, "Zenodo", {"path": "{parent}/packed.zip"}),
+    Case("zip damaged", "codiesp", nothing, "a damaged or other file", {"path": "{parent}/own.parquet"}),
     Case("zip missing", "codiesp", nothing, "nothing there", {"path": "{parent}/none.zip"}),
     Case("CodiEsp codes missing", "codiesp", deleted(f"{CODIESP}/dev/devD.tsv"), "dev/devD.tsv"),
     Case("CodiEsp lines cut", "codiesp", written(f"{CODIESP}/dev/devD.tsv", "S-dev-0\n"), "got shorter lines"),
@@ -183,7 +172,7 @@ CASES = [
     Case("CodiEsp text in Latin-1", "codiesp", written(f"{CODIESP}/train/text_files_en/S-train-0.txt", LATIN_1),
          "train/text_files_en/*.txt in UTF-8"),
     Case("CodiEsp codes in Latin-1", "codiesp", written(f"{CODIESP}/dev/devD.tsv", LATIN_1), "dev/devD.tsv in UTF-8"),
-    Case("no EURLEX57K", "eurlex", renamed("EURLEX57K/dev", "valid"), "none in dev"),
+    Case("no EURLEX57K", "eurlex", lambda folder: (folder / "EURLEX57K/dev").rename(folder / "valid"), "none in dev"),
     Case("a law without concepts", "eurlex", written("EURLEX57K/dev/dev0.json", '{"celex_id": "dev0"}'), "dev0.json"),
     law({"concepts": "1234"}),  # were the four labels 1, 2, 3 and 4
     law({"main_body": [1]}),

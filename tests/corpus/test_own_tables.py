@@ -160,13 +160,12 @@ def test_groups_that_differ_in_white_space_only_stay_in_one_split(tmp_path: Path
     assert "1 group(s) in more than one" in said and "Correct the lists or the column of splits" in said
 
 
-@pytest.mark.parametrize("group", [None, float("nan"), "", "  "])
+@pytest.mark.parametrize("group", [None, float("nan"), "  "])
 def test_a_document_without_a_group_is_one_clear_error(tmp_path: Path, group: Any) -> None:
     """It ended the process: a null became the group of the smallest integer."""
-    numbers = isinstance(group, float)
-    patients = [group, *(float(i) if numbers else f"p{i}" for i in range(11))]
-    table = pl.DataFrame({"id": [f"d{i}" for i in range(12)], "text": ["word"] * 12, "labels": [["a"]] * 12})
-    table.with_columns(patient=pl.Series(patients)).write_parquet(tmp_path / "own.parquet")
+    patients = [group, 1.0 if isinstance(group, float) else "p"]
+    table = {"id": ["a", "b"], "text": ["word"] * 2, "labels": [["a"]] * 2, "patient": patients}
+    pl.DataFrame(table).write_parquet(tmp_path / "own.parquet")
     said = refusal(own(tmp_path / "own.parquet", group_column="patient"), tmp_path)
     assert "a group (a patient) for every document, got 1 without one" in said
 
@@ -203,19 +202,14 @@ def test_a_split_that_has_no_known_name_is_refused_with_the_names_that_are_known
     assert "expected split names train, val and test (or dev, " in said and f"got {got}" in said
 
 
-@pytest.mark.parametrize("by", ["column", "files", "lists", "label space"])
+@pytest.mark.parametrize("by", ["column", "lists", "label space"])
 def test_a_split_whose_documents_are_all_dropped_is_not_filled_from_train(tmp_path: Path, by: str) -> None:
     """Test documents of a contest have no labels: a part of train was scored in their place."""
     hidden = {"labels": ["b"] if by == "label space" else [], "split": "test"}
     rows = [{"split": "train"}] * 8 + [{"split": "val"}] * 2 + [hidden] * 2
     rows = [row | {"id": f"d{i}"} for i, row in enumerate(rows)]
     path = json_lines(tmp_path, *rows)
-    if by == "files":
-        files = {name: tmp_path / f"{name}.jsonl" for name in ("train", "test")}
-        for name, file in files.items():
-            json_lines(tmp_path, *(row for row in rows if row["split"] == name)).rename(file)
-        dataset = settings.OwnTable(source="table", files={name: str(file) for name, file in files.items()})
-    elif by == "lists":
+    if by == "lists":
         ids = {name: tmp_path / name for name in ("train", "val", "test")}
         for name, file in ids.items():
             file.write_text("".join(f"{row['id']}\n" for row in rows if row["split"] == name))

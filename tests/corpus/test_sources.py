@@ -6,10 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
-import numpy as np
 import polars as pl
 import pytest
 from scipy.sparse import csr_matrix, save_npz
@@ -43,19 +43,18 @@ def test_mimic3_takes_discharge_summaries_and_codes_as_text(mimic3: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "labels"),
-    [("diagnoses", ["038.9", "411"]), ("procedures", ["00.66"]), ("both", ["00.66", "038.9", "411"])],
+    ("kind", "unused", "labels"),
+    [("diagnoses", "PROCEDURES_ICD", ["038.9", "411"]), ("procedures", "DIAGNOSES_ICD", ["00.66"])],
 )
-def test_code_types_choose_the_tables(mimic3: Path, kind: str, labels: list[str]) -> None:
-    for unused in {"diagnoses": ["PROCEDURES_ICD"], "procedures": ["DIAGNOSES_ICD"], "both": []}[kind]:
-        (mimic3 / f"{unused}.csv").unlink()
+def test_code_types_choose_the_tables(mimic3: Path, kind: str, unused: str, labels: list[str]) -> None:
+    (mimic3 / f"{unused}.csv").unlink()
     frame, _ = read(source="mimic3", path=str(mimic3), code_types=kind)
     assert row(frame, "101")["labels"] == labels
 
 
 def test_gzipped_lower_case_and_float_ids_give_the_same_documents(mimic3: Path, tmp_path: Path) -> None:
     frame, _ = read(source="mimic3", path=str(mimic3))
-    other = tmp_path / "other"
+    other = tmp_path / "mimic[3]"  # polars would read the brackets as a pattern
     other.mkdir()
     for file in mimic3.iterdir():
         text = file.read_text()
@@ -66,11 +65,6 @@ def test_gzipped_lower_case_and_float_ids_give_the_same_documents(mimic3: Path, 
             packed.write(header.lower() + "\n" + rest)
     again, _ = read(source="mimic3", path=str(other))
     assert again.equals(frame)
-
-
-def test_a_folder_with_brackets_in_its_name_is_read(mimic3: Path, tmp_path: Path) -> None:
-    frame, _ = read(source="mimic3", path=str(mimic3))
-    assert read(source="mimic3", path=str(mimic3.rename(tmp_path / "mimic[3]")))[0].equals(frame)
 
 
 def test_addenda_are_joined_and_what_lacks_an_admission_or_a_note_is_counted(mimic3: Path) -> None:
@@ -119,7 +113,7 @@ def test_codiesp_zip_equals_its_folder_in_both_languages(codiesp: Path, tmp_path
         assert frame["split"].to_list() == ["train", "train", "val", "val", "test", "test"]
 
 
-@pytest.mark.parametrize("packing", [None, "gztar", "xztar", "zip"])
+@pytest.mark.parametrize("packing", [None, "xztar"])
 def test_eurlex_joins_the_parts_of_a_law_by_newlines(eurlex: Path, tmp_path: Path, packing: str | None) -> None:
     path = shutil.make_archive(str(tmp_path / "packed"), packing, eurlex) if packing else str(eurlex)
     frame, titles = read(source="eurlex57k", path=path)
@@ -131,19 +125,15 @@ def test_eurlex_joins_the_parts_of_a_law_by_newlines(eurlex: Path, tmp_path: Pat
     assert titles == {"20": "rice"}
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_some_systems_leave_beside_the_real_files_is_not_read(
-    codiesp: Path, eurlex: Path, tmp_path: Path, packed: bool
-) -> None:
+@pytest.mark.parametrize("source", ["codiesp", "eurlex57k"])
+def test_what_some_systems_leave_beside_the_real_files_is_not_read(codiesp: Path, eurlex: Path, source: str) -> None:
     """The published zips hold __MACOSX/.../._name for every name, in bytes that are no text."""
-    for root in (codiesp, eurlex):
-        for file in [file for file in root.rglob("*") if file.is_file()]:
-            litter = root / "__MACOSX" / file.relative_to(root).with_name(f"._{file.name}")
-            litter.parent.mkdir(parents=True, exist_ok=True)
-            litter.write_bytes(b"\x00\x05\x16\x07\xff")
-    path = shutil.make_archive(str(tmp_path / "packed"), "zip", codiesp) if packed else str(codiesp)
-    assert len(read(source="codiesp", path=path)[0]) == 6
-    assert len(read(source="eurlex57k", path=str(eurlex))[0]) == 6
+    root = codiesp if source == "codiesp" else eurlex
+    for file in [file for file in root.rglob("*") if file.is_file()]:
+        litter = root / "__MACOSX" / file.relative_to(root).with_name(f"._{file.name}")
+        litter.parent.mkdir(parents=True, exist_ok=True)
+        litter.write_bytes(b"\x00\x05\x16\x07\xff")
+    assert len(read(source=source, path=str(root))[0]) == 6
 
 
 # --- XMC ----------------------------------------------------------------------------------------
@@ -158,26 +148,29 @@ def write_xmc(folder: Path, form: str) -> None:
         texts = [text for text, _ in TRUTH[split]]
         numbers = [[NAMES.index(label) for label in labels] for _, labels in TRUTH[split]]
         spaced = [" ".join(label.replace(" ", "_") for label in labels) for _, labels in TRUTH[split]]
+        rows = list(zip(texts, numbers, spaced, strict=True))
         if form == "pecos":
-            (folder / f"X.{short}.txt").write_text("\n".join(texts) + "\n")
-            dense = np.array([[float(j in own) for j in range(3)] for own in numbers])
-            save_npz(folder / f"Y.{short}.npz", csr_matrix(dense))
-            (folder / "output-items.txt").write_text("\n".join(NAMES) + "\n")
+            write_lines(folder / f"X.{short}.txt", texts)
+            save_npz(folder / f"Y.{short}.npz", csr_matrix([[float(j in own) for j in range(3)] for own in numbers]))
+            write_lines(folder / "output-items.txt", NAMES)
         elif form == "attentionxml":
-            (folder / f"{split}_texts.txt").write_text("\n".join(texts) + "\n")
-            (folder / f"{split}_labels.txt").write_text("\n".join(spaced) + "\n")
+            write_lines(folder / f"{split}_texts.txt", texts)
+            write_lines(folder / f"{split}_labels.txt", spaced)
         elif form == "libmultilabel":
-            lines = [f"{i}\t{labels}\t{text}\n" for i, (labels, text) in enumerate(zip(spaced, texts, strict=True))]
-            (folder / f"{split}.txt").write_text("".join(lines))
+            write_lines(folder / f"{split}.txt", [f"{i}\t{own}\t{text}" for i, (text, _, own) in enumerate(rows)])
         else:
             entries = [
                 {"uid": f"{short}{i}", "title": "", "content": text, "target_ind": own, "target_rel": [1.0]}
-                for i, (text, own) in enumerate(zip(texts, numbers, strict=True))
+                for i, (text, own, _) in enumerate(rows)
             ]
-            with gzip.open(folder / f"{short}.json.gz", "wt") as file:
-                file.write("".join(json.dumps(entry) + "\n" for entry in entries))
-            labels = "".join(json.dumps({"uid": str(i), "title": name}) + "\n" for i, name in enumerate(NAMES))
-            (folder / "lbl.json").write_text(labels)
+            write_lines(folder / f"{short}.json.gz", map(json.dumps, entries))
+            titles = [{"uid": str(i), "title": name} for i, name in enumerate(NAMES)]
+            write_lines(folder / "lbl.json", map(json.dumps, titles))
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    with (gzip.open if path.suffix == ".gz" else open)(path, "wt") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 @pytest.mark.parametrize("form", ["pecos", "attentionxml", "xmc_json", "libmultilabel"])
@@ -193,14 +186,12 @@ def test_the_four_xmc_formats_give_the_same_documents(tmp_path: Path, form: str)
     assert frame["document_id"].n_unique() == 3
 
 
-@pytest.mark.parametrize(
-    "items", [["same", "same", "other"], ["one", "", "other"], ["same", "same ", "x"], ["a", " ", "b"]]
-)
+@pytest.mark.parametrize("items", [["same", "same ", "other"], ["a", " ", "b"]])
 def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_labels(
     tmp_path: Path, items: list[str]
 ) -> None:
     write_xmc(tmp_path, "pecos")
-    (tmp_path / "output-items.txt").write_text("".join(f"{item}\n" for item in items))
+    write_lines(tmp_path / "output-items.txt", items)
     frame, titles = read(source="xmc", path=str(tmp_path), format="pecos")
     assert frame["labels"].to_list() == [["0", "1"], ["1"], ["2"]]
     assert titles == dict(zip("012", map(str.strip, items), strict=True))
@@ -208,24 +199,11 @@ def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_lab
 
 def test_a_label_without_a_title_is_not_called_none(tmp_path: Path) -> None:
     write_xmc(tmp_path, "xmc_json")
-    titles = ['"one"', "null", '"other"']
-    (tmp_path / "lbl.json").write_text("".join(f'{{"uid": "{i}", "title": {one}}}\n' for i, one in enumerate(titles)))
+    titles = ["one", None, "other"]
+    write_lines(tmp_path / "lbl.json", [json.dumps({"uid": str(i), "title": one}) for i, one in enumerate(titles)])
     frame, descriptions = read(source="xmc", path=str(tmp_path), format="xmc_json")
     assert frame["labels"].to_list() == [["0", "1"], ["1"], ["2"]]
     assert descriptions == {"0": "one", "1": "", "2": "other"}
-
-
-@pytest.mark.parametrize(("form", "file"), [("libmultilabel", "valid.txt"), ("pecos", "output-items.txt")])
-def test_optional_xmc_files_may_be_packed_as_the_others_may(tmp_path: Path, form: str, file: str) -> None:
-    write_xmc(tmp_path, form)
-    (tmp_path / "valid.txt").write_text("0\td\tfourth text\n")
-    plain = read(source="xmc", path=str(tmp_path), format=form)
-    with gzip.open(tmp_path / f"{file}.gz", "wb") as packed:
-        packed.write((tmp_path / file).read_bytes())
-    (tmp_path / file).unlink()
-    frame, descriptions = read(source="xmc", path=str(tmp_path), format=form)
-    assert frame.equals(plain[0])
-    assert descriptions == plain[1]
 
 
 # --- own data -----------------------------------------------------------------------------------
@@ -303,9 +281,7 @@ def test_eurlex57k_has_its_published_counts(open_data: Path, tmp_path: Path) -> 
 MEASURE = """
 import resource, sys
 from pathlib import Path
-from typing import get_args
 from plant.ground import settings
-from plant.ground.errors import InputError
 from plant.corpus.build import build_corpus
 build_corpus(settings.Mimic3(source="mimic3", path=sys.argv[1], code_types="diagnoses"), Path(sys.argv[2]))
 status = Path("/proc/self/status")  # since the program began; ru_maxrss counts what its parent had at the fork, too
@@ -318,8 +294,7 @@ print(int(peak[0] if peak else resource.getrusage(resource.RUSAGE_SELF).ru_maxrs
 def test_notes_are_read_as_a_stream(tmp_path: Path) -> None:
     """A tenth of NOTEEVENTS: 200,000 notes, 400 MB of which 3% are discharge summaries, in less than 500 MB."""
     header = "ROW_ID,SUBJECT_ID,HADM_ID,CHARTDATE,CHARTTIME,STORETIME,CATEGORY,DESCRIPTION,CGID,ISERROR,TEXT\n"
-    line = " ".join(f"word{i * 7919 % 5000}" for i in range(12))
-    body = "\n".join([line] * 24)
+    body = "\n".join([" ".join(f"word{i * 7919 % 5000}" for i in range(12))] * 24)
     with gzip.open(tmp_path / "NOTEEVENTS.csv.gz", "wt", compresslevel=1) as file:
         file.write(header)
         for i in range(200_000):
