@@ -31,7 +31,7 @@ class Case:
     source: str
     spoil: Spoil
     says: str
-    config: dict = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
 
 
 def edited(file: str, change: Callable[[str], str]) -> Spoil:

@@ -10,41 +10,27 @@ from plant.corpus.build import build_corpus
 from plant.corpus.scripts import word_warnings
 from plant.ground.settings import parse_dataset
 
-UNSPACED = {
-    "Chinese or Japanese": ["今天天气很好，我们去公园散步", "東京は今日とても良い天気ですから、公園まで歩きました"],
-    "Thai": ["วันนี้อากาศดีมากเราจึงไปเดินเล่นที่สวนสาธารณะ"],
-}
+THAI, ACCENTS = "วันนี้ อากาศ ดี มาก เรา จึง ไป เดินเล่น ที่ สวนสาธารณะ", "Café société à la crème brûlée"
+CHINESE, JAPANESE = "Chinese or Japanese", "東京は今日とても良い天気ですから、公園まで歩きました"
+UNSPACED = {"今天天气很好，我们去公园散步": CHINESE, JAPANESE: CHINESE, THAI.replace(" ", ""): "Thai"}
+CUT = {"Hindi": "हिन्दी भाषा में समाचार", "accents": unicodedata.normalize("NFD", ACCENTS), "Thai": THAI}
 SPACED = {
-    "English": ["the patient was seen with pain"],
-    "long words of German": ["Donaudampfschifffahrtsgesellschaftskapitän Rindfleischetikettierungsüberwachungsaufgabe"],
-    "Chinese that was cut": ["今天 天气 很 好 我们 去 公园 散步"],
-    "Thai that was cut": ["วันนี้ อากาศ ดี มาก เรา จึง ไป เดินเล่น ที่ สวนสาธารณะ"],
-    "Korean": ["오늘은 날씨가 아주 좋아서 공원에서 산책을 했습니다"],
-    "English with some Chinese": [
-        "the sign above the door says 今天天气很好我们去公园散步 in large letters of red and gold, and is old"
-    ],
-    "nothing": ["", "12 34"],
+    "English": "the patient was seen with pain",
+    "long words": "Donaudampfschifffahrtsgesellschaftskapitän Rindfleischetikettierungsüberwachungsaufgabe",
+    "Chinese that was cut": "今天 天气 很 好 我们 去 公园 散步",
+    "Korean": "오늘은 날씨가 아주 좋아서 공원에서 산책을 했습니다",
+    "English with some Chinese": "the sign above the door says 今天天气很好我们去公园散步 in large letters of gold",
+    "accents that are part of their letter": unicodedata.normalize("NFC", ACCENTS),
+    "no letters": "12 34",
+    "nothing": "",
 }
 
 
-@pytest.mark.parametrize(("script", "text"), [(script, text) for script, texts in UNSPACED.items() for text in texts])
-def test_a_script_without_spaces_is_named(script, text):
+@pytest.mark.parametrize("text", UNSPACED)
+def test_a_script_without_spaces_is_named(text):
     [said] = word_warnings(pl.Series([text] * 7 + ["short text"]))
-    assert said.startswith(f"7 of 8 documents are in a script without spaces ({script}). ")
+    assert said.startswith(f"7 of 8 documents are in a script without spaces ({UNSPACED[text]}). ")
     assert not set(text) & set(said) - set(" ,")
-
-
-@pytest.mark.parametrize("what", SPACED)
-def test_words_with_spaces_between_them_are_no_such_script(what):
-    assert not any("without spaces" in said for said in word_warnings(pl.Series(SPACED[what])))
-
-
-ACCENTS = "Café société à la crème brûlée"
-CUT = {
-    "Hindi": "हिन्दी भाषा में समाचार",
-    "accents": unicodedata.normalize("NFD", ACCENTS),
-    "Thai": SPACED["Thai that was cut"][0],
-}
 
 
 @pytest.mark.parametrize("what", CUT)
@@ -54,8 +40,9 @@ def test_words_that_are_cut_at_their_marks_are_said_without_a_text(what):
     assert not any(word in said for word in CUT[what].split() if len(word) > 2)
 
 
-def test_accents_that_are_part_of_their_letter_cut_nothing():
-    assert word_warnings(pl.Series([unicodedata.normalize("NFC", ACCENTS), *SPACED["Korean"]])) == ()
+@pytest.mark.parametrize("what", SPACED)
+def test_words_with_spaces_between_them_give_no_warning(what):
+    assert word_warnings(pl.Series([SPACED[what]])) == ()
 
 
 def test_a_corpus_warns_once_of_a_training_split_without_spaces(tmp_path, caplog):
