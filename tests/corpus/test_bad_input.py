@@ -129,7 +129,7 @@ CASES = [
     Case("cut inside a quoted text", "mimic3", edited("NOTEEVENTS.csv", lambda text: text[:-9]), "complete table"),
     Case("rows fused by a lost line end", "mimic3", fused(""), "DIAGNOSES_ICD.csv"),
     Case("quoted rows fused by a lost line end", "mimic3", fused('"'), "DIAGNOSES_ICD.csv"),
-    Case("empty file", "mimic3", written("NOTEEVENTS.csv", ""), "an empty file"),
+    Case("empty file", "mimic3", written("NOTEEVENTS.csv", ""), "NoDataError"),
     Case("header only", "mimic3", edited("NOTEEVENTS.csv", lambda text: text.splitlines()[0] + "\n"), "summaries"),
     Case("no discharge summary", "mimic3", replaced("NOTEEVENTS.csv", "Discharge summary", "Other"), "got none"),
     Case("notes without a patient", "mimic3", replaced("NOTEEVENTS.csv", ",1,101,", ",,101,"), "a group (a patient)"),
@@ -183,7 +183,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_bad_input_is_one_clear_error(case: Case, request: pytest.FixtureRequest, tmp_path: Path, own: Path) -> None:
+def test_bad_input_is_one_clear_error(case, request, tmp_path, own):
     made, _, source = case.source.partition(" as ")
     path: Path = own if made == "own" else request.getfixturevalue(made)
     case.spoil(path)
@@ -234,9 +234,7 @@ def xmc_entry(changed: dict[str, Any], says: str = r"trn\.json, line 3") -> tupl
         xmc_entry({"uid": {}}),
     ],
 )
-def test_damaged_xmc_files_are_one_clear_error(
-    tmp_path: Path, form: str, files: dict[str, str | bytes], says: str
-) -> None:
+def test_damaged_xmc_files_are_one_clear_error(tmp_path, form, files, says):
     dataset = xmc(tmp_path, form, **files)
     with pytest.raises(InputError, match=says):
         build_corpus(dataset, tmp_path / "out")
@@ -257,7 +255,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", [None, *DAMAGE])
-def test_a_pecos_matrix_is_checked_before_it_is_read(tmp_path: Path, damage: str | None) -> None:
+def test_a_pecos_matrix_is_checked_before_it_is_read(tmp_path, damage):
     """Indices out of range ended the process, or counted from the last label."""
     for short in ("trn", "tst"):
         (tmp_path / f"X.{short}.txt").write_text("one\ntwo\n")

@@ -46,7 +46,7 @@ def built(own: Path, tmp_path: Path) -> Callable[..., tuple[dict[str, pl.DataFra
     return build_own
 
 
-def test_the_arrays_say_the_same_as_the_tables(demo_folder: Path) -> None:
+def test_the_arrays_say_the_same_as_the_tables(demo_folder):
     tables, labels = corpus_of(demo_folder), load_labels(demo_folder)
     documents = [row for name in ("train", "val", "test") for row in tables[name]["labels"].to_list()]
     assert [[labels.names[i] for i in labels.row(n)] for n in range(labels.n_documents)] == documents
@@ -61,7 +61,7 @@ def test_the_arrays_say_the_same_as_the_tables(demo_folder: Path) -> None:
         assert [[labels.names[i] for i in part] for part in parts] == rows
 
 
-def test_the_files_have_the_types_of_the_contract(demo_folder: Path) -> None:
+def test_the_files_have_the_types_of_the_contract(demo_folder):
     tables, labels = corpus_of(demo_folder), load_labels(demo_folder)
     document = {"document_id": pl.String, "group_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
     assert dict(tables["train"].schema) == document
@@ -73,7 +73,7 @@ def test_the_files_have_the_types_of_the_contract(demo_folder: Path) -> None:
     assert labels.n_documents == 120
 
 
-def test_statistics_count_what_the_tables_hold(demo_folder: Path) -> None:
+def test_statistics_count_what_the_tables_hold(demo_folder):
     """The rows of the paper's tables 7 and 8 among them."""
     tables, found = corpus_of(demo_folder), statistics(demo_folder)
     splits = {name: tables[name] for name in ("train", "val", "test")}
@@ -96,7 +96,7 @@ def test_statistics_count_what_the_tables_hold(demo_folder: Path) -> None:
     assert found["label_cleaning"]["repeated_labels_removed"] > 0
 
 
-def test_the_ceiling_of_precision_is_what_a_system_that_knows_the_truth_reaches(demo_folder: Path) -> None:
+def test_the_ceiling_of_precision_is_what_a_system_that_knows_the_truth_reaches(demo_folder):
     rows = corpus_of(demo_folder)["test"]["labels"].to_list()
     found = statistics(demo_folder)["ceilings"]
     assert set(found) == {"p@1", "p@3", "p@5", "p@8", "p@15"}
@@ -106,7 +106,7 @@ def test_the_ceiling_of_precision_is_what_a_system_that_knows_the_truth_reaches(
         assert value == pytest.approx(np.mean([sum(label is not None for label in own) / k for own in best]))
 
 
-def test_split_and_label_space_have_a_name_and_a_digest_of_what_they_hold(built, own: Path) -> None:
+def test_split_and_label_space_have_a_name_and_a_digest_of_what_they_hold(built, own):
     _, one = built(split={"name": "s"}, labels={"name": "l"})
     assert (one["split"]["name"], one["label_space"]["name"]) == ("s", "l")
     (_, cut), (_, fewer) = built(train_size=4), built(labels={"top": 2})
@@ -117,7 +117,7 @@ def test_split_and_label_space_have_a_name_and_a_digest_of_what_they_hold(built,
     assert built()[1]["split"]["digest"] != one["split"]["digest"]
 
 
-def test_an_ordinary_dataset_restricts_labels_before_and_after_its_split(built) -> None:
+def test_an_ordinary_dataset_restricts_labels_before_and_after_its_split(built):
     """l0 is on 3 training documents, l1 on 3, l2 on 2; test has l1 and l2; `common` is the most frequent of all."""
     tables, found = built(labels={"top": 3, "train_at_most": 3})
     assert tables["labels"].select("label", "n_train").rows() == [("l0", 3), ("l1", 3)]
@@ -125,14 +125,15 @@ def test_an_ordinary_dataset_restricts_labels_before_and_after_its_split(built) 
     assert found["dropped_documents"]["without_labels_of_the_label_space"] == 4
 
 
-def test_building_twice_gives_the_same_bytes(demo: settings.Mimic3, demo_folder: Path, tmp_path: Path) -> None:
+def test_building_twice_gives_the_same_bytes(demo, demo_folder, tmp_path):
     build.build_corpus(demo, tmp_path, raw=demo_folder / "raw")
-    assert {file.name for file in tmp_path.iterdir()} == set(build.FILES)
-    for name in build.FILES:
-        assert (tmp_path / name).read_bytes() == (demo_folder / name).read_bytes(), name
+    files = {file.name for file in tmp_path.iterdir()}
+    tables = {f"{name}.parquet" for name in ("train", "val", "test", "labels")}
+    assert files == {*tables, "labels.safetensors", "statistics.json"}
+    assert all((tmp_path / name).read_bytes() == (demo_folder / name).read_bytes() for name in files)
 
 
-def test_a_document_without_labels_is_dropped_and_counted(built) -> None:
+def test_a_document_without_labels_is_dropped_and_counted(built):
     tables, found = built(
         {("labels", 0): [], ("labels", 1): ["  ", ""], ("text", 2): "12 34"}, cleaning={"style": "edin"}
     )
@@ -140,14 +141,14 @@ def test_a_document_without_labels_is_dropped_and_counted(built) -> None:
     assert tables["train"]["document_id"].to_list() == [f"d{i}" for i in range(3, 8)]
 
 
-def test_labels_of_test_that_train_lacks_are_kept_and_counted(built) -> None:
+def test_labels_of_test_that_train_lacks_are_kept_and_counted(built):
     tables, found = built({("labels", 11): ["common", "unseen"]})
     assert found["labels_in_test_absent_from_train"] == 1
     assert found["assignments_in_test_absent_from_train"] == 1
     assert tables["labels"].filter(label="unseen").row(0)[2:] == (0, 0, 1)
 
 
-def test_labels_are_restricted_by_the_documents_of_all_splits(built, tmp_path: Path) -> None:
+def test_labels_are_restricted_by_the_documents_of_all_splits(built, tmp_path):
     cells = {("labels", 0): ["common", "l0", "twice", "once"], ("labels", 11): ["common", "l2", "twice"]}
     tables, _ = built(cells, labels={"min_count": 2})
     assert tables["labels"]["label"].to_list() == ["common", "l0", "l1", "l2", "twice"]
@@ -159,16 +160,14 @@ def test_labels_are_restricted_by_the_documents_of_all_splits(built, tmp_path: P
 
 
 @pytest.mark.parametrize("credentialed", [True, False])
-def test_files_of_a_credentialed_corpus_are_their_owners_alone(own: Path, tmp_path: Path, credentialed: bool) -> None:
+def test_files_of_a_credentialed_corpus_are_their_owners_alone(own, tmp_path, credentialed):
     (tmp_path / "usual").touch()
     build.build_corpus(table_of(own, credentialed=credentialed), tmp_path / "out")
     modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "out").iterdir()}
     assert modes == {0o600 if credentialed else stat.S_IMODE((tmp_path / "usual").stat().st_mode)}
 
 
-def test_a_failure_while_writing_leaves_the_old_corpus_whole(
-    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_while_writing_leaves_the_old_corpus_whole(own, tmp_path, monkeypatch):
     out = tmp_path / "out"
     build.build_corpus(table_of(own), out)
     before = {file.name: file.read_bytes() for file in out.iterdir()}

@@ -3,7 +3,6 @@
 import re
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +28,7 @@ def one(text: str, style: str, most: int | None = None) -> str:
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=5), st.none() | st.integers(1, 5))
-def test_edin_and_caml_equal_the_loops(texts: list[str], most: int | None) -> None:
+def test_edin_and_caml_equal_the_loops(texts, most):
     def cleaned(style: str) -> list[str]:
         return clean(pl.Series(texts), Cleaning(style=style, max_words=most)).to_list()
 
@@ -39,14 +38,14 @@ def test_edin_and_caml_equal_the_loops(texts: list[str], most: int | None) -> No
 
 
 @given(TEXTS, st.integers(1, 5))
-def test_a_cut_raw_text_is_its_own_beginning(text: str, most: int) -> None:
+def test_a_cut_raw_text_is_its_own_beginning(text, most):
     cut = one(text, "raw", most)
     assert one(text, "raw") == text
     assert text.startswith(cut)
     assert cut.split() == text.split()[:most]
 
 
-def test_more_texts_than_a_batch_come_out_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_texts_than_a_batch_come_out_in_order(monkeypatch):
     monkeypatch.setattr(cleaning, "BATCH", 2)
     assert clean(pl.Series(["A", "B", None, "D", "E"]), Cleaning(style="edin")).to_list() == ["a", "b", "", "d", "e"]
     assert len(clean(pl.Series([], dtype=pl.String), Cleaning(style="edin"))) == 0

@@ -32,12 +32,12 @@ def dotted(code: str, kind: CodeKind) -> str:
 
 
 @pytest.mark.parametrize(("kind", "raw", "expected"), PUBLISHED)
-def test_codes_get_the_dot_of_their_classification(kind: CodeKind, raw: str, expected: str) -> None:
+def test_codes_get_the_dot_of_their_classification(kind, raw, expected):
     assert dotted(raw, kind) == expected
 
 
 @given(st.text("0123456789EVABCXYZ", min_size=1, max_size=7), st.sampled_from([kind for kind, *_ in PUBLISHED]))
-def test_without_its_dot_a_code_is_the_raw_code_and_no_dot_is_last(raw: str, kind: CodeKind) -> None:
+def test_without_its_dot_a_code_is_the_raw_code_and_no_dot_is_last(raw, kind):
     code = dotted(raw, kind)
     assert code.replace(".", "") == raw
     assert not code.endswith(".")
@@ -60,9 +60,7 @@ CODES = [
 
 
 @pytest.mark.parametrize(("kind", "codes", "whole"), CODES)
-def test_codes_that_lost_their_leading_zeros_are_refused_and_whole_ones_pass(
-    kind: CodeKind, codes: list[str], whole: bool
-) -> None:
+def test_codes_that_lost_their_leading_zeros_are_refused_and_whole_ones_pass(kind, codes, whole):
     series = pl.Series(codes, dtype=pl.String)
     if whole:
         assert check_leading_zeros(series, kind, where="file") is None
@@ -71,7 +69,7 @@ def test_codes_that_lost_their_leading_zeros_are_refused_and_whole_ones_pass(
             check_leading_zeros(series, kind, where="file")
 
 
-def test_the_published_list_of_rare_codes_is_recognised_as_damaged() -> None:
+def test_the_published_list_of_rare_codes_is_recognised_as_damaged():
     with pytest.raises(InputError, match=r"40\.7"):
         check_label_list({"40.7", "77.7", "V30.01"}, {"04.07", "77.70", "V30.01"}, where="rare50")
     # a list with zeros may name labels that the corpus lacks
@@ -82,7 +80,7 @@ LISTS = Path(__file__).parents[2] / "config" / "lists"
 
 
 @pytest.mark.parametrize("name", ["rare50", "top50"])
-def test_the_label_lists_hold_50_codes_with_dots_and_leading_zeros(name: str) -> None:
+def test_the_label_lists_hold_50_codes_with_dots_and_leading_zeros(name):
     labels = (LISTS / f"mimic3_{name}_labels.txt").read_text().splitlines()
     assert len(set(labels)) == len(labels) == 50
     assert labels == sorted(labels)

@@ -68,7 +68,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory, snakemake) -> dict[str, tu
     return jobs(snakemake(folder, config(folder), "--dry-run", *targets(*names)))
 
 
-def test_a_subset_is_made_from_the_corpus_of_its_whole_and_the_others_from_raw_files(planned) -> None:
+def test_a_subset_is_made_from_the_corpus_of_its_whole_and_the_others_from_raw_files(planned):
     rules = {output.split("/")[2]: rule for output, (rule, _) in planned.items() if output.endswith("train.parquet")}
     subsets = dict.fromkeys(("part", "n20", "listed", "kept"), "subset")
     assert rules == subsets | dict.fromkeys(("whole", "own", "folder"), "corpus")
@@ -79,7 +79,7 @@ def test_a_subset_is_made_from_the_corpus_of_its_whole_and_the_others_from_raw_f
     assert planned["results/corpus/whole/raw"][0] == "synthetic"
 
 
-def test_a_dataset_waits_for_the_downloads_at_above_or_below_what_it_names_and_for_no_other(planned) -> None:
+def test_a_dataset_waits_for_the_downloads_at_above_or_below_what_it_names_and_for_no_other(planned):
     waits = {
         "listed": "data/lists",
         "kept": "data/keep.txt",
@@ -97,7 +97,7 @@ def test_a_dataset_waits_for_the_downloads_at_above_or_below_what_it_names_and_f
 
 
 @pytest.mark.slow
-def test_lists_are_fetched_once_checked_and_used(tmp_path: Path, snakemake) -> None:
+def test_lists_are_fetched_once_checked_and_used(tmp_path, snakemake):
     settings = config(tmp_path)
     first = snakemake(tmp_path, settings, *targets("part", "n20"))
     assert first.returncode == 0, first.stdout

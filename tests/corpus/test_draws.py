@@ -39,7 +39,7 @@ def zipf_corpus(documents: int, labels: int, mean: float, seed: int = 0) -> list
 
 @settings(deadline=None)
 @given(CORPORA, st.integers(0, 3), st.sampled_from(["random", "stratified"]), st.data())
-def test_a_smaller_training_split_is_part_of_a_larger_one(labels, seed: int, draw, data) -> None:
+def test_a_smaller_training_split_is_part_of_a_larger_one(labels, seed, draw, data):
     frame = frame_of(labels, others=5)
     size = data.draw(st.integers(1, len(labels)))
     larger = data.draw(st.integers(size, len(labels)))
@@ -53,7 +53,7 @@ def test_a_smaller_training_split_is_part_of_a_larger_one(labels, seed: int, dra
 
 @settings(deadline=None)
 @given(CORPORA, st.integers(0, 3), st.randoms(use_true_random=False), st.data())
-def test_the_order_of_the_documents_plays_no_part(labels, seed: int, random, data) -> None:
+def test_the_order_of_the_documents_plays_no_part(labels, seed, random, data):
     size = data.draw(st.integers(0, len(labels)))
     order = random.sample(range(len(labels)), len(labels))
     ids = pl.Series([f"d{i:02d}" for i in range(len(labels))])
@@ -64,7 +64,7 @@ def test_the_order_of_the_documents_plays_no_part(labels, seed: int, random, dat
     assert len(set(drawn)) == size
 
 
-def test_the_random_draw_is_the_start_of_one_permutation() -> None:
+def test_the_random_draw_is_the_start_of_one_permutation():
     frame = frame_of([["a"]] * 30, others=4)
     order = seeds.generator(3, "corpus", "train_size").permutation(30)
     kept = cut(frame, 12, draw="random", seed=3).filter(pl.col("split") == "train")["document_id"]
@@ -72,7 +72,7 @@ def test_the_random_draw_is_the_start_of_one_permutation() -> None:
 
 
 @pytest.mark.parametrize("documents", [60, 61])
-def test_of_each_pair_the_one_goes_left_that_keeps_the_sum_of_squares_small(documents: int) -> None:
+def test_of_each_pair_the_one_goes_left_that_keeps_the_sum_of_squares_small(documents):
     """The rule word for word, in fractions: sum over all labels of (excess on the left)^2 / documents that have it."""
     labels = zipf_corpus(documents, 12, 3, seed=4)
     ids = pl.Series([f"d{i:02d}" for i in range(documents)])
@@ -99,7 +99,7 @@ def test_of_each_pair_the_one_goes_left_that_keeps_the_sum_of_squares_small(docu
 
 
 @pytest.mark.parametrize("size", [40, 150, 600])
-def test_labels_are_nearer_to_their_proportion_than_by_chance(size: int) -> None:
+def test_labels_are_nearer_to_their_proportion_than_by_chance(size):
     labels = zipf_corpus(3000, 400, 8)
     frame = frame_of(labels)
     names = sorted({label for own in labels for label in own})

@@ -65,7 +65,7 @@ def nothing_left(folder: Path) -> bool:
     return not folder.exists() or not any(folder.iterdir())
 
 
-def test_a_file_comes_whole_and_is_noted_with_its_source(home: str, tmp_path: Path) -> None:
+def test_a_file_comes_whole_and_is_noted_with_its_source(home, tmp_path):
     target = tmp_path / "data" / "file.bin"
     fetch(download(f"{home}/file", licence="MIT"), target)
     assert target.read_bytes() == CONTENT
@@ -76,9 +76,7 @@ def test_a_file_comes_whole_and_is_noted_with_its_source(home: str, tmp_path: Pa
     assert {file.name for file in target.parent.iterdir()} == {"file.bin", "file.bin.source.json"}
 
 
-def test_without_a_known_checksum_the_one_that_came_is_noted_and_asked_to_be_recorded(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_known_checksum_the_one_that_came_is_noted_and_asked_to_be_recorded(tmp_path, caplog):
     (tmp_path / "home").write_bytes(CONTENT)
     fetch(download((tmp_path / "home").as_uri()), tmp_path / "out" / "file")
     note = json.loads((tmp_path / "out/file.source.json").read_text())
@@ -88,14 +86,14 @@ def test_without_a_known_checksum_the_one_that_came_is_noted_and_asked_to_be_rec
     assert f"Copy its checksum into the config, `downloads`: sha256: {SHA256}" in warning
 
 
-def test_an_address_that_can_be_changed_on_the_way_needs_a_checksum() -> None:
+def test_an_address_that_can_be_changed_on_the_way_needs_a_checksum():
     entry = {"url": "http://example.org/file", "path": "unused"}
     with pytest.raises(ValidationError, match="https://, or a sha256"):
         Download.model_validate(entry)
     assert Download.model_validate(entry | {"sha256": "0" * 64}).url == entry["url"]
 
 
-def test_what_is_there_is_never_fetched_again(tmp_path: Path) -> None:
+def test_what_is_there_is_never_fetched_again(tmp_path):
     file, folder = tmp_path / "file", tmp_path / "folder"
     file.write_text("put here by hand")
     folder.mkdir()
@@ -115,16 +113,14 @@ def test_what_is_there_is_never_fetched_again(tmp_path: Path) -> None:
         ("/file", {"unpack": True}, "expected a zip or tar archive"),
     ],
 )
-def test_what_cannot_be_right_is_refused_and_leaves_nothing(
-    home: str, tmp_path: Path, path: str, more: dict, says: str
-) -> None:
+def test_what_cannot_be_right_is_refused_and_leaves_nothing(home, tmp_path, path, more, says):
     with pytest.raises(InputError, match=says):
         fetch(download(f"{home}{path}", **more), tmp_path / "out" / "file")
     assert nothing_left(tmp_path / "out")
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/file", "nonsense"])
-def test_without_a_network_one_error_says_where_to_put_the_file(tmp_path: Path, url: str) -> None:
+def test_without_a_network_one_error_says_where_to_put_the_file(tmp_path, url):
     sha256 = "a" * 64
     with pytest.raises(InputError, match=f"download it .SHA-256 {sha256}., then put it at .*out/file") as caught:
         fetch(download(url, sha256=sha256), tmp_path / "out" / "file")
@@ -178,14 +174,14 @@ def unpacked(tmp_path: Path) -> Callable[[bytes], Path]:
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred, lambda files: tarred(files, "xz")])
-def test_an_archive_is_unpacked_as_it_is(unpacked, pack) -> None:
+def test_an_archive_is_unpacked_as_it_is(unpacked, pack):
     folder = unpacked(pack(FILES))
     found = {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     assert found == FILES
     assert {file.name for file in folder.parent.iterdir()} == {"data", "data.source.json"}
 
 
-def test_a_zip_writes_inside_its_folder_only(unpacked, tmp_path: Path) -> None:
+def test_a_zip_writes_inside_its_folder_only(unpacked, tmp_path):
     """zipfile drops what leads out of it."""
     folder = unpacked(zipped({"folder/../../outside": b"x", "/absolute": b"y"}))
     assert sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*")) == [
@@ -210,9 +206,7 @@ def test_a_zip_writes_inside_its_folder_only(unpacked, tmp_path: Path) -> None:
         (b"", "a damaged or other file"),
     ],
 )
-def test_a_bad_archive_is_refused_before_anything_is_outside_and_leaves_nothing(
-    unpacked, tmp_path: Path, content: bytes, says: str
-) -> None:
+def test_a_bad_archive_is_refused_before_anything_is_outside_and_leaves_nothing(unpacked, tmp_path, content, says):
     with pytest.raises(InputError, match=says):
         unpacked(content)
     assert nothing_left(tmp_path / "out")
@@ -221,7 +215,7 @@ def test_a_bad_archive_is_refused_before_anything_is_outside_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("unpack", [False, True])
-def test_a_full_disk_is_not_called_a_missing_network_or_a_damaged_archive(tmp_path: Path, monkeypatch, unpack) -> None:
+def test_a_full_disk_is_not_called_a_missing_network_or_a_damaged_archive(tmp_path, monkeypatch, unpack):
     copy, calls = shutil.copyfileobj, []
 
     def full(*arguments: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import polars as pl
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +25,7 @@ def without(rows: list[list[str]], kept: set[str]) -> list[list[str]]:
 
 @QUIET
 @given(ROWS, st.integers(1, 4), st.integers(1, 5))
-def test_min_count_comes_before_top_and_ties_go_by_name(rows, min_count: int, top: int) -> None:
+def test_min_count_comes_before_top_and_ties_go_by_name(rows, min_count, top):
     counts = Counter(label for own in rows for label in own)
     frequent = sorted((label for label in counts if counts[label] >= min_count), key=lambda j: (-counts[j], j))
     told: Counter[str] = Counter()
@@ -35,7 +34,7 @@ def test_min_count_comes_before_top_and_ties_go_by_name(rows, min_count: int, to
     assert told["labels_dropped"] == len(counts) - len(frequent[:top])
 
 
-def test_keep_comes_before_the_counts(tmp_path: Path) -> None:
+def test_keep_comes_before_the_counts(tmp_path):
     """`top` counts only what `keep` left: without it, `b` would be the most frequent label."""
     (tmp_path / "keep").write_text("a\n c \n\nnever\n")
     rows = [["a", "b"], ["a", "b"], ["b", "c"]]
@@ -51,7 +50,7 @@ def test_keep_comes_before_the_counts(tmp_path: Path) -> None:
     st.none() | st.integers(1, 4),
     st.integers(0, 2),
 )
-def test_restrictions_on_the_split_are_those_of_a_plain_count(documents, at_least, at_most, test_at_least) -> None:
+def test_restrictions_on_the_split_are_those_of_a_plain_count(documents, at_least, at_most, test_at_least):
     rows, split = [own for own, _ in documents], [name for _, name in documents]
     train = Counter(label for own, name in documents if name == "train" for label in own)
     test = Counter(label for own, name in documents if name == "test" for label in own)

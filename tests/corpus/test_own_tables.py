@@ -67,7 +67,7 @@ def test_documents_are_numbered_where_no_column_names_them(tmp_path):
 
 
 @pytest.mark.parametrize("listed", ["{}", "{}.0"])
-def test_lists_find_ids_that_a_data_frame_made_numbers_with_a_point(tmp_path: Path, listed: str) -> None:
+def test_lists_find_ids_that_a_data_frame_made_numbers_with_a_point(tmp_path, listed):
     """Only the lists lost the `.0`, so no way to write them fitted such a table."""
     path = tmp_path / "own.parquet"
     table = pl.DataFrame({"id": [float(i) for i in range(12)], "text": ["word"] * 12, "labels": ["a"] * 12})
@@ -99,13 +99,11 @@ def test_lists_find_ids_that_a_data_frame_made_numbers_with_a_point(tmp_path: Pa
         (({"id": "d6"}, {"id": "d6 "}), "every document id once"),
     ],
 )
-def test_json_values_of_another_type_are_refused_not_written_out(
-    tmp_path: Path, rows: tuple[dict[str, Any], ...], says: str
-) -> None:
+def test_json_values_of_another_type_are_refused_not_written_out(tmp_path, rows, says):
     assert says in refusal(own(json_lines(tmp_path, *rows)), tmp_path)
 
 
-def test_columns_that_are_not_read_may_hold_anything(tmp_path: Path) -> None:
+def test_columns_that_are_not_read_may_hold_anything(tmp_path):
     path = json_lines(tmp_path, {"meta": ["x"]}, {"meta": {"a": 1}}, {"meta": {"a": "b"}}, {"meta": 5}, {"extra": 1})
     assert read(own(path)).frame["labels"].to_list() == [["a"]] * 5
 
@@ -119,7 +117,7 @@ def test_columns_that_are_not_read_may_hold_anything(tmp_path: Path) -> None:
         ("patient", timedelta(hours=1), "one name a document in the column 'patient', got Duration"),
     ],
 )
-def test_parquet_values_of_another_type_are_refused(tmp_path: Path, column: str, value: Any, says: str) -> None:
+def test_parquet_values_of_another_type_are_refused(tmp_path, column, value, says):
     table = {"id": ["a"], "patient": ["p"], "text": ["word"], "labels": [["x"]]} | {column: [value]}
     pl.DataFrame(table).write_parquet(tmp_path / "own.parquet")
     assert says in refusal(own(tmp_path / "own.parquet", group_column="patient"), tmp_path)
@@ -135,7 +133,7 @@ def test_parquet_values_of_another_type_are_refused(tmp_path: Path, column: str,
         (["[401, 250]", "[a];b"], 0),  # without quotes, brackets may belong to the names
     ],
 )
-def test_lists_that_were_printed_are_refused(tmp_path: Path, cells: list[str], lists: int) -> None:
+def test_lists_that_were_printed_are_refused(tmp_path, cells, lists):
     """They became the labels `[401, 250]`, or `[401` and `250]`, without a word."""
     path, rows = tmp_path / "own.parquet", len(cells)
     pl.DataFrame({"id": list("abcd")[:rows], "text": ["word"] * rows, "labels": cells}).write_parquet(path)
@@ -145,7 +143,7 @@ def test_lists_that_were_printed_are_refused(tmp_path: Path, cells: list[str], l
         assert read(own(path)).frame["labels"].to_list()[1] == ["[a]", "b"]
 
 
-def test_a_column_of_splits_beside_a_file_for_each_split_is_refused() -> None:
+def test_a_column_of_splits_beside_a_file_for_each_split_is_refused():
     """The column had to be there, and its values were not read."""
     with pytest.raises(ValidationError, match="divide the documents; give one of them"):
         settings.OwnTable(source="table", files={"train": "a.csv", "test": "b.csv"}, split_column="split")
@@ -154,14 +152,14 @@ def test_a_column_of_splits_beside_a_file_for_each_split_is_refused() -> None:
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def test_groups_that_differ_in_white_space_only_stay_in_one_split(tmp_path: Path) -> None:
+def test_groups_that_differ_in_white_space_only_stay_in_one_split(tmp_path):
     path = json_lines(tmp_path, {"patient": "p", "split": "train"}, {"patient": "p ", "split": "test"})
     said = refusal(own(path, group_column="patient", split_column="split"), tmp_path)
     assert "1 group(s) in more than one" in said and "Correct the lists or the column of splits" in said
 
 
 @pytest.mark.parametrize("group", [None, float("nan"), "  "])
-def test_a_document_without_a_group_is_one_clear_error(tmp_path: Path, group: Any) -> None:
+def test_a_document_without_a_group_is_one_clear_error(tmp_path, group):
     """It ended the process: a null became the group of the smallest integer."""
     patients = [group, 1.0 if isinstance(group, float) else "p"]
     table = {"id": ["a", "b"], "text": ["word"] * 2, "labels": [["a"]] * 2, "patient": patients}
@@ -173,9 +171,7 @@ def test_a_document_without_a_group_is_one_clear_error(tmp_path: Path, group: An
 # --- warnings -------------------------------------------------------------------------------------
 
 
-def test_labels_with_another_separator_between_them_are_said_and_titles_with_commas_are_not(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_labels_with_another_separator_between_them_are_said_and_titles_with_commas_are_not(tmp_path, caplog):
     random = np.random.default_rng(0)
     lists = [", ".join(sorted(random.choice(list("abcdefghij"), 3, replace=False))) for _ in range(300)]
     path = tmp_path / "own.csv"
@@ -188,7 +184,7 @@ def test_labels_with_another_separator_between_them_are_said_and_titles_with_com
     assert warnings(caplog, own(path)) == []
 
 
-def test_a_split_column_that_is_not_read_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_split_column_that_is_not_read_is_said(tmp_path, caplog):
     path = json_lines(tmp_path, {"split": "train"}, {"split": "test"})
     [said] = warnings(caplog, own(path))
     assert "the column split is not read" in said
@@ -196,14 +192,14 @@ def test_a_split_column_that_is_not_read_is_said(tmp_path: Path, caplog: pytest.
 
 
 @pytest.mark.parametrize(("name", "got"), [("hold-out", "another name"), (None, "an empty cell")])
-def test_a_split_that_has_no_known_name_is_refused_with_the_names_that_are_known(tmp_path, name, got) -> None:
+def test_a_split_that_has_no_known_name_is_refused_with_the_names_that_are_known(tmp_path, name, got):
     path = json_lines(tmp_path, {"split": "Training"}, {"split": "development"}, {"split": name})
     said = refusal(own(path, split_column="split"), tmp_path)
     assert "expected split names train, val and test (or dev, " in said and f"got {got}" in said
 
 
 @pytest.mark.parametrize("by", ["column", "lists", "label space"])
-def test_a_split_whose_documents_are_all_dropped_is_not_filled_from_train(tmp_path: Path, by: str) -> None:
+def test_a_split_whose_documents_are_all_dropped_is_not_filled_from_train(tmp_path, by):
     """Test documents of a contest have no labels: a part of train was scored in their place."""
     hidden = {"labels": ["b"] if by == "label space" else [], "split": "test"}
     rows = [{"split": "train"}] * 8 + [{"split": "val"}] * 2 + [hidden] * 2
@@ -221,9 +217,7 @@ def test_a_split_whose_documents_are_all_dropped_is_not_filled_from_train(tmp_pa
     assert "expected documents with text and labels in test, got none" in refusal(dataset, tmp_path)
 
 
-def test_test_documents_with_the_text_of_a_training_document_are_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_test_documents_with_the_text_of_a_training_document_are_counted(tmp_path, caplog):
     rows = [{"text": f"{SECRET} {i % 4}", "split": ("train", "val", "test")[i // 4]} for i in range(12)]
     rows[-1]["text"] = "another text"
     with caplog.at_level(logging.WARNING, logger="plant"):
@@ -242,7 +236,7 @@ def test_test_documents_with_the_text_of_a_training_document_are_counted(
 
 
 @pytest.mark.parametrize("name", ["own[1].parquet", "own?.feather"])
-def test_a_name_with_signs_of_a_pattern_is_a_name(tmp_path: Path, name: str) -> None:
+def test_a_name_with_signs_of_a_pattern_is_a_name(tmp_path, name):
     """`own?.parquet` read `own1.parquet` too, and `own[1].parquet` was called damaged."""
     for file, one in ((name, "a"), (f"own1{Path(name).suffix}", "b")):
         table = pl.DataFrame({"id": [one], "text": ["word"], "labels": [["x"]]})
@@ -273,7 +267,7 @@ def test_a_name_with_signs_of_a_pattern_is_a_name(tmp_path: Path, name: str) -> 
         ("own.jsonl", b'{"id": "d0"}\n{"id": "\\ud800"}\n', "line 2: expected one JSON object a line"),
     ],
 )
-def test_a_damaged_text_file_is_refused_with_the_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+def test_a_damaged_text_file_is_refused_with_the_line(tmp_path, name, content, says):
     (tmp_path / name).write_bytes(content)
     assert says in refusal(own(tmp_path / name), tmp_path)
 
@@ -285,7 +279,7 @@ def test_a_damaged_text_file_is_refused_with_the_line(tmp_path: Path, name: str,
         ("own.jsonl", '{"id": "d0", "text": "a \\"quoted\\" word\\n\\nand, more", "labels": "x;y"}\n\n'),
     ],
 )
-def test_a_byte_order_mark_changes_nothing(tmp_path: Path, name: str, content: str) -> None:
+def test_a_byte_order_mark_changes_nothing(tmp_path, name, content):
     for encoding in ("utf-8", "utf-8-sig"):
         (tmp_path / name).write_text(content, encoding=encoding)
         row = read(own(tmp_path / name)).frame.row(0)

@@ -33,7 +33,7 @@ def row(frame: pl.DataFrame, document: str) -> dict:
 # --- MIMIC --------------------------------------------------------------------------------------
 
 
-def test_mimic3_takes_discharge_summaries_and_codes_as_text(mimic3: Path) -> None:
+def test_mimic3_takes_discharge_summaries_and_codes_as_text(mimic3):
     frame, _ = read(source="mimic3", path=str(mimic3))
     assert frame["document_id"].to_list() == [str(100 + i) for i in range(8)]
     document = row(frame, "101")
@@ -46,13 +46,13 @@ def test_mimic3_takes_discharge_summaries_and_codes_as_text(mimic3: Path) -> Non
     ("kind", "unused", "labels"),
     [("diagnoses", "PROCEDURES_ICD", ["038.9", "411"]), ("procedures", "DIAGNOSES_ICD", ["00.66"])],
 )
-def test_code_types_choose_the_tables(mimic3: Path, kind: str, unused: str, labels: list[str]) -> None:
+def test_code_types_choose_the_tables(mimic3, kind, unused, labels):
     (mimic3 / f"{unused}.csv").unlink()
     frame, _ = read(source="mimic3", path=str(mimic3), code_types=kind)
     assert row(frame, "101")["labels"] == labels
 
 
-def test_gzipped_lower_case_and_float_ids_give_the_same_documents(mimic3: Path, tmp_path: Path) -> None:
+def test_gzipped_lower_case_and_float_ids_give_the_same_documents(mimic3, tmp_path):
     frame, _ = read(source="mimic3", path=str(mimic3))
     other = tmp_path / "mimic[3]"  # polars would read the brackets as a pattern
     other.mkdir()
@@ -67,7 +67,7 @@ def test_gzipped_lower_case_and_float_ids_give_the_same_documents(mimic3: Path, 
     assert again.equals(frame)
 
 
-def test_addenda_are_joined_and_what_lacks_an_admission_or_a_note_is_counted(mimic3: Path) -> None:
+def test_addenda_are_joined_and_what_lacks_an_admission_or_a_note_is_counted(mimic3):
     notes, codes = mimic3 / "NOTEEVENTS.csv", mimic3 / "DIAGNOSES_ICD.csv"
     more = [
         '90,1,101,"","","","Discharge summary","Addendum","","","late words"',
@@ -82,7 +82,7 @@ def test_addenda_are_joined_and_what_lacks_an_admission_or_a_note_is_counted(mim
     assert documents.dropped == {"codes_without_note": ("999",)}
 
 
-def test_mimic4_keeps_one_icd_version_and_strips_padding(mimic4: Path) -> None:
+def test_mimic4_keeps_one_icd_version_and_strips_padding(mimic4):
     frame, titles = read(source="mimic4", path=str(mimic4))
     assert row(frame, "100")["labels"] == ["02HV33Z", "E11.9"]
     assert row(frame, "105")["labels"] == ["I10"]
@@ -98,12 +98,12 @@ def test_mimic4_keeps_one_icd_version_and_strips_padding(mimic4: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "labels"), [("D", ["N44.8", "R52"]), ("P", ["BW03ZZZ"]), ("both", ["N44.8", "R52", "BW03ZZZ"])]
 )
-def test_codiesp_codes_become_upper_case(codiesp: Path, kind: str, labels: list[str]) -> None:
+def test_codiesp_codes_become_upper_case(codiesp, kind, labels):
     frame, _ = read(source="codiesp", path=str(codiesp), code_types=kind)
     assert row(frame, "S-train-0")["labels"] == labels
 
 
-def test_codiesp_zip_equals_its_folder_in_both_languages(codiesp: Path, tmp_path: Path) -> None:
+def test_codiesp_zip_equals_its_folder_in_both_languages(codiesp, tmp_path):
     packed = shutil.make_archive(str(tmp_path / "packed"), "zip", codiesp)
     for language, folder in (("en", "text_files_en"), ("es", "text_files")):
         frame, _ = read(source="codiesp", path=str(codiesp), language=language)
@@ -114,7 +114,7 @@ def test_codiesp_zip_equals_its_folder_in_both_languages(codiesp: Path, tmp_path
 
 
 @pytest.mark.parametrize("packing", [None, "xztar"])
-def test_eurlex_joins_the_parts_of_a_law_by_newlines(eurlex: Path, tmp_path: Path, packing: str | None) -> None:
+def test_eurlex_joins_the_parts_of_a_law_by_newlines(eurlex, tmp_path, packing):
     path = shutil.make_archive(str(tmp_path / "packed"), packing, eurlex) if packing else str(eurlex)
     frame, titles = read(source="eurlex57k", path=path)
     expected = "Title\nHeader\nRecitals xylophonist\nArticle 1\nArticle 2\nDone at"
@@ -126,7 +126,7 @@ def test_eurlex_joins_the_parts_of_a_law_by_newlines(eurlex: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("source", ["codiesp", "eurlex57k"])
-def test_what_some_systems_leave_beside_the_real_files_is_not_read(codiesp: Path, eurlex: Path, source: str) -> None:
+def test_what_some_systems_leave_beside_the_real_files_is_not_read(codiesp, eurlex, source):
     """The published zips hold __MACOSX/.../._name for every name, in bytes that are no text."""
     root = codiesp if source == "codiesp" else eurlex
     for file in [file for file in root.rglob("*") if file.is_file()]:
@@ -174,7 +174,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 @pytest.mark.parametrize("form", ["pecos", "attentionxml", "xmc_json", "libmultilabel"])
-def test_the_four_xmc_formats_give_the_same_documents(tmp_path: Path, form: str) -> None:
+def test_the_four_xmc_formats_give_the_same_documents(tmp_path, form):
     write_xmc(tmp_path / form, form)
     frame, _ = read(source="xmc", path=str(tmp_path / form), format=form)
     got = {
@@ -187,9 +187,7 @@ def test_the_four_xmc_formats_give_the_same_documents(tmp_path: Path, form: str)
 
 
 @pytest.mark.parametrize("items", [["same", "same ", "other"], ["a", " ", "b"]])
-def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_labels(
-    tmp_path: Path, items: list[str]
-) -> None:
+def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_labels(tmp_path, items):
     write_xmc(tmp_path, "pecos")
     write_lines(tmp_path / "output-items.txt", items)
     frame, titles = read(source="xmc", path=str(tmp_path), format="pecos")
@@ -197,7 +195,7 @@ def test_item_texts_that_repeat_or_are_blank_become_descriptions_of_numbered_lab
     assert titles == dict(zip("012", map(str.strip, items), strict=True))
 
 
-def test_a_label_without_a_title_is_not_called_none(tmp_path: Path) -> None:
+def test_a_label_without_a_title_is_not_called_none(tmp_path):
     write_xmc(tmp_path, "xmc_json")
     titles = ["one", None, "other"]
     write_lines(tmp_path / "lbl.json", [json.dumps({"uid": str(i), "title": one}) for i, one in enumerate(titles)])
@@ -209,7 +207,7 @@ def test_a_label_without_a_title_is_not_called_none(tmp_path: Path) -> None:
 # --- own data -----------------------------------------------------------------------------------
 
 
-def test_parquet_csv_and_json_lines_give_the_same_documents(own: Path, tmp_path: Path) -> None:
+def test_parquet_csv_and_json_lines_give_the_same_documents(own, tmp_path):
     frame, _ = read(source="table", path=str(own), split_column="split", group_column="patient")
     assert frame["split"].to_list() == ["train"] * 8 + ["val"] * 2 + ["test"] * 2
     assert frame["group_id"].to_list()[:3] == ["p0", "p0", "p1"]
@@ -224,7 +222,7 @@ def test_parquet_csv_and_json_lines_give_the_same_documents(own: Path, tmp_path:
         assert again.equals(frame), ending
 
 
-def test_leading_zeros_survive_a_csv_and_one_file_a_split_names_the_split(tmp_path: Path) -> None:
+def test_leading_zeros_survive_a_csv_and_one_file_a_split_names_the_split(tmp_path):
     files = {"train": str(tmp_path / "a.csv"), "test": str(tmp_path / "b.csv")}
     for path in files.values():
         Path(path).write_text("id,text,labels\n007,word,0389;042\n")
@@ -243,7 +241,7 @@ def documents(found: dict) -> tuple[int, ...]:
     return tuple(found["splits"][name]["documents"] for name in ("train", "val", "test"))
 
 
-def test_codiesp_has_its_published_counts(open_data: Path, tmp_path: Path) -> None:
+def test_codiesp_has_its_published_counts(open_data, tmp_path):
     dataset = settings.CodiEsp(source="codiesp", path=str(open_data / "codiesp.zip"))
     build.build_corpus(dataset, tmp_path)
     found = statistics(tmp_path)
@@ -259,7 +257,7 @@ def test_codiesp_has_its_published_counts(open_data: Path, tmp_path: Path) -> No
     assert found["dropped_documents"]["without_labels"] == 119
 
 
-def test_us_bills_have_their_known_counts(open_data: Path, tmp_path: Path) -> None:
+def test_us_bills_have_their_known_counts(open_data, tmp_path):
     folder = open_data / "usbills_112_113"
     files = {"train": "train", "val": "dev", "test": "test"}
     paths = {name: str(folder / f"{file}.parquet") for name, file in files.items()}
@@ -269,7 +267,7 @@ def test_us_bills_have_their_known_counts(open_data: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_eurlex57k_has_its_published_counts(open_data: Path, tmp_path: Path) -> None:
+def test_eurlex57k_has_its_published_counts(open_data, tmp_path):
     path = open_data / "eurlex57k.tar.xz"
     build.build_corpus(settings.Eurlex57k(source="eurlex57k", path=str(path)), tmp_path)
     found = statistics(tmp_path)
@@ -291,7 +289,7 @@ print(int(peak[0] if peak else resource.getrusage(resource.RUSAGE_SELF).ru_maxrs
 
 
 @pytest.mark.slow
-def test_notes_are_read_as_a_stream(tmp_path: Path) -> None:
+def test_notes_are_read_as_a_stream(tmp_path):
     """A tenth of NOTEEVENTS: 200,000 notes, 400 MB of which 3% are discharge summaries, in less than 500 MB."""
     header = "ROW_ID,SUBJECT_ID,HADM_ID,CHARTDATE,CHARTTIME,STORETIME,CATEGORY,DESCRIPTION,CGID,ISERROR,TEXT\n"
     body = "\n".join([" ".join(f"word{i * 7919 % 5000}" for i in range(12))] * 24)

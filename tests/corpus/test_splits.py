@@ -70,9 +70,7 @@ def plain_stratify(frame: pl.DataFrame, shares: np.ndarray, seed: int) -> list[i
 
 @settings(max_examples=60, deadline=None)
 @given(CORPORA, st.integers(0, 3))
-def test_the_heap_gives_the_same_as_the_algorithm_word_for_word(
-    documents: list[tuple[int, list[str]]], seed: int
-) -> None:
+def test_the_heap_gives_the_same_as_the_algorithm_word_for_word(documents, seed):
     frame, shares = frame_of(documents), np.array([0.5, 0.25, 0.25])  # exact in binary: no tie hangs on rounding
     dealt = stratify(frame["group_id"], frame["labels"], shares=shares, seed=seed)
     assert dealt.tolist() == plain_stratify(frame, shares, seed)
@@ -80,9 +78,7 @@ def test_the_heap_gives_the_same_as_the_algorithm_word_for_word(
 
 @settings(deadline=None)
 @given(CORPORA, SHARES, st.integers(0, 3), st.randoms(use_true_random=False))
-def test_groups_stay_whole_shares_are_held_and_the_order_of_documents_plays_no_part(
-    documents, shares, seed, random
-) -> None:
+def test_groups_stay_whole_shares_are_held_and_the_order_of_documents_plays_no_part(documents, shares, seed, random):
     frame, weights = frame_of(documents), np.array(shares)
     dealt = stratify(frame["group_id"], frame["labels"], shares=weights, seed=seed)
     assert frame.with_columns(d=dealt).group_by("group_id").agg(pl.col("d").n_unique())["d"].max() == 1
@@ -94,7 +90,7 @@ def test_groups_stay_whole_shares_are_held_and_the_order_of_documents_plays_no_p
     assert again.tolist() == dealt[order].tolist()
 
 
-def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only() -> None:
+def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only():
     split = ["train", "val", "test", "train"]
     assert assign(frame_of([(i, ["a"]) for i in range(4)], split), Split())["split"].to_list() == split
     documents = [(i, ["a" if i % 2 else "b"]) for i in range(90)]
@@ -103,7 +99,7 @@ def test_the_source_keeps_its_splits_and_a_missing_one_is_held_out_of_train_only
     assert (frame["split"] == "val").sum() == 20  # .3 / (.6 + .3) of 60
 
 
-def test_test_documents_that_are_drawn_from_train_are_said_where_validation_is_given(caplog) -> None:
+def test_test_documents_that_are_drawn_from_train_are_said_where_validation_is_given(caplog):
     documents = [(i, ["a" if i % 2 else "b"]) for i in range(90)]
     frame = assign(frame_of(documents, ["train"] * 60 + ["val"] * 30), Split(train=0.6, val=0.3, test=0.1))
     drawn = (frame["split"] == "test").sum()
@@ -114,7 +110,7 @@ def test_test_documents_that_are_drawn_from_train_are_said_where_validation_is_g
     assert not caplog.text  # benchmarks publish no validation split (choice C18)
 
 
-def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path: Path) -> None:
+def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path):
     for name, ids in {"train": "d0\nd1\n", "val": "d2\n", "test": "d3\nd9\n"}.items():
         (tmp_path / name).write_text(ids)
     split = Split(ids={name: str(tmp_path / name) for name in ("train", "val", "test")})
@@ -123,14 +119,14 @@ def test_documents_that_the_lists_do_not_name_are_left_out(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("ids", [[1, 2, 3], [1.0, 2.0, 3.0], ["v1.0", "v2.0", "3.10"]])
-def test_ids_of_a_published_table_are_whole_numbers_or_texts_as_they_are(tmp_path: Path, ids) -> None:
+def test_ids_of_a_published_table_are_whole_numbers_or_texts_as_they_are(tmp_path, ids):
     path = tmp_path / "split.feather"
     pl.DataFrame({"_id": ids, "split": ["train", "dev", "test"]}).write_ipc(path)
     names = [one if isinstance(one, str) else str(int(one)) for one in ids]
     assert published(Split(table=str(path))) == dict(zip(names, ("train", "val", "test"), strict=True))
 
 
-def test_the_shipped_lists_of_rare50_have_their_published_sizes() -> None:
+def test_the_shipped_lists_of_rare50_have_their_published_sizes():
     files = {"train": "train", "val": "dev", "test": "test"}
     folder = Path(__file__).parents[2] / "config" / "lists"
     paths = {name: str(folder / f"mimic3_rare50_{file}_hadm_ids.txt") for name, file in files.items()}

@@ -69,7 +69,7 @@ def made(whole: Path, tmp_path: Path) -> Callable[..., tuple[dict[str, pl.DataFr
     return build_part
 
 
-def test_a_subset_without_restrictions_is_the_whole(whole: Path, before, made) -> None:
+def test_a_subset_without_restrictions_is_the_whole(whole, before, made):
     after, found = made()
     for name, table in after.items():
         assert table.equals(before[name]), name
@@ -78,7 +78,7 @@ def test_a_subset_without_restrictions_is_the_whole(whole: Path, before, made) -
 
 
 @pytest.mark.parametrize("unlabelled", ["drop", "keep_test"])
-def test_few_in_both_readings(before, made, unlabelled: str) -> None:
+def test_few_in_both_readings(before, made, unlabelled):
     """Against a plain count over the whole: which labels, and which documents stay (choice C20)."""
     after, found = made(labels=FEW, unlabelled=unlabelled)
     counts = before["labels"].filter(pl.col("n_train").is_between(1, 5), pl.col("n_test") >= 1)
@@ -98,7 +98,7 @@ def test_few_in_both_readings(before, made, unlabelled: str) -> None:
     assert found["ceilings"]["p@3"] == pytest.approx(sum(min(n, 3) / 3 for n in lengths) / len(lengths))
 
 
-def test_published_lists_and_a_label_list_make_top50(before, made, tmp_path: Path) -> None:
+def test_published_lists_and_a_label_list_make_top50(before, made, tmp_path):
     ids = {}
     for name in SPLITS:
         listed = before[name]["document_id"][::2]
@@ -117,7 +117,7 @@ def test_published_lists_and_a_label_list_make_top50(before, made, tmp_path: Pat
     assert read_names(tmp_path / "out") == ("top", "top8")
 
 
-def test_another_published_split_deals_the_documents_anew(before, made, tmp_path: Path) -> None:
+def test_another_published_split_deals_the_documents_anew(before, made, tmp_path):
     """MIMIC-III-clean: another split of the same admissions, rare labels dropped by what all of them say."""
     table = pl.concat([before[name].select("document_id", "group_id") for name in SPLITS]).sort("group_id")
     number = pl.col("group_id").cast(int) % 3
@@ -132,9 +132,7 @@ def test_another_published_split_deals_the_documents_anew(before, made, tmp_path
 
 
 @pytest.mark.parametrize("draw", ["stratified", "random"])
-def test_a_smaller_training_split_keeps_split_and_label_space(
-    whole: Path, before, made, tmp_path: Path, draw: str
-) -> None:
+def test_a_smaller_training_split_keeps_split_and_label_space(whole, before, made, tmp_path, draw):
     after, found = made(train_size=20, draw=draw, expected={"train": 20})
     assert len(after["train"]) == 20
     assert after["val"].equals(before["val"])
@@ -148,7 +146,7 @@ def test_a_smaller_training_split_keeps_split_and_label_space(
     assert load_labels(tmp_path / "out").counts[0].sum() == after["train"]["labels"].list.len().sum()
 
 
-def test_a_smaller_validation_split_leaves_train_and_test_alone(whole: Path, before, made) -> None:
+def test_a_smaller_validation_split_leaves_train_and_test_alone(whole, before, made):
     larger, _ = made(val_size=30, draw="stratified")
     cut, found = made(val_size=20)
     for name in ("train", "test"):
@@ -160,7 +158,7 @@ def test_a_smaller_validation_split_leaves_train_and_test_alone(whole: Path, bef
     assert found["split"] == statistics(whole)["split"]  # what scores are compared by
 
 
-def test_sizes_that_are_not_the_published_ones_are_said(before, made, caplog: pytest.LogCaptureFixture) -> None:
+def test_sizes_that_are_not_the_published_ones_are_said(before, made, caplog):
     with caplog.at_level(logging.WARNING, logger="plant"):
         _, found = made(expected={"train": 7, "test": 75, "labels": 60, "tokens": 5})
     train = len(before["train"])
@@ -171,7 +169,7 @@ def test_sizes_that_are_not_the_published_ones_are_said(before, made, caplog: py
 
 
 @pytest.mark.parametrize(("credentialed", "mode"), [(False, 0o600), (True, 0o644), (False, 0o644)])
-def test_a_subset_is_as_private_as_the_whole(whole: Path, tmp_path: Path, credentialed: bool, mode: int) -> None:
+def test_a_subset_is_as_private_as_the_whole(whole, tmp_path, credentialed, mode):
     private = tmp_path / "private"
     private.mkdir()
     for file in whole.glob("*.*"):
@@ -192,13 +190,13 @@ def test_a_subset_is_as_private_as_the_whole(whole: Path, tmp_path: Path, creden
         ({"val_size": 10_000}, "at most the .* validation documents"),
     ],
 )
-def test_what_cannot_be_made_is_one_error_and_leaves_nothing(made, tmp_path: Path, config: dict, says: str) -> None:
+def test_what_cannot_be_made_is_one_error_and_leaves_nothing(made, tmp_path, config, says):
     (tmp_path / "unknown.txt").write_text("999\n")
     with pytest.raises(InputError, match=says):
         made(**json.loads(json.dumps(config).replace("{folder}", str(tmp_path))))
     assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_missing_whole_is_named(tmp_path: Path) -> None:
+def test_a_missing_whole_is_named(tmp_path):
     with pytest.raises(InputError, match="nowhere"):
         build_subset(subset_of(), tmp_path / "nowhere", tmp_path / "out")

@@ -16,7 +16,6 @@ from plant.corpus import sources
 from plant.corpus.simulation import OTHER_WORD
 from plant.corpus.synthetic import write_raw
 from plant.ground import settings
-from plant.ground.errors import InputError
 
 GENERATE = settings.Generate(admissions=1200, codes=150, words_per_note=60)
 FORMS: dict[str, dict[str, Any]] = {
@@ -36,9 +35,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_same_settings_give_the_bytes_of_our_numbers_and_the_published_path_reads_them(
-    form: str, tmp_path: Path
-) -> None:
+def test_the_same_settings_give_the_bytes_of_our_numbers_and_the_published_path_reads_them(form, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         write_raw(dataset_of(form), folder)
@@ -72,11 +69,6 @@ def unpacked(name: str, content: bytes) -> bytes:
         return b"".join(archive.read(member) for member in sorted(archive.namelist()))
 
 
-def test_what_has_no_synthetic_form_is_refused(tmp_path: Path) -> None:
-    own, subset = settings.OwnTable(source="table", path="own.csv"), settings.Subset(source="subset", of="whole")
-    for dataset in (own, subset):
-        with pytest.raises(InputError, match="a dataset with `generate`"):
-            write_raw(dataset, tmp_path)
+def test_of_the_xmc_formats_only_pecos_has_a_synthetic_form():
     with pytest.raises(ValidationError, match="`format: pecos` only"):
         settings.parse_dataset({"source": "xmc", "format": "xmc_json", "generate": {}})
-    assert list(tmp_path.iterdir()) == []

@@ -56,7 +56,7 @@ def small_corpus(folder: Path, train: list[str], val: list[str], test: list[str]
 # --- words --------------------------------------------------------------------------------------
 
 
-def test_words_equal_a_plain_loop(demo_folder: Path, tmp_path: Path) -> None:
+def test_words_equal_a_plain_loop(demo_folder, tmp_path):
     tokenize_corpus(demo_folder, WORDS, tokenizer=None, out=tmp_path)
     tokens, texts = load_tokens(tmp_path), texts_of(demo_folder)
     split = [[word.lower() for word in re.findall(r"\b\w\w+\b", text)] for text in texts]
@@ -82,9 +82,8 @@ SMALL = [
 
 @pytest.mark.parametrize(("train", "test", "options", "vocabulary", "ids", "counts"), SMALL)
 def test_the_vocabulary_is_that_of_the_training_split_and_what_is_left_out_is_counted(
-    tmp_path: Path, train: list[str], test: str, options: dict, vocabulary: tuple, ids: list, counts: dict,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+    tmp_path, train, test, options, vocabulary, ids, counts, caplog
+):
     corpus = small_corpus(tmp_path, train, ["aa"], [test])
     with caplog.at_level("WARNING", logger="plant"):
         tokenize_corpus(corpus, WORDS.model_copy(update=options), tokenizer=None, out=tmp_path / "t")
@@ -99,12 +98,12 @@ def test_the_vocabulary_is_that_of_the_training_split_and_what_is_left_out_is_co
 # --- subwords -----------------------------------------------------------------------------------
 
 
-def test_byte_level_tokens_cover_every_visible_character(demo_folder: Path, subwords: Tokens) -> None:
+def test_byte_level_tokens_cover_every_visible_character(demo_folder, subwords):
     for document, text in enumerate(texts_of(demo_folder)):
         assert "".join("".join(spans(subwords, document, text)).split()) == "".join(text.split())
 
 
-def test_arrays_have_the_types_of_the_contract_and_no_special_token(demo_folder: Path, subwords: Tokens) -> None:
+def test_arrays_have_the_types_of_the_contract_and_no_special_token(demo_folder, subwords):
     labels, text = load_labels(demo_folder), texts_of(demo_folder)[0]
     readable = [subwords.vocabulary[i].strip() for i in subwords.row(0)]
     assert readable == [piece.strip() for piece in spans(subwords, 0, text)]
@@ -119,13 +118,13 @@ def test_arrays_have_the_types_of_the_contract_and_no_special_token(demo_folder:
     assert ids[offsets[1] : offsets[2]].tolist() == subwords.row(first + 1).tolist()
 
 
-def test_the_tokenizer_does_not_see_val_and_test(demo_folder: Path, tokenizer: Path, tmp_path: Path) -> None:
+def test_the_tokenizer_does_not_see_val_and_test(demo_folder, tokenizer, tmp_path):
     shutil.copy(demo_folder / "train.parquet", tmp_path)
     train_tokenizer(tmp_path / "train.parquet", vocabulary=600, out=tmp_path / "again")
     assert (tmp_path / "again/tokenizer.json").read_bytes() == (tokenizer / "tokenizer.json").read_bytes()
 
 
-def test_accents_emoji_and_line_separators_keep_their_spans(tokenizer: Path, tmp_path: Path) -> None:
+def test_accents_emoji_and_line_separators_keep_their_spans(tokenizer, tmp_path):
     texts = ["Ein Ärgernis\u2028 naïve 😀 x", "  \n ", "a\u3000b"]
     corpus = small_corpus(tmp_path, texts, ["a"], ["b"])
     tokenize_corpus(corpus, RANDOM, tokenizer=tokenizer, out=tmp_path / "t")
@@ -136,9 +135,7 @@ def test_accents_emoji_and_line_separators_keep_their_spans(tokenizer: Path, tmp
         assert not any(piece[:1].isspace() and piece.strip() for piece in pieces)
 
 
-def test_transformers_loads_the_folder_and_agrees(
-    demo_folder: Path, subwords: Tokens, tokenizer: Path, tmp_path: Path
-) -> None:
+def test_transformers_loads_the_folder_and_agrees(demo_folder, subwords, tokenizer, tmp_path):
     from transformers import AutoTokenizer
 
     loaded = AutoTokenizer.from_pretrained(str(tokenizer), local_files_only=True)
@@ -151,7 +148,7 @@ def test_transformers_loads_the_folder_and_agrees(
     assert np.array_equal(again.starts, subwords.starts)
 
 
-def test_an_unknown_word_of_a_wordpiece_tokenizer_is_special(tmp_path: Path) -> None:
+def test_an_unknown_word_of_a_wordpiece_tokenizer_is_special(tmp_path):
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     wordpiece = Tokenizer(models.WordPiece({"[UNK]": 0, "[PAD]": 1, "heart": 2, "##s": 3}, unk_token="[UNK]"))
@@ -165,7 +162,7 @@ def test_an_unknown_word_of_a_wordpiece_tokenizer_is_special(tmp_path: Path) -> 
     assert spans(tokens, 0, "Hearts qqq heart") == ["Heart", "s", "heart"]
 
 
-def test_tokens_of_a_private_corpus_are_private(tokenizer: Path, tmp_path: Path) -> None:
+def test_tokens_of_a_private_corpus_are_private(tokenizer, tmp_path):
     corpus = small_corpus(tmp_path, ["aa"], ["aa"], ["aa"])
     (corpus / "train.parquet").chmod(0o600)
     tokenize_corpus(corpus, WORDS, tokenizer=None, out=tmp_path / "t")
@@ -180,9 +177,7 @@ def test_tokens_of_a_private_corpus_are_private(tokenizer: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("files", "says"), [({"config.json": "{}"}, "none there"), ({"tokenizer.json": "{broken"}, "transformers can load")]
 )
-def test_a_backbone_folder_without_a_tokenizer_is_one_clear_error(
-    demo_folder: Path, tmp_path: Path, files: dict[str, str], says: str
-) -> None:
+def test_a_backbone_folder_without_a_tokenizer_is_one_clear_error(demo_folder, tmp_path, files, says):
     (tmp_path / "backbone").mkdir()
     for name, content in files.items():
         (tmp_path / "backbone" / name).write_text(content)
@@ -192,14 +187,14 @@ def test_a_backbone_folder_without_a_tokenizer_is_one_clear_error(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_vocabulary_that_is_empty_is_one_clear_error_and_leaves_nothing(demo_folder: Path, tmp_path: Path) -> None:
+def test_a_vocabulary_that_is_empty_is_one_clear_error_and_leaves_nothing(demo_folder, tmp_path):
     backbone = settings.WordNetwork(kind="word_network", encoder="cnn", min_documents=10**6)
     with pytest.raises(InputError, match=r"one in at least 1000000 documents, got none\. Lower min_docum"):
         tokenize_corpus(demo_folder, backbone, tokenizer=None, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_tokens_before_corpus_and_tokenizer_are_one_clear_error(demo_folder: Path, tmp_path: Path) -> None:
+def test_tokens_before_corpus_and_tokenizer_are_one_clear_error(demo_folder, tmp_path):
     for corpus, tokenizer, says in ((tmp_path / "none", tmp_path, "nothing there"), (demo_folder, None, "tokenizer")):
         with pytest.raises(InputError, match=says):
             tokenize_corpus(corpus, settings.Random(kind="random"), tokenizer=tokenizer, out=tmp_path / "out")

@@ -71,7 +71,8 @@ def _transfer(download: Download, partial: Path, target: Path) -> tuple[int, str
         got = f"the answer {error.code} {error.reason}"
         raise InputError(download.url, expected="a file", got=got, fix=_by_hand(download, target)) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        _raise_of_this_disk(error)
+        if getattr(error, "errno", None) in NO_ROOM:  # of this machine: no download would help
+            raise
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         got = f"none ({type(reason).__name__}: {reason})"
         raise InputError(download.url, expected="a file", got=got, fix=_by_hand(download, target)) from None
@@ -90,12 +91,6 @@ def _transfer(download: Download, partial: Path, target: Path) -> tuple[int, str
     if page and not target.name.endswith((".html", ".htm")):
         raise InputError(download.url, expected="a file", got="a web page in its place", fix=_by_hand(download, target))
     return size, sha256
-
-
-def _raise_of_this_disk(error: Exception) -> None:
-    """Raise the error again if the disk of this machine is full or not writable: no download would help."""
-    if isinstance(error, OSError) and error.errno in NO_ROOM:
-        raise error
 
 
 def _by_hand(download: Download, target: Path) -> str:
@@ -124,7 +119,8 @@ def _unpack(archive: Path, folder: Path, download: Download) -> None:
                 with path.open("wb") as file:
                     shutil.copyfileobj(content, file, BLOCK)  # type: ignore[arg-type]
     except (*DAMAGED, RuntimeError) as error:
-        _raise_of_this_disk(error)
+        if getattr(error, "errno", None) in NO_ROOM:
+            raise
         raise InputError(
             download.url, expected="a zip or tar archive", got=f"a damaged or other file ({type(error).__name__})",
             fix="Run it again; leave `unpack` out where the file is no archive.",

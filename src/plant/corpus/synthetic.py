@@ -17,7 +17,6 @@ import numpy as np
 
 from plant.corpus.simulation import SUMMARY, Simulation, simulate
 from plant.ground import seeds, settings
-from plant.ground.errors import InputError
 from plant.ground.files import atomic_path
 from plant.ground.settings import Generate
 
@@ -51,11 +50,7 @@ Rows = Iterable[Sequence[object]]
 
 
 def write_raw(dataset: settings.Dataset, out: Path) -> None:
-    """Write the raw files of a dataset with `generate` into the folder `out`. The same settings give the same bytes.
-
-    Raises:
-        InputError: the dataset has no `generate`.
-    """
+    """Write the raw files of a dataset with `generate` into the folder `out`. The same settings give the same bytes."""
     match dataset:
         case settings.Mimic3(generate=Generate() as generate):
             _write_mimic3(simulate(generate), Path(out), seed=generate.seed)
@@ -63,11 +58,6 @@ def write_raw(dataset: settings.Dataset, out: Path) -> None:
             _write_mimic4(simulate(generate), Path(out), seed=generate.seed, icd_version=dataset.icd_version)
         case settings.Xmc(generate=Generate() as generate):
             _write_pecos(simulate(generate), Path(out))
-        case _:
-            raise InputError(
-                "synthetic", expected="a dataset with `generate`", got=f"source {dataset.source} without",
-                fix="Add it to the config.",
-            )  # fmt: skip
 
 
 def _write_mimic3(simulation: Simulation, out: Path, *, seed: int) -> None:

@@ -86,8 +86,6 @@ def _unreadable(path: Path, error: Exception) -> InputError:
         got = "a row with more cells than the header (a line end was lost)"
     elif path.suffix == ".gz" and any(word in text for word in CUT):
         got = "an incomplete or damaged .gz (it ends early)"
-    elif isinstance(error, pl.exceptions.NoDataError) or "empty" in text:
-        got = "an empty file"
     else:
         got = f"a file that cannot be read as CSV ({type(error).__name__})"
     return InputError(str(path), expected="a complete table", got=got, fix=AGAIN)
