@@ -111,7 +111,7 @@ def test_a_dataset_without_marks_is_refused_and_told_what_has_some(codiesp, tmp_
     ("lines", "said"),
     [(["S-test-0\tDIAGNOSTICO\tr52\tSECRETO\tfrom 3"], "positions `start end` in testX.tsv, got other text"),
      (["S-test-0\tDIAGNOSTICO\tr52\tSECRETO"], "document, kind, code, mention, position in every line"),
-     (["S-test-0\tDIAGNOSTICO\tz99.9\tSECRETO\t0 5"], "marked words of labels of test documents, got none")],
+     (["S-test-0\tDIAGNOSTICO\tz99.9\tSECRETO\t0 5"], "marked words of labels of its documents, got none")],
 )  # fmt: skip
 def test_what_is_wrong_with_marks_is_said_without_the_words(codiesp, tmp_path, lines, said):
     with pytest.raises(InputError, match=said) as told:
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_marks_is_said_without_the_words(codiesp, tmp_path, l
 
 @pytest.mark.parametrize(
     ("marked", "said"),
-    [(None, "mentions of labels of training documents, got those of 1"),
+    [(None, "marked words of labels of its documents, got none"),
      ("document,label\na,x\n", "the columns document, label, mention, got 2 columns, no mention")],
 )  # fmt: skip
 def test_what_is_wrong_with_mentions_is_said_without_the_words(tmp_path, marked, said):

@@ -15,7 +15,6 @@ import polars as pl
 
 from plant.corpus import sources
 from plant.corpus.cleaning import clean
-from plant.corpus.documents import some
 from plant.corpus.sources import codiesp
 from plant.corpus.tables import text_columns
 from plant.ground import settings
@@ -60,14 +59,7 @@ def write_mentions(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
         marked = _table(dataset).filter(pl.col("mention") != "")
     train = require_file(Path(corpus) / "train.parquet")
     kept = _of_labels(pl.read_parquet(train, columns=["document_id", "labels"]), marked)
-    if not len(kept):
-        ids = marked["document_id"].unique(maintain_order=True).to_list()
-        raise InputError(
-            str(files_of_marks(dataset)[-1]), expected="mentions of labels of training documents",
-            got=f"those of {some(ids) if ids else 'none'}", fix="Write documents and labels as in the corpus.",
-        )  # fmt: skip
-    with owner_only(is_private(train)):
-        write_with(Path(out), kept.select(MENTIONS).write_parquet)
+    _write(kept.select(MENTIONS), train, Path(out))
 
 
 def write_marks(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
@@ -90,13 +82,18 @@ def write_marks(dataset: settings.Dataset, corpus: Path, out: Path) -> None:
     length = documents.select("document_id", pl.col("text").str.len_chars().alias("length"))
     kept = _of_labels(documents, marks).join(length, on="document_id", how="left", maintain_order="left")
     kept = kept.filter(pl.col("start") < pl.min_horizontal("end", "length")).select(list(MARKS))  # a text may be cut
+    _write(kept, test, Path(out))
+
+
+def _write(kept: pl.DataFrame, documents: Path, out: Path) -> None:
+    """Write what was marked, as private as the documents are."""
     if not len(kept):
         raise InputError(
-            str(test), expected="marked words of labels of test documents", got="none",
+            str(documents), expected="marked words of labels of its documents", got="none",
             fix="Write documents and labels as in the corpus.",
         )  # fmt: skip
-    with owner_only(is_private(test)):
-        write_with(Path(out), kept.write_parquet)
+    with owner_only(is_private(documents)):
+        write_with(out, kept.write_parquet)
 
 
 def read_marks(path: Path) -> pl.DataFrame:

@@ -100,7 +100,9 @@ def tokenize_corpus(corpus: Path, backbone: settings.Backbone, *, tokenizer: Pat
         full += [piece.lengths for piece in parts]
         cut.append(_join([_cut(piece, backbone.max_tokens) for piece in parts]))
     vocabulary = encoder.vocabulary(_document_counts(cut[0], encoder.size))  # counted on the training split only
-    pieces = _final(_join(cut), vocabulary.final)
+    pieces = _join(cut)
+    pieces = pieces._replace(ids=vocabulary.final[pieces.ids])
+    pieces = _chosen(pieces, pieces.ids >= 0)  # -1: a token that is never stored
     offsets = np.concatenate([[0], np.cumsum(pieces.lengths)]).astype(np.int64)
     lengths = np.concatenate(full)
     statistics = _statistics(lengths, pieces.lengths, backbone.max_tokens)
@@ -130,8 +132,7 @@ def _cut(pieces: Pieces, most: int) -> Pieces:
     if pieces.lengths.max() <= most:
         return pieces
     first = np.cumsum(pieces.lengths) - pieces.lengths
-    keep = np.arange(len(pieces.ids)) - np.repeat(first, pieces.lengths) < most
-    return Pieces(pieces.ids[keep], pieces.starts[keep], pieces.ends[keep], np.minimum(pieces.lengths, most))
+    return _chosen(pieces, np.arange(len(pieces.ids)) - np.repeat(first, pieces.lengths) < most)
 
 
 def _join(parts: list[Pieces]) -> Pieces:
@@ -146,13 +147,11 @@ def _document_counts(pieces: Pieces, size: int) -> np.ndarray:
     return np.bincount(pairs % size, minlength=size)
 
 
-def _final(pieces: Pieces, final: np.ndarray) -> Pieces:
-    """Pieces with final ids, without the tokens that are never stored."""
-    ids = final[pieces.ids]
-    keep = ids >= 0
+def _chosen(pieces: Pieces, keep: np.ndarray) -> Pieces:
+    """The tokens for which `keep` is true."""
     before = np.concatenate([[0], np.cumsum(keep)])
     edges = np.concatenate([[0], np.cumsum(pieces.lengths)])
-    return Pieces(ids[keep], pieces.starts[keep], pieces.ends[keep], np.diff(before[edges]))
+    return Pieces(pieces.ids[keep], pieces.starts[keep], pieces.ends[keep], np.diff(before[edges]))
 
 
 def _statistics(full: np.ndarray, stored: np.ndarray, most: int) -> dict[str, Any]:
