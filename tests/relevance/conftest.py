@@ -1,16 +1,13 @@
 """Small corpora by the file contracts, and the relevance of every (label, token) pair by naive loops."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from safetensors.numpy import save_file
-
-from plant.relevance.choice import Training
-from plant.relevance.contingency import label_documents
 
 
 @dataclass(frozen=True)
@@ -35,15 +32,8 @@ class Toy:
         edges = np.cumsum([0, *self.split_sizes])
         names = [f"label {label}" for label in range(self.n_labels)]
         for split, first, last in zip(("train", "val", "test"), edges, edges[1:], strict=False):
-            pl.DataFrame(
-                {
-                    "document_id": [f"d{i}" for i in range(first, last)],
-                    "group_id": [f"d{i}" for i in range(first, last)],
-                    "text": [" ".join(f"t{token}" for token in self.documents[i]) for i in range(first, last)],
-                    "labels": [[names[label] for label in self.labels[i]] for i in range(first, last)],
-                },
-                schema_overrides={"document_id": pl.String, "group_id": pl.String, "labels": pl.List(pl.String)},
-            ).write_parquet(folder / f"{split}.parquet")
+            groups = {"group_id": [f"d{i}" for i in range(first, last)]}
+            pl.DataFrame(groups, schema={"group_id": pl.String}).write_parquet(folder / f"{split}.parquet")
         counts = np.zeros((3, self.n_labels), np.int64)
         for i, row in enumerate(self.labels):
             counts[np.searchsorted(edges, i, side="right") - 1, row] += 1
@@ -58,13 +48,8 @@ class Toy:
         ids = np.array([token for document in self.documents for token in document], np.int32)
         offsets = np.cumsum([0, *map(len, self.documents)])
         save_file({"input_ids": ids, "offsets": offsets, "starts": ids, "ends": ids}, tokens / "tokens.safetensors")
-        pl.DataFrame(
-            {
-                "token_id": np.arange(self.n_tokens, dtype=np.uint32),
-                "token": [f"t{token}" for token in range(self.n_tokens)],
-                "special": [token in self.special for token in range(self.n_tokens)],
-            }
-        ).write_parquet(tokens / "vocabulary.parquet")
+        words, special = zip(*((f"t{token}", token in self.special) for token in range(self.n_tokens)), strict=True)
+        pl.DataFrame({"token": words, "special": special}).write_parquet(tokens / "vocabulary.parquet")
         return folder, tokens
 
 
@@ -87,29 +72,6 @@ def make_toy(seed: int = 0) -> Toy:
 @pytest.fixture(scope="session")
 def toy_corpus() -> Toy:
     return make_toy()
-
-
-@pytest.fixture(scope="session")
-def make_training():
-    """`Training` of documents, given as (token ids, label ids)."""
-
-    def make(documents, n_tokens, n_labels, *, least=1, special=()):
-        ids = np.array([token for words, _ in documents for token in words], np.int32)
-        offsets = np.cumsum([0, *(len(words) for words, _ in documents)])
-        counted = ~np.isin(np.arange(n_tokens), special)
-        indptr = np.cumsum([0, *(len(row) for _, row in documents)])
-        carried = np.array([label for _, row in documents for label in row], np.int32)
-        return Training(
-            tuple(f"l{i}" for i in range(n_labels)), tuple(f"w{i}" for i in range(n_tokens)), ids, offsets, counted,
-            *label_documents(indptr, carried, n_labels), min_documents=least,
-        )  # fmt: skip
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def changed():
-    return replace
 
 
 def naive_value(measure: str, n_joint: int, n_token: int, n_label: int, total: int, share: float) -> float:

@@ -44,13 +44,6 @@ def test_distinct_tokens_are_the_sets_of_counted_tokens_for_any_block_size(docum
     ]
 
 
-@given(corpora)
-def test_label_documents_is_the_transpose(documents):
-    indptr, holders = by_label(documents)
-    rows = [holders[indptr[label] : indptr[label + 1]].tolist() for label in range(L)]
-    assert rows == [[d for d, (_, row) in enumerate(documents) if label in row] for label in range(L)]
-
-
 @given(st.lists(st.integers(0, 9), max_size=20), st.integers(1, 25), st.integers(1, 5))
 def test_spans_cover_everything_once_within_the_block(sizes, block, most):
     cut = list(spans(np.array(sizes, np.int64), block, most=most))

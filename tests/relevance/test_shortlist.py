@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from plant.corpus.reader import Tokens
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
 from plant.relevance import shortlist
@@ -26,6 +27,10 @@ def ends(sizes):
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
+def best(input_ids, offsets, *relevance, size):
+    return best_labels(Tokens(input_ids, offsets, None, None, None), *relevance, size=size)
+
+
 def naive(input_ids, offsets, indptr, token_id, relevance, size):
     rows = []
     for document in range(len(offsets) - 1):
@@ -44,16 +49,15 @@ def naive(input_ids, offsets, indptr, token_id, relevance, size):
 def test_shortlist_equals_the_naive_loop_ties_by_label_id(monkeypatch, size, block):
     monkeypatch.setattr(shortlist, "BLOCK", block)
     data = problem()
-    found = best_labels(*data, size=size)
+    found = best(*data, size=size)
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, naive(*data, size))
     assert (found[3] == -1).all()
 
 
 def test_a_repeated_token_counts_once():
-    once, twice = (best_labels(np.array(ids, dtype=np.int32), np.array([0, len(ids)]), np.array([0, 1, 3]),
-                               np.array([4, 4, 2], dtype=np.int32), np.array([0.6, 0.5, 0.4], dtype=np.float32), size=2)
-                   for ids in ([4, 2], [4, 4, 4, 2]))  # fmt: skip
+    relevance = np.array([0, 1, 3]), np.array([4, 4, 2]), np.array([0.6, 0.5, 0.4], np.float32)
+    once, twice = (best(np.array(ids), np.array([0, len(ids)]), *relevance, size=2) for ids in ([4, 2], [4, 4, 4, 2]))
     assert once.tolist() == twice.tolist() == [[1, 0]]
 
 

@@ -14,12 +14,13 @@ from dataclasses import replace
 import numpy as np
 import scipy
 
-from plant.baselines.log_odds import presence, present_words
+from plant.baselines.log_odds import present_words
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Outcome, Sources, best_of, ndcg
 from plant.baselines.words import table_with_constants
 from plant.corpus.reader import load_tokens
-from plant.relevance.log_odds import LogOdds, log_odds_of_best
+from plant.relevance.contingency import label_documents, presence
+from plant.relevance.log_odds import log_odds_of_best
 
 
 def category_log_odds(sources: Sources) -> Outcome:
@@ -39,26 +40,22 @@ def category_log_odds(sources: Sources) -> Outcome:
     member = scipy.sparse.csr_array(
         (np.ones(labels.n_labels), (np.arange(labels.n_labels), category)), shape=(labels.n_labels, len(names))
     )
-    truth = {
-        split: scipy.sparse.csr_array((sources.truth(split).astype(np.float64) @ member) > 0)
-        for split in ("train", "val")
-    }
-    columns = truth["train"].tocsc()  # the documents of each category
-    columns.sort_indices()
-    training = replace(
-        load_training(labels.folder, text.folder, "mig", sources.relevance), names=names,
-        indptr=columns.indptr.astype(np.int64), documents=columns.indices.astype(np.int64),
-    )  # fmt: skip
-    present = {split: presence(text, labels.rows(split)) for split in SPLITS}
+    train, val = (scipy.sparse.csr_array((sources.truth(split) @ member) > 0) for split in ("train", "val"))
+    indptr, documents = label_documents(train.indptr, train.indices, len(names))
+    whole = load_training(labels.folder, text.folder, "mig", sources.relevance)
+    training = replace(whole, names=names, indptr=indptr, documents=documents)
+    present = {split: presence(text, labels.rows(split), text.vocabulary_size) for split in SPLITS}
     recipes = {k: sources.relevance.model_copy(update={"k": k}) for k in settings.log_odds_k}
     odds = {k: log_odds_of_best(training, "mig", one, smoothing=settings.smoothing) for k, one in recipes.items()}
-    k, choices = best_of("k", {k: ndcg(some.of(present["val"]), truth["val"]) for k, some in odds.items()})
+    k, choices = best_of("k", {k: ndcg(some.of(present["val"]), val) for k, some in odds.items()})
     chosen = odds[k]
     scores = {
         split: np.where(sources.trained, chosen.of(some)[:, category], -np.inf).astype(np.float32)
         for split, some in present.items()
     }
-    label, entry = _spread(chosen, category)
+    places = np.split(np.arange(len(chosen.label)), np.searchsorted(chosen.label, np.arange(1, len(names))))
+    label = np.repeat(np.arange(labels.n_labels), [len(places[one]) for one in category])
+    entry = np.concatenate([places[one] for one in category])  # a label has the words of its category
     words = [text.vocabulary[token] for token in chosen.token[entry]]
     weights = table_with_constants(labels, chosen.constant[category], label, words, chosen.weight[entry])
     return Outcome(scores, None, {**choices, "categories": len(names)}, weights)
@@ -72,14 +69,6 @@ def categories_of(names: Sequence[str], ends: str | None) -> tuple[tuple[str, ..
     """
     known, of_label = np.unique([name.split(ends, 1)[0] for name in names], return_inverse=True)
     return tuple(known.tolist()), of_label
-
-
-def _spread(odds: LogOdds, category: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Label, and place in `odds`, of every word of every label. A label has the words of its category."""
-    ends = np.cumsum(np.bincount(odds.label, minlength=len(odds.constant)))
-    by_category = np.split(np.argsort(odds.label, kind="stable"), ends[:-1])
-    entries = [by_category[one] for one in category]
-    return np.repeat(np.arange(len(category)), [len(some) for some in entries]), np.concatenate(entries)
 
 
 register(

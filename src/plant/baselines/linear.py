@@ -13,10 +13,10 @@ import scipy
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Features, Outcome, Sources, best_of, ndcg
-from plant.baselines.words import largest, read_features, table_of, tfidf
+from plant.baselines.words import FEATURES, largest, table_of, tfidf
 from plant.corpus.reader import Labels
 from plant.ground.errors import InputError
-from plant.ground.files import read_json
+from plant.ground.files import read_json, require_file
 from plant.ground.seeds import generator, stream
 from plant.ground.settings import BaselineSettings
 
@@ -34,14 +34,10 @@ _SMALL = 10**8  # numbers to read (features of all documents, times labels): bel
 class _Problem:
     """All that is needed to fit one label. It goes to worker processes, so it holds no text."""
 
-    train: scipy.sparse.csr_matrix
-    """(training documents, features)."""
-    held: scipy.sparse.csr_matrix
-    """(val + test documents, features)."""
-    truth: scipy.sparse.csc_array
-    """(training documents, labels)."""
-    names: tuple[str, ...]
-    """Of the labels; they name the random streams."""
+    train: scipy.sparse.csr_matrix  # (training documents, features)
+    held: scipy.sparse.csr_matrix  # (val + test documents, features)
+    truth: scipy.sparse.csc_array  # (training documents, labels)
+    names: tuple[str, ...]  # of the labels; they name the random streams
     settings: BaselineSettings
     seed: int
 
@@ -116,9 +112,10 @@ def character_analysis(shortest: int, longest: int) -> dict[str, Any]:
 
 def values_of_grams(folder: Path, _labels: Labels) -> Features:
     """The TF-IDF values of a document's n-grams."""
+    import polars as pl
     from sklearn.feature_extraction.text import CountVectorizer
 
-    idf = read_features(folder)
+    idf = dict(pl.read_parquet(require_file(folder / FEATURES)).select("feature", "idf").iter_rows())
     sizes = read_json(folder / "choices.json").get("character_ngrams")
     longest = max((gram.count(" ") + 1 for gram in idf), default=1)
     analysis = {"ngram_range": (1, longest)} if sizes is None else character_analysis(*sizes)

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from plant.baselines.registry import Baseline, register
 from plant.baselines.target import SPLITS, Features, Outcome, Sources, choose
 from plant.baselines.words import table_with_constants
-from plant.corpus.reader import Labels, Tokens, load_tokens
+from plant.corpus.reader import Labels, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import require_file
-from plant.relevance import shortlist
+from plant.relevance.contingency import presence
 from plant.relevance.log_odds import LogOdds, log_odds
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def mig_log_odds(sources: Sources) -> Outcome:
     training = text.part(labels.rows("train"))[1]
     words = int(np.count_nonzero(np.bincount(training)))  # a small corpus may have fewer words than k
     table = read_relevance(sources.files["relevance"], labels, most=min(max(settings.log_odds_k), words))
-    present = {split: presence(text, labels.rows(split)) for split in SPLITS}
+    present = {split: presence(text, labels.rows(split), text.vocabulary_size) for split in SPLITS}
     odds = {k: word_weights(table, labels, k=k, smoothing=settings.smoothing) for k in settings.log_odds_k}
     k, choices, scores = choose(sources, "k", odds, lambda split, k: odds[k].of(present[split]))
     chosen = odds[k]
@@ -66,12 +65,6 @@ def read_relevance(path: Path, labels: Labels, *, most: int) -> pl.DataFrame:
             fix="Raise relevance.k or lower baselines.log_odds_k.",
         )  # fmt: skip
     return table
-
-
-def presence(tokens: Tokens, rows: slice) -> scipy.sparse.csr_array:
-    """(N, V) float32: 1 if the document holds the token."""
-    offsets, input_ids = tokens.part(rows)
-    return shortlist.presence(input_ids, offsets, tokens.vocabulary_size)
 
 
 def word_weights(table: pl.DataFrame, labels: Labels, *, k: int, smoothing: float) -> LogOdds:

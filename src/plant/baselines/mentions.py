@@ -136,11 +136,7 @@ class MentionOdds:
 def count(
     pairs: np.ndarray, matches: scipy.sparse.csr_array, truth: scipy.sparse.csr_array, *, smoothing: float
 ) -> MentionOdds:
-    """Count mentions over N training documents.
-
-    `pairs` (P, 2) are mentions and labels, each pair once; `matches` (N, M) is 1 if a mention matches a document;
-    `truth` (N, L) are the true labels; s is `smoothing`.
-    """
+    """Count over N training documents: `pairs` (P, 2) of mention and label, `matches` (N, M) and `truth` (N, L)."""
     mention, label = pairs.T
     carried = truth.astype(np.float64)
     marks = scipy.sparse.csr_array((np.ones(len(pairs)), (mention, label)), shape=(matches.shape[1], truth.shape[1]))

@@ -74,16 +74,12 @@ def register(*entries: Baseline) -> None:
     _ENTRIES.update({entry.name: entry for entry in entries})
 
 
+@cache
 def baselines() -> Mapping[str, Baseline]:
     """All baselines by name. The first call imports their modules, which import scikit-learn and numba when used."""
-    _import_modules()
-    return _ENTRIES
-
-
-@cache
-def _import_modules() -> None:
     for module in iter_modules([str(Path(__file__).parent)]):
         import_module(f"{__package__}.{module.name}")
+    return _ENTRIES
 
 
 def channels() -> dict[str, Baseline]:
@@ -132,18 +128,11 @@ def _of_experiment(settings: Settings, name: str) -> Iterator[str]:
         parts = [each for each in entry.inputs if each in baselines()]
         if not set(parts) <= set(experiment.baselines):
             yield f"{path}.baselines: {system!r} needs {' and '.join(map(repr, parts))} beside it"
-    if readers and "words" not in settings.backbones:
-        yield f"{path}.baselines: they need a backbone named 'words' of kind: words"
     for variant in experiment.variants:
         recipe = settings.evidence_of(variant)
-        read = [] if recipe is None else read_by(recipe)
-        if read and "words" not in settings.backbones:
-            names = " and ".join(entry.name for entry in read)
-            yield (
-                f"{path}.variants: the evidence of {variant} reads {names}, "
-                "which need a backbone named 'words' of kind: words"
-            )
-        readers[variant] = read
+        readers[variant] = [] if recipe is None else read_by(recipe)
+    if "words" not in settings.backbones and (systems := [system for system, read in readers.items() if read]):
+        yield f"{path}: {' and '.join(systems)} need a backbone named 'words' of kind: words"
     for need, what in NEEDS.items():
         lacking = [system for system, read in readers.items() if any(entry.needs == need for entry in read)]
         has = dataset.has_mentions if need == "mentions" else dataset.category_ends is not None

@@ -38,7 +38,7 @@ class Sources:
         settings: the options that are tried on validation.
         files: the inputs that the entry names beside documents and labels: the folder of `tokens`, the tables of
             `relevance` and `mentions`, the folder of another baseline's scores.
-        relevance: settings of relevance, for a baseline that measures it itself.
+        relevance: for a baseline that measures it itself.
         category_ends: the category of a label is its name before this string.
         seed: of random draws.
         threads: worker processes; no score depends on their number.
@@ -108,13 +108,10 @@ def run(name: str, sources: Sources, *, evaluation: Evaluation, out: Path) -> No
 def choose(
     sources: Sources, name: str, options: Iterable[Any], score: Callable[[str, Any], np.ndarray]
 ) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """Choose the option with the best validation scores, and score both splits with it.
+    """The option with the best validation scores, the record for choices.json, and split -> scores under this option.
 
     `name` is that of the option in choices.json; `score` gives (N, L) float32 scores of a split under an option. Labels
     without training documents lose their scores here.
-
-    Returns:
-        The option, the record for choices.json, and split -> scores.
     """
 
     def trained_scores(split: str, option: Any) -> np.ndarray:
@@ -160,7 +157,7 @@ def read_comparable(folders: Sequence[Path], split: str, labels: Labels) -> list
 
 
 def truth_of(labels: Labels, split: str) -> scipy.sparse.csr_array:
-    """(N, L), boolean: the true labels of the documents of a split."""
+    """As `Sources.truth`."""
     indptr, indices = labels.part(split)
     return scipy.sparse.csr_array(
         (np.ones(len(indices), bool), indices, indptr), shape=(len(indptr) - 1, labels.n_labels)
@@ -168,20 +165,12 @@ def truth_of(labels: Labels, split: str) -> scipy.sparse.csr_array:
 
 
 def ndcg(scores: np.ndarray | scipy.sparse.csr_array, truth: scipy.sparse.csr_array) -> float:
-    """nDCG@5, the mean over documents with a true label; 0 if there is none.
-
-    >>> ndcg(np.array([[0.9, 0.1, 0.5]]), scipy.sparse.csr_array(np.array([[True, False, True]])))
-    1.0
-    """
+    """nDCG@5, the mean over documents with a true label; 0 if there is none."""
     return float(np.nan_to_num(ndcg_at_k(truth, scores, K, weights=np.ones((truth.shape[0], 1))))[0])
 
 
 def best_of(name: str, values: Mapping[Any, float]) -> tuple[Any, dict[str, Any]]:
-    """The option with the highest validation value (the first of equal ones), and the record for choices.json.
-
-    >>> best_of("k", {1: 0.5, 2: 0.7})[0]
-    2
-    """
+    """The option with the highest validation value (the first of equal ones), and the record for choices.json."""
     best = max(values, key=lambda option: values[option])
     tried = [{name: option, f"ndcg@{K}": value} for option, value in values.items()]
     return best, {name: best, f"{name}_chosen_by": f"ndcg@{K} on val", f"{name}_tried": tried}

@@ -64,10 +64,7 @@ def table_of(labels: Sequence[str] | np.ndarray, features: Iterable[str | None],
 def table_with_constants(
     labels: Labels, constant: np.ndarray, label: np.ndarray, features: Sequence[str], weights: np.ndarray
 ) -> pl.DataFrame:
-    """weights.parquet of the labels with training documents: sorted by label, its constant first, then as given.
-
-    `constant` is (L,); `label`, `features` and `weights` are id, string and weight of each feature.
-    """
+    """weights.parquet of the labels with training documents: sorted by label, its constant first, then as given."""
     import polars as pl
 
     trained = labels.counts[0] > 0
@@ -87,19 +84,8 @@ def read_weights(folder: Path) -> pl.DataFrame:
     return pl.read_parquet(require_file(folder / WEIGHTS))
 
 
-def read_features(folder: Path) -> dict[str, float]:
-    """features.parquet of a baseline: n-gram -> idf."""
-    import polars as pl
-
-    return dict(pl.read_parquet(require_file(folder / FEATURES)).select("feature", "idf").iter_rows())
-
-
 def tfidf(grams: Iterable[str], idf: Mapping[str, float]) -> dict[str, float]:
-    """The values of a document's features in a linear model: (1 + log tf) * idf, of unit length.
-
-    >>> tfidf(["fever", "high", "fever"], {"fever": 1.0, "high fever": 2.0})
-    {'fever': 1.0}
-    """
+    """The values of a document's features in a linear model: (1 + log tf) * idf, of unit length."""
     counts = Counter(gram for gram in grams if gram in idf)
     values = {gram: (1 + log(count)) * idf[gram] for gram, count in counts.items()}
     length = sqrt(sum(value * value for value in values.values()))

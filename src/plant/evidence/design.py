@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -59,16 +60,12 @@ class LabelSide:
         return scalars[: len(self.channels) * len(self.ends)].reshape(len(self.channels), -1) @ self.ends
 
 
-@dataclass(frozen=True)
-class PairBlock:
+class PairBlock(NamedTuple):
     """The pairs of some documents that have a score in every channel."""
 
-    rows: np.ndarray
-    """(m, F + 1) features and a 1 for the constant."""
-    truth: np.ndarray
-    """(m,) boolean."""
-    places: np.ndarray
-    """(m,) places in the flattened scores of `AlignedScores`."""
+    rows: np.ndarray  # (m, F + 1) features and a 1 for the constant
+    truth: np.ndarray  # (m,) boolean
+    places: np.ndarray  # (m,) places in the flattened scores of `AlignedScores`
 
 
 @dataclass(frozen=True)

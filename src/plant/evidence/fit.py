@@ -7,8 +7,8 @@ large label set the passes are the cost of Stage 3 (docs/reference/libraries.md)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ SMALL = 1e-10
 sums."""
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(NamedTuple):
     """Objective, gradient and Hessian at some scalars."""
 
     value: float

@@ -31,16 +31,9 @@ from plant.metrics.scores import read_scores
 
 
 def evidence(
-    channels: Mapping[str, Path],
-    *,
-    corpus: Path,
-    settings: Evidence,
-    evaluation: Evaluation,
-    out: Path,
-    seed: int,
-    shown: int = 0,
-    tokens: Path | None = None,
-) -> None:
+    channels: Mapping[str, Path], *, corpus: Path, settings: Evidence, evaluation: Evaluation, out: Path, seed: int,
+    shown: int = 0, tokens: Path | None = None,
+) -> None:  # fmt: skip
     """Fit the scalars on validation and write scores, choices.json, evidence.parquet and reasons.parquet to `out`.
 
     Test scores come from the fit on all validation documents. The scores of a validation document come from the fit

@@ -94,7 +94,7 @@ def chosen(training: Training, measure: str, settings: Relevance, *, compiled: b
         training: the documents.
         measure: one of `measures.MEASURES`.
         settings: k, sign, rows_in_memory, and the seed of `random`.
-        compiled: the way that MIG takes; None decides by the size of the table.
+        compiled: whether MIG takes the compiled way; None decides by the size of the table.
     """
     if not len(training.order):
         return iter(())
@@ -146,7 +146,7 @@ def _label_counts(training: Training, measure: str) -> Iterator[tuple[int, PairC
     )
     for label, (n_label, (n_joint, *said)) in enumerate(zip(np.diff(training.indptr).tolist(), counts, strict=True)):
         if n_label:
-            occurrences = (said[0], int(said[0].sum())) if said else (None, None)
+            occurrences = (said[0], int(said[0].sum())) if said else ()
             yield label, PairCounts(n_joint, training.n_token, n_label, training.n_documents, *occurrences)
 
 
@@ -157,7 +157,8 @@ def _best_of_label(
     entry = MEASURES[measure]
     if entry.formula is None:
         draw = generator(settings.seed, "relevance", measure, training.names[label])
-        token, relevance = random_tokens(training.order, k=settings.k, generator=draw)
+        token = np.sort(draw.choice(training.order, size=settings.k, replace=False))
+        relevance = normalised(1.0 - draw.random(settings.k))  # from (0, 1]
     elif entry.described:
         said = training.described[label] if training.described else np.zeros(0, np.int64)
         token, relevance = described_relevance(counts, training.order, said, formula=entry.formula, k=settings.k)
@@ -169,29 +170,13 @@ def _best_of_label(
     return best(token, relevance, settings.k)
 
 
-def random_tokens(order: np.ndarray, *, k: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """k tokens drawn evenly from those that may be chosen, with relevances drawn from (0, 1].
-
-    The control without information: neither the tokens nor their values depend on the label's counts.
-    """
-    token = np.sort(generator.choice(order, size=k, replace=False))
-    return token, normalised(1.0 - generator.random(k))
-
-
 def described_relevance(
     counts: PairCounts, order: np.ndarray, said: np.ndarray, *, formula: Formula, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The tokens of a label's description and their relevance; none where the description says nothing.
+    """The tokens `said` in a label's description that may be chosen, and their relevance; none where it says nothing.
 
     The most frequent other tokens fill up to k with relevance 0, so that Stage 1 has something to rank the described
     ones above.
-
-    Args:
-        counts: of every token.
-        order: the tokens that may be chosen; other tokens of the description are left out.
-        said: token ids of the description, ascending and distinct.
-        formula: scores them.
-        k: tokens kept.
     """
     token = said[np.isin(said, order)]
     relevance = normalised(formula(counts.of(token)))
@@ -204,8 +189,7 @@ def described_relevance(
 def normalised(values: np.ndarray) -> np.ndarray:
     """Values (at least 0) over the largest of them, in steps of 2^-24; zeros where all are 0.
 
-    The steps are those that float32 resolves at 1. They decide what a tie is: equal values that were summed
-    in another order stay equal, on every machine.
+    So equal values that were summed in another order stay equal, on every machine.
 
     >>> normalised(np.array([0.1 + 0.2, 0.3, 0.6]))
     array([0.5, 0.5, 1. ], dtype=float32)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from plant.corpus.reader import Tokens
+
 BLOCK = 4_000_000
 """Tokens, or triples (label, document, token), that are counted at once. It bounds the memory."""
 
@@ -25,11 +27,8 @@ def distinct_tokens(
 ) -> TokenLists:
     """The distinct tokens of each document, ascending.
 
-    Args:
-        input_ids: int32[offsets[-1]], tokens of all documents one after another.
-        offsets: int64[N + 1].
-        counted: bool[V], False for tokens that never count (special tokens).
-        block: tokens in memory at once.
+    `input_ids` and `offsets` are as in `corpus.reader.Tokens`. `counted` (bool[V]) is False for tokens that never count
+    (special tokens). `block` tokens are in memory at once.
 
     >>> distinct_tokens(np.array([3, 1, 3, 0]), np.array([0, 3, 4]), np.array([True, True, True, True]))
     TokenLists(tokens=array([1, 3, 0], dtype=uint32), begins=array([0, 2, 3]))
@@ -47,16 +46,18 @@ def distinct_tokens(
     return TokenLists(np.concatenate(tokens), np.concatenate(([0], np.cumsum(found))))
 
 
+def presence(tokens: Tokens, rows: slice, vocabulary: int) -> scipy.sparse.csr_array:
+    """(documents, V) float32: 1 if a document of these rows holds the token."""
+    offsets, input_ids = tokens.part(rows)
+    present, begins = distinct_tokens(input_ids, offsets, np.ones(vocabulary, bool))
+    ones = np.ones(len(present), np.float32)
+    return scipy.sparse.csr_array((ones, present.astype(np.int32), begins), shape=(len(begins) - 1, vocabulary))
+
+
 def label_documents(indptr: np.ndarray, indices: np.ndarray, n_labels: int) -> tuple[np.ndarray, np.ndarray]:
-    """The documents of each label: the transpose of a CSR list of the labels of each document.
+    """The documents of each label, as (indptr int64[L + 1], documents int64), ascending within a label.
 
-    Args:
-        indptr: int64[N + 1].
-        indices: int32[indptr[-1]], label ids.
-        n_labels: L.
-
-    Returns:
-        (indptr int64[L + 1], documents int64), documents ascending within a label.
+    It is the transpose of a CSR list (`indptr`, `indices`) of the labels of each document.
 
     >>> label_documents(np.array([0, 2, 3]), np.array([0, 2, 2]), 3)
     (array([0, 1, 1, 3]), array([0, 0, 1]))
@@ -88,13 +89,9 @@ def joint_counts(
 ) -> Iterator[np.ndarray]:
     """For each label in turn, int64[V]: how often each token is in the lists of the label's documents.
 
-    It is a row of the product of two sparse matrices: labels by documents, and documents by tokens.
-
-    Args:
-        lists: distinct tokens of each document (the counts are n_joint), or all tokens (they are occurrences).
-        indptr, documents: of `label_documents`.
-        n_tokens: V.
-        block: triples (label, document, token) that are counted at once.
+    It is a row of the product of two sparse matrices: labels by documents, and documents by tokens. With lists of
+    distinct tokens the counts are n_joint; with lists of all tokens they are occurrences. `indptr` and `documents` are
+    of `label_documents`. `block` triples (label, document, token) are counted at once.
     """
     sizes = np.diff(lists.begins)
     of_labels = _counting(documents.astype(np.int32), indptr, len(sizes))

@@ -26,7 +26,7 @@ def described_tokens(
 
     Args:
         labels: with their descriptions.
-        words: token strings by id (the vocabulary of the backbone `words`).
+        words: token strings by id.
         backbone: settings of the backbone whose tokens are meant.
         tokenizer: folder of the trained tokenizer (kind random); None: of the backbone itself.
 

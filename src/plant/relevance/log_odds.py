@@ -52,15 +52,9 @@ def log_odds(
     label: np.ndarray, token: np.ndarray, *, n_joint: np.ndarray, n_token: np.ndarray, n_label: np.ndarray,
     n_documents: int, smoothing: float,
 ) -> LogOdds:  # fmt: skip
-    """Weights of present tokens, and what a document without any of them gets.
+    """From the counts of chosen pairs: ids `label` and `token`, and training documents with both and with the token.
 
-    Args:
-        label, token: ids of the chosen pairs.
-        n_joint: of each pair, training documents with both.
-        n_token: of each pair, training documents with the token.
-        n_label: int64[L], training documents of every label.
-        n_documents: N.
-        smoothing: s > 0.
+    `n_label` is int64[L], training documents of every label; `n_documents` is N; `smoothing` is s > 0.
     """
     carried, total = n_label.astype(np.float64), float(n_documents)
     of_pair, in_all, both = carried[label], n_token.astype(np.float64), n_joint.astype(np.float64)
@@ -76,8 +70,8 @@ def log_odds_of_best(training: Training, measure: str, settings: Relevance, *, s
     """Log-odds over the k best tokens of each label, which are chosen and counted on the same documents."""
     pieces, none = list(chosen(training, measure, settings)), np.zeros(0, np.int64)
     label = np.concatenate([none, *(np.repeat(piece.labels, piece.lengths) for piece in pieces)])
-    token = np.concatenate([none, *(piece.token.astype(np.int64) for piece in pieces)])
-    n_joint = np.concatenate([none, *(piece.n_joint.astype(np.int64) for piece in pieces)])
+    token = np.concatenate([none, *(piece.token for piece in pieces)])
+    n_joint = np.concatenate([none, *(piece.n_joint for piece in pieces)])
     return log_odds(
         label, token, n_joint=n_joint, n_token=training.n_token[token], n_label=np.diff(training.indptr),
         n_documents=training.n_documents, smoothing=smoothing,

@@ -23,15 +23,9 @@ from plant.ground.settings import Settings
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Counts of pairs; arrays or single numbers that broadcast.
+    """Counts of pairs; arrays or single numbers that broadcast. `n_documents` is N >= 1.
 
-    Attributes:
-        n_joint: training documents with the label and the token, 0..min(n_label, n_token).
-        n_token: training documents with the token, 0..N.
-        n_label: training documents with the label, 0..N.
-        n_documents: N >= 1.
-        occurrences: how often the token occurs in the label's documents (only for term frequency).
-        label_occurrences: all token occurrences in the label's documents (only for term frequency).
+    Only for term frequency: `occurrences` of the token, and of all tokens, in the label's documents.
     """
 
     n_joint: np.ndarray | int
@@ -39,7 +33,7 @@ class PairCounts:
     n_label: np.ndarray | int
     n_documents: int
     occurrences: np.ndarray | int | None = None
-    label_occurrences: np.ndarray | int | None = None
+    label_occurrences: np.ndarray | int = 0
 
     def of(self, token: np.ndarray) -> PairCounts:
         """Of some tokens, where the arrays hold all tokens by id."""
@@ -64,8 +58,6 @@ def mig(counts: PairCounts) -> np.ndarray:
 
     >>> float(mig(PairCounts(n_joint=2, n_token=2, n_label=2, n_documents=4)).round(6))  # the same presence: H = log 2
     0.693147
-    >>> float(mig(PairCounts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
-    0.0
     """
     total = counts.n_documents
     table = n_log_n(total)
@@ -85,15 +77,9 @@ def smoothed_mig(counts: PairCounts) -> np.ndarray:
 
     Returns:
         float64 in [0, log 2).
-
-    >>> half = lambda n: (n + 0.5) * np.log((n + 0.5) / 6)
-    >>> expected = 2 * half(2) + 2 * half(0) - 4 * 3 * np.log(3 / 6)  # N + 2 = 6, margins of 3
-    >>> value = float(smoothed_mig(PairCounts(n_joint=2, n_token=2, n_label=2, n_documents=4)))
-    >>> bool(abs(value - expected / 6) < 1e-15)
-    True
     """
     total = counts.n_documents
-    half, table = half_n_log_n(total), n_log_n(total + 2)
+    half, table = n_log_n(total, 0.5), n_log_n(total + 2)
     joint, token, label = (np.asarray(n, np.int64) for n in (counts.n_joint, counts.n_token, counts.n_label))
     cells = half[joint] + half[label - joint] + half[token - joint] + half[total - label - token + joint]
     margins = (table[token + 1] + table[total - token + 1]) + (table[label + 1] + table[total - label + 1])
@@ -110,19 +96,10 @@ def rounding(total: int) -> float:
 
 
 @lru_cache(maxsize=4)
-def n_log_n(largest: int) -> np.ndarray:
-    """Table of n log n for n = 0..largest, with 0 log 0 = 0."""
-    n = np.arange(largest + 1, dtype=np.float64)
-    table = n * np.log(np.maximum(n, 1.0))
-    table.flags.writeable = False
-    return table
-
-
-@lru_cache(maxsize=2)
-def half_n_log_n(largest: int) -> np.ndarray:
-    """Table of (n + 1/2) log(n + 1/2) for n = 0..largest."""
-    n = np.arange(largest + 1, dtype=np.float64) + 0.5
-    table = n * np.log(n)
+def n_log_n(largest: int, more: float = 0.0) -> np.ndarray:
+    """Table of (n + more) log(n + more) for n = 0..largest, with 0 log 0 = 0."""
+    n = np.arange(largest + 1, dtype=np.float64) + more
+    table = n * np.log(np.where(n > 0, n, 1.0))
     table.flags.writeable = False
     return table
 
@@ -138,8 +115,6 @@ def term_frequency(counts: PairCounts) -> np.ndarray:
     >>> float(term_frequency(PairCounts(1, 1, 1, 2, occurrences=3, label_occurrences=12)))
     0.25
     """
-    if counts.occurrences is None or counts.label_occurrences is None:
-        raise TypeError("term_frequency needs occurrences and label_occurrences")
     return np.asarray(counts.occurrences) / np.maximum(counts.label_occurrences, 1)
 
 
@@ -180,11 +155,7 @@ def chi2(counts: PairCounts) -> np.ndarray:
 
 
 def is_positive(counts: PairCounts) -> np.ndarray:
-    """True where the token is more frequent with the label: N n_joint > n_label n_token.
-
-    >>> bool(is_positive(PairCounts(n_joint=1, n_token=2, n_label=2, n_documents=4)))  # independent
-    False
-    """
+    """True where the token is more frequent with the label: N n_joint > n_label n_token."""
     joint, token, label = (np.asarray(n, dtype=np.int64) for n in (counts.n_joint, counts.n_token, counts.n_label))
     return counts.n_documents * joint > label * token
 
@@ -199,11 +170,7 @@ def inverse_document_frequency(counts: PairCounts) -> np.ndarray:
 
 
 def constant(counts: PairCounts) -> np.ndarray:
-    """1 for every pair: a control. Static attention then adds one and the same sum of states for every label.
-
-    >>> constant(PairCounts(n_joint=np.array([0, 2]), n_token=np.array([1, 2]), n_label=2, n_documents=4)).tolist()
-    [1.0, 1.0]
-    """
+    """1 for every pair: a control. Static attention then adds one and the same sum of states for every label."""
     return np.ones(np.shape(counts.n_token))
 
 

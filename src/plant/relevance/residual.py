@@ -19,10 +19,9 @@ from plant.ground.files import is_private
 from plant.ground.settings import Relevance
 from plant.ground.staging import owner_only
 from plant.relevance.choice import Training
-from plant.relevance.contingency import BLOCK, spans
+from plant.relevance.contingency import BLOCK, presence, spans
 from plant.relevance.log_odds import log_odds_of_best
 from plant.relevance.pieces import growing_arrays
-from plant.relevance.shortlist import presence
 from plant.relevance.table import load_training
 
 LARGEST = 2**31
@@ -35,13 +34,12 @@ def write_residual(
     """Write the log-odds of every document, all splits.
 
     Args:
-        corpus: folder with labels.safetensors and train.parquet (for the groups).
-        tokens: folder with tokens.safetensors and vocabulary.parquet.
+        corpus, tokens: their folders.
         measure: one of `measures.MEASURES`, by which the tokens of a label are chosen.
         settings: k of them a label, sign, min_documents, and the seed of the folds.
         folds: 1 counts everything on all training documents.
         smoothing: s of `plant.relevance.log_odds`, above 0.
-        out: file to write: `log_odds` f16, (N, |L|) row after row. A label without training documents has its smoothed
+        out: file to write: `log_odds` f16, (N, L) row after row. A label without training documents has its smoothed
             prior.
 
     Returns:
@@ -59,25 +57,21 @@ def write_residual(
             fix="Leave the residual out for label sets of this size.",
         )  # fmt: skip
     whole = load_training(corpus, tokens, measure, settings)
-    fold = deal_folds(
-        labels.groups("train"), folds, settings.seed, purpose="relevance", key="finetunings: residual_folds"
-    )
-    odds = [log_odds_of_best(whole, measure, settings, smoothing=smoothing)]
+    key = "finetunings: residual_folds"
+    fold = deal_folds(labels.groups("train"), folds, settings.seed, purpose="relevance", key=key)
+    parts = [whole, *(without(whole, fold == one) for one in range(folds) if folds > 1)]
+    odds = [log_odds_of_best(part, measure, settings, smoothing=smoothing) for part in parts]
+    which = np.zeros(labels.n_documents, np.int64)  # of `odds`: that of all training documents, ...
     if folds > 1:
-        for one in range(folds):
-            others = without(whole, fold == one)
-            odds.append(log_odds_of_best(others, measure, settings, smoothing=smoothing))
-        fold = fold + 1
-    # which of `odds` a document takes: 0, or 1 + its fold
-    which = np.concatenate([fold, np.zeros(labels.n_documents - len(fold), np.int64)])
+        which[: len(fold)] = 1 + fold  # ... or that without the document's fold
     sums, counts = np.zeros(len(SPLITS)), np.zeros(len(SPLITS))
-    most = max(1, BLOCK // max(1, labels.n_labels))
+    most, vocabulary = max(1, BLOCK // max(1, labels.n_labels)), texts.vocabulary_size
     with (
         owner_only(is_private(Path(corpus) / "train.parquet")),
         growing_arrays(out, {"log_odds": np.float16}, {"measure": measure}) as append,
     ):
         for first, last in spans(np.diff(texts.offsets), BLOCK, most=most):
-            present = presence(texts.input_ids, texts.offsets[first : last + 1], texts.vocabulary_size)
+            present = presence(texts, slice(first, last), vocabulary)
             values = np.empty((last - first, labels.n_labels), np.float32)
             for one in np.unique(which[first:last]):
                 rows = np.flatnonzero(which[first:last] == one)

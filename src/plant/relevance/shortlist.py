@@ -4,9 +4,6 @@
 
 with the relevance r_lt of a measure's file (0 for tokens that are not among the label's k). Nothing of the
 document but its tokens is read, so the list is the same for a document whose labels are not known.
-
-The sums of a block of documents are one product of sparse matrices; memory is bounded by the block, whatever the
-number of documents.
 """
 
 from __future__ import annotations
@@ -16,26 +13,18 @@ from pathlib import Path
 import numpy as np
 import scipy
 
-from plant.corpus.reader import SPLITS, Labels, load_labels, load_tokens
+from plant.corpus.reader import SPLITS, Labels, Tokens, load_labels, load_tokens
 from plant.ground.errors import InputError
 from plant.ground.files import read_arrays, write_arrays
 from plant.metrics.top import top_labels
-from plant.relevance.contingency import distinct_tokens, spans
+from plant.relevance.contingency import presence, spans
 
 BLOCK = 8_000_000
 """Scores (document, label), and tokens, that are in memory at once: about 0.3 GB each."""
 
 
 def write_shortlist(corpus: Path, tokens: Path, relevance: Path, *, size: int, out: Path) -> dict[str, float]:
-    """Write the shortlist of every document, all splits.
-
-    Args:
-        corpus: folder with labels.safetensors.
-        tokens: folder with tokens.safetensors.
-        relevance: `{measure}.safetensors` of the relevance room.
-        size: labels a document.
-        out: file to write: `labels` i32 (N, size), label ids by falling score (equal scores: by label id), -1
-            where no further label has a score above 0.
+    """Write the shortlists of all splits: the array `labels` of `best_labels`, from the file of a measure.
 
     Returns:
         For each split the share of true labels that are on their document's shortlist, in [0, 1]: facts for the
@@ -53,53 +42,34 @@ def write_shortlist(corpus: Path, tokens: Path, relevance: Path, *, size: int, o
             got=f"{len(arrays['indptr']) - 1} labels and {texts.n_documents} documents",
             fix="Delete the relevance and the tokens and run again.",
         )
-    best = best_labels(
-        texts.input_ids, texts.offsets, arrays["indptr"], arrays["token_id"], arrays["relevance"], size=size
-    )
+    best = best_labels(texts, arrays["indptr"], arrays["token_id"], arrays["relevance"], size=size)
     write_arrays(out, {"labels": best})
     return {f"recall_{split}": _recall(best, labels, split) for split in SPLITS}
 
 
 def best_labels(
-    input_ids: np.ndarray,
-    offsets: np.ndarray,
-    indptr: np.ndarray,
-    token_id: np.ndarray,
-    relevance: np.ndarray,
-    *,
-    size: int,
+    tokens: Tokens, indptr: np.ndarray, token_id: np.ndarray, relevance: np.ndarray, *, size: int
 ) -> np.ndarray:
     """The labels of largest summed relevance of each document.
 
     Args:
-        input_ids, offsets: tokens of all documents, as in `corpus.reader.Tokens`.
+        tokens: of all documents.
         indptr, token_id, relevance: T_l of each label as CSR, as in the relevance file.
         size: labels a document.
 
     Returns:
-        i32 (N, size), label ids by falling score, equal scores by label id; -1 where no further label has a score
+        int32 (N, size), label ids by falling score, equal scores by label id; -1 where no further label has a score
         above 0.
     """
-    n_labels, n_documents = len(indptr) - 1, len(offsets) - 1
-    vocabulary = 1 + int(max(token_id.max(initial=0), input_ids.max(initial=0)))
+    n_labels = len(indptr) - 1
+    vocabulary = 1 + int(max(token_id.max(initial=0), tokens.input_ids.max(initial=0)))
     by_label = scipy.sparse.csr_array((relevance, token_id, indptr), shape=(n_labels, vocabulary))
     by_token = by_label.T.tocsr()  # one copy of the relevance, ordered by token
-    best = np.empty((n_documents, size), dtype=np.int32)
-    for first, last in spans(np.diff(offsets), BLOCK, most=max(1, BLOCK // max(1, n_labels))):
-        part = presence(input_ids, offsets[first : last + 1], vocabulary)
-        scores = (part @ by_token).toarray()
+    best = np.empty((tokens.n_documents, size), dtype=np.int32)
+    for first, last in spans(np.diff(tokens.offsets), BLOCK, most=max(1, BLOCK // max(1, n_labels))):
+        scores = (presence(tokens, slice(first, last), vocabulary) @ by_token).toarray()
         best[first:last] = top_labels(np.where(scores > 0, scores, -np.inf), size)
     return best
-
-
-def presence(input_ids: np.ndarray, offsets: np.ndarray, vocabulary: int) -> scipy.sparse.csr_array:
-    """Distinct tokens of a few documents, f32 ones (documents, V)."""
-    ids = input_ids[offsets[0] : offsets[-1]]
-    lists = distinct_tokens(ids, offsets - offsets[0], np.ones(vocabulary, bool), block=max(1, len(ids)))
-    ones = np.ones(len(lists.tokens), dtype=np.float32)
-    return scipy.sparse.csr_array(
-        (ones, lists.tokens.astype(np.int32), lists.begins), shape=(len(offsets) - 1, vocabulary)
-    )
 
 
 def _recall(best: np.ndarray, labels: Labels, split: str) -> float:

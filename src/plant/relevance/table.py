@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,14 +46,12 @@ def write_relevance(
     without training documents gets no rows. Special tokens never count.
 
     Args:
-        corpus: folder with labels.safetensors and labels.parquet.
-        tokens: folder with tokens.safetensors and vocabulary.parquet.
+        corpus, tokens: their folders.
         measure: one of `measures.MEASURES`. `shuffled` is MIG after the label rows are permuted over the
             training documents; its n_joint are counts under that permutation. `description` keeps the tokens of the
             label's description, by inverse document frequency (choice C28); a label without one gets no rows.
-        settings: k, sign, min_documents and the seed of `random` and `shuffled`. A small training split may have
-            fewer tokens than k: then a label keeps them all. sign has no part in `random`, `constant` and
-            `description`, which no count of the labels enters.
+        settings: k, sign, min_documents and the seed of `random` and `shuffled`. sign has no part in `random`,
+            `constant` and `description`, which no count of the labels enters.
         parquet: file to write: label, token_id, token, n_label, n_token, n_joint, n_documents, relevance,
             rank; sorted by (label, rank), with row groups that end where a label ends.
         arrays: file to write: indptr i64[L + 1], token_id i32 and relevance f32 in rank order.
@@ -71,28 +68,20 @@ def write_relevance(
             raise InputError(f"measure: {measure}", expected="a backbone", got="none", fix="Name its settings.")
         said = described_tokens(load_labels(corpus), training.words, backbone, tokenizer)
         training = replace(training, described=said)
-    pieces = chosen(training, measure, settings, compiled=compiled)
-    with owner_only(is_private(Path(corpus) / "train.parquet")):
-        write_choice(training, pieces, parquet=Path(parquet), arrays=Path(arrays), metadata={"measure": measure})
-
-
-def write_choice(
-    training: Training, pieces: Iterable[Chosen], *, parquet: Path, arrays: Path, metadata: dict[str, str]
-) -> None:
-    """Write both files; a piece is a row group. Files and their columns as of `write_relevance`."""
     lengths = np.zeros(len(training.names), np.int64)
     names, words = (pa.array(strings, pa.large_string()) for strings in (training.names, training.words))
     dtypes = {"indptr": np.int64, "token_id": np.int32, "relevance": np.float32}
     with (
-        growing_arrays(arrays, dtypes, metadata) as append,
+        owner_only(is_private(Path(corpus) / "train.parquet")),
+        growing_arrays(arrays, dtypes, {"measure": measure}) as append,
         atomic_path(parquet) as partial,
         pq.ParquetWriter(
             partial, _SCHEMA, compression="zstd", use_dictionary=_REPEATING, write_statistics=["label"],
             store_schema=False,
         ) as writer,
     ):  # fmt: skip
-        for piece in pieces:
-            if len(piece.token):
+        for piece in chosen(training, measure, settings, compiled=compiled):
+            if len(piece.token):  # a piece is a row group
                 writer.write_table(_row_group(piece, training, names, words), row_group_size=len(piece.token))
             lengths[piece.labels] = piece.lengths
             append("token_id", piece.token)
