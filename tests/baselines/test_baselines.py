@@ -16,11 +16,11 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.svm import LinearSVC
 
 from plant.baselines import linear as baselines_linear
-from plant.baselines.target import Sources, best_of, ndcg, run
+from plant.baselines.target import ExplainedDocument, Sources, best_of, ndcg, run
 from plant.corpus.reader import load_labels
 from plant.ground.errors import InputError
 from plant.ground.settings import BaselineSettings, Evaluation
-from plant.metrics.scores import read_scores, write_scores
+from plant.metrics.scores import read_scores
 
 SIZES = {"train": 60, "val": 15, "test": 15}
 LABELS = 7
@@ -159,8 +159,7 @@ def test_what_is_chosen_is_the_best_on_validation_and_every_value_is_on_record(
     assert (tmp_path / "all" / file).read_bytes() == (tmp_path / str(record[name]) / file).read_bytes()
 
 
-@pytest.mark.parametrize("system", ["tfidf_linear", "mig_log_odds", "combined"])
-def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(corpus, build, tmp_path, system):
+def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(corpus, build, tmp_path):
     test = pl.read_parquet(corpus / "raw_test.parquet")
     labels = test["labels"].reverse()
     relabelled = build(tmp_path / "relabelled", test=test.with_columns(labels).to_dicts())
@@ -169,14 +168,31 @@ def test_test_labels_and_test_texts_have_no_influence_on_validation_and_choices(
     settings = BaselineSettings(svm_c=(0.01, 1.0), log_odds_k=(1, 2, 4))
     for folder in (corpus, relabelled, rewritten):
         combine(folder, tmp_path / "out" / folder.name, settings)
-    folders = [tmp_path / "out" / name / system for name in ("corpus", "relabelled", "rewritten")]
-    assert choices(folders[0]) == choices(folders[1]) == choices(folders[2])
-    val = [read_scores(folder, "val").dense for folder in folders]
-    test = [read_scores(folder, "test").dense for folder in folders]
-    np.testing.assert_array_equal(val[0], val[1])
-    np.testing.assert_array_equal(val[0], val[2])
-    np.testing.assert_array_equal(test[0], test[1])
-    assert not np.array_equal(test[0], test[2])
+    for system in ("tfidf_linear", "mig_log_odds", "combined"):
+        folders = [tmp_path / "out" / name / system for name in ("corpus", "relabelled", "rewritten")]
+        assert choices(folders[0]) == choices(folders[1]) == choices(folders[2])
+        val, test = ([read_scores(folder, split).dense for folder in folders] for split in ("val", "test"))
+        np.testing.assert_array_equal(val[0], val[1])
+        np.testing.assert_array_equal(val[0], val[2])
+        np.testing.assert_array_equal(test[0], test[1])
+        assert not np.array_equal(test[0], test[2])
+
+
+@pytest.mark.parametrize(
+    ("analysis", "record"),
+    [({"ngram_range": (1, longest)}, {}) for longest in (1, 2, 3)]
+    + [({"analyzer": "char_wb", "strip_accents": "unicode", "ngram_range": (2, 4)}, {"character_ngrams": [2, 4]})],
+)
+def test_the_values_of_a_text_are_scikit_learns(tmp_path, analysis, record):
+    texts = ["Fever, a high FEVER and rash-like", "rash? no rash; fever.", "x y zz", "naïve été fever"]
+    vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=1, **analysis).fit(texts[:2])
+    names = vectorizer.get_feature_names_out()
+    pl.DataFrame({"feature": names.tolist(), "idf": vectorizer.idf_}).write_parquet(tmp_path / "features.parquet")
+    (tmp_path / "choices.json").write_text(json.dumps(record))
+    values = baselines_linear.values_of_grams(tmp_path, None)
+    for text, row in zip(texts, vectorizer.transform(texts).toarray(), strict=True):
+        expected = {names[i]: row[i] for i in np.flatnonzero(row)}
+        assert values(ExplainedDocument(text, frozenset()), "any label") == pytest.approx(expected)
 
 
 def test_negatives_are_drawn_for_each_label_by_the_seed():
@@ -293,7 +309,7 @@ def test_sparse_scores_that_keep_every_label_combine_as_dense_ones_do(corpus, tm
 def test_a_label_that_one_system_cuts_off_gets_its_last_kept_score(corpus, tmp_path):
     first, second, both = combine(corpus, tmp_path, evaluation=Evaluation(dense_limit=1, top=2, at=(1,)))
     # Means and deviations from the pairs of validation, each filled in the same way.
-    pairs = {split: _filled(first[split], second[split]) for split in (0, 1)}
+    pairs = {split: filled(first[split], second[split]) for split in (0, 1)}
     scales = [(np.mean(values), np.std(values)) for values in zip(*pairs[0].values(), strict=True)]
     weight = choices(tmp_path / "combined")["weight"]
     stored = both[1].retrieved.tocoo()
@@ -303,37 +319,23 @@ def test_a_label_that_one_system_cuts_off_gets_its_last_kept_score(corpus, tmp_p
         assert score == pytest.approx(weight * a + (1 - weight) * b, abs=1e-4)
 
 
-def _filled(first, second) -> dict[tuple[int, int], tuple[float, float]]:
+def filled(*systems) -> dict[tuple[int, int], tuple[float, float]]:
     """Both systems' scores of every pair that either ranks among its top 2; a missing one is the document's lowest."""
-    rows = [[dict(zip(*part(system, i), strict=True)) for i in range(15)] for system in (first, second)]
-    return {
-        (i, label): tuple(row[i].get(label, min(row[i].values())) for row in rows)
-        for i in range(15)
-        for label in {**rows[0][i], **rows[1][i]}
-    }
+    pairs = {}
+    for i in range(15):
+        parts = [system.retrieved[[i]] for system in systems]
+        rows = [dict(zip(part.indices.tolist(), part.data.tolist(), strict=True)) for part in parts]
+        pairs |= {(i, label): tuple(row.get(label, min(row.values())) for row in rows) for label in rows[0] | rows[1]}
+    return pairs
 
 
-def part(system, i: int) -> tuple[list[int], list[float]]:
-    array = system.retrieved
-    where = slice(array.indptr[i], array.indptr[i + 1])
-    return array.indices[where].tolist(), array.data[where].tolist()
-
-
-def test_scores_of_other_documents_or_of_another_label_space_are_refused(corpus, build, tmp_path):
+def test_scores_of_other_documents_are_refused(corpus, build, tmp_path):
     combine(corpus, tmp_path)
     other = build(tmp_path / "other", val=pl.read_parquet(corpus / "raw_val.parquet")[:-1].to_dicts())
     with pytest.raises(InputError, match="scores for the documents and labels of "):
         add(other, tmp_path / "out")
     log_odds(other, tmp_path / "mig_log_odds")
     with pytest.raises(InputError, match="the same documents"):
-        add(corpus, tmp_path / "out")
-    given = read_scores(tmp_path / "tfidf_linear", "val")
-    for part, name in (("tfidf_linear", "full"), ("mig_log_odds", "top50")):
-        write_scores(
-            tmp_path / part, "val", document_ids=given.document_ids, label_names=given.label_names, truth=given.truth,
-            scores=given.dense, natural_threshold=0.0, settings=Evaluation(), names=(None, name),
-        )  # fmt: skip
-    with pytest.raises(InputError, match="one label space"):
         add(corpus, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from plant.baselines.categories import categories_of
 from plant.baselines.target import Sources
 from plant.baselines.target import run as run_baseline
 from plant.corpus.reader import load_labels
@@ -118,12 +117,6 @@ def test_test_documents_have_no_part_in_it(corpus, table_corpus, tmp_path):
         before, after = (read_scores(tmp_path / name, split) for name in "ab")
         columns = [after.label_names.index(name) for name in before.label_names]
         np.testing.assert_array_equal(before.dense, after.dense[:, columns])
-
-
-def test_categories_are_what_stands_before_the_first_end():
-    names, of_label = categories_of(["v45.8.1", "e849.0", "r52", "e849.1"], ".")
-    assert names == ("e849", "r52", "v45")
-    assert of_label.tolist() == [2, 0, 1, 0]
 
 
 def test_reasons_of_both_channels_sum_to_the_score_and_leave_nothing_over(corpus, read_reasons, tmp_path):

@@ -53,9 +53,10 @@ class Toy:
         return folder, tokens
 
 
-def make_toy(seed: int = 0) -> Toy:
+@pytest.fixture(scope="session")
+def toy_corpus() -> Toy:
     """40 documents; tokens 0..24 occur in training, 25..29 only in val and test; label 4 only in test, 5 nowhere."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     documents, labels = [], []
     for i in range(40):
         row = np.flatnonzero(random.random(4) < (0.5, 0.3, 0.1, 0.05)).tolist() or [0]
@@ -67,11 +68,6 @@ def make_toy(seed: int = 0) -> Toy:
         documents.append(words)
         labels.append(sorted([*row, 4]) if i >= 35 else row)
     return Toy(documents, labels, (30, 5, 5))
-
-
-@pytest.fixture(scope="session")
-def toy_corpus() -> Toy:
-    return make_toy()
 
 
 def naive_value(measure: str, n_joint: int, n_token: int, n_label: int, total: int, share: float) -> float:

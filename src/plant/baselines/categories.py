@@ -64,8 +64,8 @@ def category_log_odds(sources: Sources) -> Outcome:
 def categories_of(names: Sequence[str], ends: str | None) -> tuple[tuple[str, ...], np.ndarray]:
     """The categories, sorted, and the category of each label. A label without `ends` in its name is its own category.
 
-    >>> categories_of(["k21.0", "k21.9", "r52"], ".")
-    (('k21', 'r52'), array([0, 0, 1]))
+    >>> categories_of(["v45.8.1", "e849.0", "r52", "e849.1"], ".")
+    (('e849', 'r52', 'v45'), array([2, 0, 1, 0]))
     """
     known, of_label = np.unique([name.split(ends, 1)[0] for name in names], return_inverse=True)
     return tuple(known.tolist()), of_label
