@@ -14,9 +14,8 @@ from plant.baselines.target import Sources
 from plant.baselines.target import run as run_baseline
 from plant.corpus.reader import load_labels
 from plant.evidence.stage3 import evidence
-from plant.ground.settings import BaselineSettings, Evaluation, Evidence, Relevance
+from plant.ground.settings import BaselineSettings, Evaluation, Evidence
 from plant.metrics.scores import read_scores
-from plant.relevance.table import write_relevance
 
 SIZES = {"train": 60, "val": 30, "test": 20}
 CODES = ("a1.0", "a1.1", "b2", "c3.5", "a1.9")  # the last one has no training document
@@ -50,11 +49,9 @@ def corpus(table_corpus, tmp_path_factory) -> Path:
     return table_corpus(MADE, tmp_path_factory.mktemp("categories") / "corpus")
 
 
-def run(corpus: Path, out: Path, name="category_log_odds", *, ends=".", files=None, **settings) -> None:
-    sources = Sources(
-        load_labels(corpus), SETTINGS.model_copy(update=settings), {"tokens": corpus / "words", **(files or {})},
-        category_ends=ends,
-    )  # fmt: skip
+def run(corpus: Path, out: Path, name="category_log_odds", **settings) -> None:
+    chosen = SETTINGS.model_copy(update=settings)
+    sources = Sources(load_labels(corpus), chosen, {"tokens": corpus / "words"}, category_ends=".")
     run_baseline(name, sources, evaluation=Evaluation(), out=out)
 
 
@@ -92,21 +89,6 @@ def test_the_scores_are_those_of_counting_the_categorys_documents(corpus, tmp_pa
                 np.testing.assert_allclose(own, expected[name.split(".")[0]], rtol=2e-3, atol=2e-3)
     record = json.loads((tmp_path / "choices.json").read_text())
     assert (record["k"], record["categories"]) == (k, 3)
-
-
-def test_labels_that_are_their_own_categories_have_the_log_odds_of_labels(corpus, tmp_path):
-    run(corpus, tmp_path / "categories", ends="/")
-    out = {"parquet": tmp_path / "mig.parquet", "arrays": tmp_path / "mig.safetensors"}
-    write_relevance(corpus, corpus / "words", "mig", Relevance(), **out)
-    run(corpus, tmp_path / "labels", "mig_log_odds", files={"relevance": out["parquet"]})
-    chosen = [json.loads((tmp_path / name / "choices.json").read_text())["k"] for name in ("categories", "labels")]
-    assert chosen[0] == chosen[1]
-    for split in ("val", "test"):
-        ours, theirs = (read_scores(tmp_path / name, split).dense for name in ("categories", "labels"))
-        np.testing.assert_array_equal(ours, theirs)
-    tables = [pl.read_parquet(tmp_path / name / "weights.parquet") for name in ("categories", "labels")]
-    keys = ["label", "feature", "weight"]
-    assert tables[0].sort(keys).equals(tables[1].sort(keys))
 
 
 def test_test_documents_have_no_part_in_it(corpus, table_corpus, tmp_path):

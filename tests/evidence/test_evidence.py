@@ -208,20 +208,6 @@ def test_the_words_are_those_of_the_two_baselines(corpus, channels, tmp_path):
     assert rest <= 0.01 * weights["log_odds"]  # what rounding the stored score to 16 bits leaves
 
 
-def test_the_export_has_the_weights_of_the_baselines_times_those_of_their_channels(corpus, channels, tmp_path):
-    make(corpus, channels, tmp_path, shown=0)
-    assert pl.read_parquet(tmp_path / "reasons.parquet").is_empty()
-    table = pl.read_parquet(tmp_path / "evidence.parquet")
-    weights = choices(tmp_path)["weights"]
-    assert table["label"].unique(maintain_order=True).to_list() == [f"label {label}" for label in range(6)]
-    assert table.filter(part="score").group_by("channel").len()["len"].to_list() == [6, 6, 6]
-    linear = pl.read_parquet(channels["linear"] / "weights.parquet").drop_nulls("feature")
-    assert linear.group_by("label").len()["len"].max() == 5
-    both = table.filter(channel="linear", part="word").join(linear, on=["label", "feature"], suffix="_own")
-    assert both.height == linear.height
-    np.testing.assert_allclose(both["weight"], both["weight_own"] * weights["linear"])
-
-
 # --- faults and privacy ---------------------------------------------------------------------------
 
 

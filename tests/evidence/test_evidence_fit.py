@@ -139,15 +139,6 @@ def test_a_prior_may_have_a_negative_weight_and_no_other_channel_may():
     assert make(slopes=True).side.lower.tolist() == [0, 0, 0, 0, 0, 0, -np.inf, -np.inf, -np.inf]
 
 
-def test_with_slopes_the_weight_goes_linearly_from_the_rarest_to_the_most_frequent_label():
-    n = np.array([[0, 1, 3, 7]])
-    labels = type("Labels", (), {"counts": n, "split_sizes": np.array([20, 5, 5])})
-    recipe = type("Recipe", (), {"channels": ("network",), "slopes": True})
-    side = LabelSide.of(labels, recipe)
-    np.testing.assert_allclose(side.weights(np.array([2.0, 8.0, 99.0])), [[2, 2, 2 + 6 / 2, 8]])  # log 2, log 4, log 8
-    np.testing.assert_allclose(side.prior, np.log((n[0] + 0.5) / (20 - n[0] + 0.5)))
-
-
 def test_pairs_of_one_kind_are_one_clear_error():
     design = make()
     none = Design(design.pairs, design.side, sp.csr_array(design.truth.shape, dtype=bool))

@@ -111,7 +111,7 @@ def write_own(folder: Path) -> dict:
 
 
 @pytest.mark.slow
-def test_own_mentions_and_descriptions_come_through_the_rules(make, snakemake, tmp_path):
+def test_own_mentions_and_descriptions_come_through_the_rules(make, tmp_path):
     channels = ["log_odds", "descriptions", "mentions", "prior"]
     own = {
         **CONFIG,
@@ -139,7 +139,3 @@ def test_own_mentions_and_descriptions_come_through_the_rules(make, snakemake, t
     assert marked.stat().st_mode & 0o077 == 0
     sidecar = json.loads(marked.with_name("mentions.provenance.json").read_text(encoding="utf-8"))
     assert any(path.endswith("marked.csv") for path in sidecar["inputs"])
-    own["datasets"]["small"].pop("mentions")
-    run = snakemake(tmp_path, own, "--dry-run", "ablation_phrases")
-    assert run.returncode
-    assert "mentions and phrases cannot be made, the dataset small has no mentions" in run.stdout

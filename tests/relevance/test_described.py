@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -65,22 +64,6 @@ def test_relevance_is_the_inverse_document_frequency_of_the_descriptions_words(c
     assert found == {label: pytest.approx(values, abs=1e-6) for label, values in expected.items()}
     assert set(found["N17"]) == {"acute", "renal", "failure"}  # `unspecified` is in no training document
     assert set(table["label"]) == {"I50", "N17"}  # no description, an empty one, no training document
-
-
-def test_counts_and_ranks_are_those_of_the_contract(corpus):
-    table = make(corpus, WORDS)
-    for row in table.iter_rows(named=True):
-        holds = [row["token"] in words_of(text) for text in TEXTS]
-        carried = [row["label"] in some for some in LABELS]
-        assert (row["n_label"], row["n_token"], row["n_documents"]) == (sum(carried), sum(holds), 8)
-        assert row["n_joint"] == sum(a and b for a, b in zip(holds, carried, strict=True))
-    ordered = table.sort("label", -pl.col("relevance"), "token_id", maintain_order=True)
-    assert ordered["token_id"].to_list() == table["token_id"].to_list()
-    assert table.group_by("label", maintain_order=True).agg("rank")["rank"].to_list() == [[1, 2, 3, 4, 5]] * 2
-    arrays = read_arrays(corpus / "description.safetensors")
-    assert arrays["indptr"].tolist() == [0, 5, 10, 10, 10, 10]
-    assert arrays["token_id"].tolist() == table["token_id"].to_list()
-    np.testing.assert_array_equal(arrays["relevance"], table["relevance"].to_numpy())
 
 
 def test_the_most_frequent_other_words_fill_up_with_relevance_0(corpus):
