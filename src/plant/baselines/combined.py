@@ -28,8 +28,7 @@ def combined(sources: Sources) -> Outcome:
     score = w (a - mean_a) / sd_a + (1 - w) (b - mean_b) / sd_b,   a linear, b log-odds.
 
     Mean and standard deviation are over all scores of the validation split, not per label: scores per label would hide
-    how frequent a label is. The sum has no natural threshold. If the label set is too large for dense scores, the pairs
-    are those of `plant.metrics.aligned.align`.
+    how frequent a label is. The sum has no natural threshold. The pairs are those of `plant.metrics.aligned.align`.
 
     Raises:
         InputError: scores are missing, or the two systems scored other documents or labels.

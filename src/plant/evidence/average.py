@@ -22,8 +22,7 @@ from plant.metrics.aligned import align
 def average(folders: Sequence[Path], *, corpus: Path, evaluation: Evaluation, out: Path) -> None:
     """Average the scores of two networks (`folders`) on validation and test, and write them by the scores contract.
 
-    A pair without a score in one of them has no score (-inf). If the label set is too large for dense scores, the pairs
-    are those of `plant.metrics.aligned.align`.
+    The pairs are those of `plant.metrics.aligned.align`. A pair without a score in one of them has no score (-inf).
 
     Raises:
         InputError: scores are missing, or of other documents or labels.

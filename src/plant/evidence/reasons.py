@@ -48,14 +48,9 @@ _SCHEMA = {
 def export(side: LabelSide, scalars: np.ndarray, names: Sequence[str], channels: Mapping[str, Path]) -> pl.DataFrame:
     """evidence.parquet: what every channel adds to the logit of each label with training documents.
 
-    Args:
-        side: of the labels.
-        scalars: (F + 1,) of the fit on all of validation.
-        names: of all L labels.
-        channels: channel -> evaluation folder, whose weights.parquet is read if the channel is a baseline.
-
-    Returns:
-        Rows sorted by label and channel; in a channel the constant first, then the words by magnitude.
+    Rows are sorted by label and channel; in a channel the constant comes first, then the words by magnitude.
+    `scalars` (F + 1,) are those of the fit on all of validation, `names` those of all L labels, and `channels` the
+    evaluation folders, whose weights.parquet is read if the channel is a baseline.
     """
     weights, known = dict(zip(side.channels, side.weights(scalars), strict=True)), readable_channels()
     ids = np.flatnonzero(side.trained)
@@ -93,7 +88,10 @@ def reasons(
     evidence: pl.DataFrame, written: Scores, pairs: AlignedScores, channels: Mapping[str, Path], *,
     data: Labels, documents: Sequence[int], tokens: Path | None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Why a system of Stage 3 gives some test documents their highest scores: which words add how much.
+    """reasons.parquet: why a system of Stage 3 gives some test documents their highest scores.
+
+    Documents are in the given order, labels by score, channels in the order of evidence.parquet, and the largest
+    contributions of a channel come first.
 
     Args:
         evidence: evidence.parquet of the system.
@@ -103,10 +101,6 @@ def reasons(
         data: labels and texts of the corpus.
         documents: places in the test split.
         tokens: folder of the tokens of the log-odds; needed if a channel reads them.
-
-    Returns:
-        reasons.parquet: documents in the given order, labels by score, channels in the order of evidence.parquet, the
-        largest contributions of a channel first.
     """
     if not documents:
         return pl.DataFrame(schema=_SCHEMA)
@@ -136,13 +130,7 @@ def reasons(
 def _parts(
     evidence: pl.DataFrame, scores: Mapping[str, float], values: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Part]:
-    """The parts of the logit of a document and label.
-
-    Args:
-        evidence: the label's rows of evidence.parquet.
-        scores: channel -> score of the document and label.
-        values: channel -> word -> value in the document, for the channels with words.
-    """
+    """The parts of a logit: from the label's rows of evidence.parquet, scores of channels, and values of words."""
     for channel in evidence["channel"].unique(maintain_order=True):
         own = evidence.filter(channel=channel)
         constant = own.filter(part=CONSTANT)["weight"].to_list()

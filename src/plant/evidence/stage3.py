@@ -44,7 +44,6 @@ def evidence(
 
     Args:
         channels: channel -> evaluation folder with its scores, for all channels of the recipe but the prior.
-        settings: the recipe.
         seed: of the folds.
         shown: number of test documents whose reasons are written; 0 for text that must not be shown.
         tokens: folder of the tokens that the log-odds were counted on; only needed for reasons.
@@ -82,10 +81,7 @@ def evidence(
 
 
 def _fit(design: Design, fold_of: np.ndarray, settings: Evidence, *, where: str) -> list[np.ndarray]:
-    """Scalars (F + 1,) fitted on all validation documents, then for each fold on all documents but its own.
-
-    The scalars for the documents of a fold do not depend on the truth of these documents.
-    """
+    """Scalars (F + 1,) fitted on all validation documents, then for each fold on all documents but its own."""
     matrix = standardisation(design)
     parts = [np.arange(len(fold_of)), *(np.flatnonzero(fold_of != fold) for fold in range(settings.folds))]
     return [fit(design, part, matrix=matrix, ridge=settings.ridge, where=where) for part in parts]

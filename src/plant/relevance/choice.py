@@ -18,7 +18,8 @@ from plant.relevance.contingency import TokenLists, distinct_tokens, joint_count
 from plant.relevance.measures import MEASURES, Formula, PairCounts, is_positive, mig, n_log_n, rounding
 
 STEPS = 2**24
-"""Relevance is a whole number of 2^-24, the steps that float32 resolves at 1. They decide what a tie is."""
+"""Relevance is a whole number of 2^-24, the steps that float32 resolves at 1. They decide what a tie is: equal values
+that were summed in another order stay equal, on every machine."""
 LARGE = 100_000_000
 """Triples (label, document, token) from which the compiled way is taken: below, compiling costs more than it saves."""
 
@@ -64,7 +65,7 @@ class Training:
     @cached_property
     def order(self) -> np.ndarray:
         """int64, the tokens that may be chosen, by n_token descending, then token id."""
-        order = np.lexsort((np.arange(len(self.n_token)), -self.n_token))
+        order = np.argsort(-self.n_token, kind="stable")
         return order[self.n_token[order] >= max(self.min_documents, 1)]
 
     def repeated(self) -> TokenLists:
@@ -127,12 +128,14 @@ def compiled_choice(training: Training, settings: Relevance) -> Iterator[Chosen]
 def plain_choice(training: Training, measure: str, settings: Relevance) -> Iterator[Chosen]:
     """As `compiled_choice`, of any measure."""
     pieces: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+    rows = 0
     for label, counts in _label_counts(training, measure):
         token, relevance = _best_of_label(label, counts, training, measure, settings)
         pieces[label] = token, np.asarray(counts.n_joint)[token], relevance
-        if sum(len(token) for token, *_ in pieces.values()) >= settings.rows_in_memory:
+        rows += len(token)
+        if rows >= settings.rows_in_memory:
             yield _joined(pieces)
-            pieces = {}
+            pieces, rows = {}, 0
     if pieces:
         yield _joined(pieces)
 
@@ -188,8 +191,6 @@ def described_relevance(
 
 def normalised(values: np.ndarray) -> np.ndarray:
     """Values (at least 0) over the largest of them, in steps of 2^-24; zeros where all are 0.
-
-    So equal values that were summed in another order stay equal, on every machine.
 
     >>> normalised(np.array([0.1 + 0.2, 0.3, 0.6]))
     array([0.5, 0.5, 1. ], dtype=float32)

@@ -55,9 +55,6 @@ def mig(counts: PairCounts) -> np.ndarray:
         float64 in [0, log 2], higher is more informative. 0 where the presences are independent, and
         where the label or the token is in every document or in none. Values within the rounding error
         of the sum (2e-15 log N) are set to 0, so that noise never becomes a label's maximum.
-
-    >>> float(mig(PairCounts(n_joint=2, n_token=2, n_label=2, n_documents=4)).round(6))  # the same presence: H = log 2
-    0.693147
     """
     total = counts.n_documents
     table = n_log_n(total)
@@ -111,9 +108,6 @@ def term_frequency(counts: PairCounts) -> np.ndarray:
 
     Returns:
         float64 in [0, 1]; 0 where the label's documents have no token.
-
-    >>> float(term_frequency(PairCounts(1, 1, 1, 2, occurrences=3, label_occurrences=12)))
-    0.25
     """
     return np.asarray(counts.occurrences) / np.maximum(counts.label_occurrences, 1)
 
@@ -143,9 +137,6 @@ def chi2(counts: PairCounts) -> np.ndarray:
 
     Returns:
         float64 in [0, N]; 0 where a margin is 0. Like MIG it is blind to the sign.
-
-    >>> float(chi2(PairCounts(n_joint=2, n_token=2, n_label=2, n_documents=4)))
-    4.0
     """
     total = float(counts.n_documents)
     joint, token, label = (np.asarray(n, dtype=np.float64) for n in (counts.n_joint, counts.n_token, counts.n_label))
@@ -161,11 +152,7 @@ def is_positive(counts: PairCounts) -> np.ndarray:
 
 
 def inverse_document_frequency(counts: PairCounts) -> np.ndarray:
-    """log(N / n_token), in nats: the label's own documents have no part in it.
-
-    >>> float(inverse_document_frequency(PairCounts(n_joint=0, n_token=2, n_label=1, n_documents=4)).round(6))
-    0.693147
-    """
+    """log(N / n_token), in nats: the label's own documents have no part in it."""
     return np.log(counts.n_documents / np.asarray(counts.n_token))
 
 
