@@ -103,7 +103,7 @@ def test_test_documents_have_no_part_in_it(corpus, table_corpus, tmp_path):
 
 def test_reasons_of_both_channels_sum_to_the_score_and_leave_nothing_over(corpus, read_reasons, tmp_path):
     """All weights are kept here, so the words that are listed are all of each score."""
-    run(corpus, tmp_path / "categories")
+    run(corpus, tmp_path / "categories", log_odds_k=(3,))
     run(corpus, tmp_path / "characters", "tfidf_characters")
     grams = pl.read_parquet(tmp_path / "characters/features.parquet")["feature"]
     assert grams.str.contains("sig").any()  # the accent is gone

@@ -92,10 +92,11 @@ def test_the_compiled_and_the_plain_way_write_the_same_files(toy_corpus, tmp_pat
     assert all((others[name] == arrays[name]).all() for name in arrays)
 
 
-def test_row_groups_end_where_a_label_ends(toy_corpus, tmp_path):
-    whole, _ = make(toy_corpus, tmp_path / "c", k=8)
-    cut, _ = make(toy_corpus, tmp_path / "c", k=8, rows_in_memory=10)
-    file = pq.ParquetFile(tmp_path / "c/mig.parquet")
+@pytest.mark.parametrize("measure", ["mig", "pmi"])  # compiled and plain
+def test_row_groups_end_where_a_label_ends(toy_corpus, tmp_path, measure):
+    whole, _ = make(toy_corpus, tmp_path / "c", measure, k=8)
+    cut, _ = make(toy_corpus, tmp_path / "c", measure, k=8, rows_in_memory=10)
+    file = pq.ParquetFile(tmp_path / f"c/{measure}.parquet")
     assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [16, 16]
     assert cut.equals(whole)
 

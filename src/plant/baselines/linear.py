@@ -22,7 +22,6 @@ from plant.ground.settings import BaselineSettings
 
 if TYPE_CHECKING:
     import polars as pl
-    from sklearn.feature_extraction.text import TfidfVectorizer
 
 TOLERANCE = 0.1
 """Tolerance of the solver, liblinear's default. scikit-learn's 1e-4 takes twice the time and gives the same metrics."""
@@ -83,9 +82,19 @@ def tfidf_characters(sources: Sources) -> Outcome:
 def _linear(sources: Sources, analysis: Mapping[str, Any], record: Mapping[str, Any]) -> Outcome:
     """`analysis` says how scikit-learn makes n-grams. `record` is added to choices.json."""
     import polars as pl
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
-    labels, settings = sources.labels, sources.settings
-    vectorizer, train, held = _features(sources, analysis)
+    labels, settings, texts = sources.labels, sources.settings, sources.labels.texts("train")
+    least = min(settings.min_documents, len(texts))
+    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=settings.max_features, min_df=least, **analysis)
+    try:
+        train = vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise InputError(
+            str(labels.folder), expected=f"n-grams in {settings.min_documents} or more training documents", got="none",
+            fix="Check the texts, or lower baselines.min_documents.",
+        ) from error  # fmt: skip
+    held = vectorizer.transform([text for split in SPLITS for text in labels.texts(split)])
     grams = vectorizer.get_feature_names_out()
     problem = _Problem(train, held, sources.truth("train").tocsc(), labels.names, settings, sources.seed)
     sample = scored = np.flatnonzero(labels.counts[0])
@@ -122,27 +131,6 @@ def values_of_grams(folder: Path, _labels: Labels) -> Features:
     grams = CountVectorizer(**analysis).build_analyzer()
     of_text = lru_cache(1)(lambda text: tfidf(grams(text), idf))
     return lambda document, _label: of_text(document.text)
-
-
-def _features(
-    sources: Sources, analysis: Mapping[str, Any]
-) -> tuple[TfidfVectorizer, scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    labels, settings = sources.labels, sources.settings
-    train = labels.texts("train")
-    vectorizer = TfidfVectorizer(
-        sublinear_tf=True, max_features=settings.max_features, min_df=min(settings.min_documents, len(train)),
-        **analysis,
-    )  # fmt: skip
-    try:
-        features = vectorizer.fit_transform(train)
-    except ValueError as error:
-        raise InputError(
-            str(labels.folder), expected=f"n-grams in {settings.min_documents} or more training documents", got="none",
-            fix="Check the texts, or lower baselines.min_documents.",
-        ) from error  # fmt: skip
-    return vectorizer, features, vectorizer.transform([text for split in SPLITS for text in labels.texts(split)])
 
 
 def _scores(fitted: Mapping[int, _Fitted], labels: np.ndarray, problem: _Problem) -> np.ndarray:

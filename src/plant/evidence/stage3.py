@@ -58,7 +58,9 @@ def evidence(
     side = LabelSide.of(labels, settings)
     designs = {split: Design(align(some), side, some[0].truth) for split, some in scores.items()}
     fold_of = deal_folds(labels.groups("val"), settings.folds, seed, purpose="evidence", key="evidences: folds")
-    whole, *folds = _fit(designs["val"], fold_of, settings, where=f"evidence of {out}")
+    parts = [np.arange(len(fold_of)), *(np.flatnonzero(fold_of != fold) for fold in range(settings.folds))]
+    matrix, where = standardisation(designs["val"]), f"evidence of {out}"
+    whole, *folds = (fit(designs["val"], part, matrix=matrix, ridge=settings.ridge, where=where) for part in parts)
     logits = {
         "val": designs["val"].logits(dict(enumerate(folds)), fold_of),
         "test": designs["test"].logits({0: whole}, np.zeros(designs["test"].pairs.shape[0], np.int64)),
@@ -78,13 +80,6 @@ def evidence(
             tokens=tokens,
         )  # fmt: skip
         write_with(out / REASONS, told.write_parquet)
-
-
-def _fit(design: Design, fold_of: np.ndarray, settings: Evidence, *, where: str) -> list[np.ndarray]:
-    """Scalars (F + 1,) fitted on all validation documents, then for each fold on all documents but its own."""
-    matrix = standardisation(design)
-    parts = [np.arange(len(fold_of)), *(np.flatnonzero(fold_of != fold) for fold in range(settings.folds))]
-    return [fit(design, part, matrix=matrix, ridge=settings.ridge, where=where) for part in parts]
 
 
 def _validation(design: Design, logits: np.ndarray) -> dict[str, Any]:

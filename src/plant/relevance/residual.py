@@ -84,14 +84,11 @@ def write_residual(
 def without(training: Training, left_out: np.ndarray) -> Training:
     """What a table is made from, as if some training documents (bool[N]) were not there."""
     kept = ~left_out
-    lengths = np.diff(training.offsets)
-    input_ids = training.input_ids[np.repeat(kept, lengths)]
-    offsets = np.concatenate(([0], np.cumsum(lengths[kept])))
-    stays = kept[training.documents]
-    label = np.repeat(np.arange(len(training.names)), np.diff(training.indptr))[stays]
+    lengths, stays = np.diff(training.offsets), kept[training.documents]
     return replace(
-        training, input_ids=input_ids, offsets=offsets,
-        indptr=np.concatenate(([0], np.cumsum(np.bincount(label, minlength=len(training.names))))),
+        training, input_ids=training.input_ids[np.repeat(kept, lengths)],
+        offsets=np.concatenate(([0], np.cumsum(lengths[kept]))),
+        indptr=np.concatenate(([0], np.cumsum(stays)))[training.indptr],
         documents=(np.cumsum(kept) - 1)[training.documents[stays]],
     )  # fmt: skip
 

@@ -94,7 +94,9 @@ def load_training(corpus: Path, folder: Path, measure: str, settings: Relevance)
     labels, tokens = load_labels(corpus), load_tokens(folder)
     _check_match(labels, tokens)
     offsets, input_ids = tokens.part(labels.rows("train"))
-    indptr, documents = _label_documents(labels, measure, settings.seed)
+    indptr, documents = label_documents(*labels.part("train"), labels.n_labels)
+    if MEASURES[measure].shuffled:  # the label rows change places
+        documents = generator(settings.seed, "relevance", "shuffled").permutation(len(offsets) - 1)[documents]
     training = Training(
         labels.names, tokens.vocabulary, input_ids, offsets, ~tokens.special, indptr, documents, settings.min_documents
     )
@@ -119,15 +121,6 @@ def _check_match(labels: Labels, tokens: Tokens) -> None:
             f"{tokens.vocabulary_size}",
             fix="Delete the tokens' folder and run again.",
         )  # fmt: skip
-
-
-def _label_documents(labels: Labels, measure: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The training documents of each label; for `shuffled`, after the label rows changed places."""
-    indptr, indices = labels.part("train")
-    begins, documents = label_documents(indptr, indices, labels.n_labels)
-    if MEASURES[measure].shuffled:
-        documents = generator(seed, "relevance", "shuffled").permutation(len(indptr) - 1)[documents]
-    return begins, documents
 
 
 def _row_group(piece: Chosen, training: Training, names: pa.Array, words: pa.Array) -> pa.Table:
