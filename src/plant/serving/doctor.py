@@ -21,7 +21,7 @@ EXTRAS = {
 }
 """What each extra of the package is for."""
 SIZES = {"22M (small sentence encoder)": 0.022, "110M (BERT base)": 0.11, "1B": 1.0, "4B": 3.8, "8B": 8.0}
-"""Billions of parameters."""
+"""Billions of parameters of backbones."""
 BYTES = {"frozen": 2.0, "lora": 2.5, "nf4": 0.7, "full": 16.0}
 """Bytes for each parameter: weights in 16 bits; the same with LoRA and its optimiser; in 4 bits; all weights in fp32
 with their gradients and AdamW. Activations come on top: `ROOM`."""
@@ -57,8 +57,6 @@ def examine() -> Iterator[str]:
 def missing_of(extra: str) -> list[str]:
     """The packages of an extra that are not installed."""
     lines = [line for line in requires("plant-xmtc") or [] if re.search(rf"extra == ['\"]{extra}['\"]", line)]
-    if not lines:
-        return [f"what a newer version of plant-xmtc lists under {extra}"]
     names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines]
     return [name for name in names if name != "plant-xmtc" and not _installed(name)]
 

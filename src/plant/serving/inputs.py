@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +27,6 @@ ID_COLUMN = "id"
 """Where the names of documents are if nobody says otherwise; then they may be missing."""
 ROWS = 256
 """Rows of a parquet file that are in memory at once."""
-SURROGATE = re.compile("[\ud800-\udfff]")
 LONGEST = 1_000_000
 """Characters of a text. A longer one is refused: it is a mistake more often than a document."""
 
@@ -68,21 +66,16 @@ def check_text(text: object, where: str) -> str:
             where, expected=f"1 to {LONGEST:,} characters", got=f"{len(text) if text.strip() else 0:,}",
             fix="Leave empty texts out, and cut longer ones into documents.",
         )  # fmt: skip
-    if SURROGATE.search(text):
-        raise InputError(
-            where, expected="whole characters", got="half of one (a lone surrogate)", fix="Write the text as UTF-8."
-        )
     return text
 
 
 def open_documents(file: str, *, kind: str | None, text_column: str, id_column: str) -> Source:
-    """The documents of a file.
+    """The documents of a file, or of standard input (`-`).
 
     Args:
-        file: path, or `-` for standard input.
+        file: its path.
         kind: one of `Kind`. None: by the ending of the name; standard input is one text.
-        text_column: of a table or of JSON objects.
-        id_column: the same; where `id` is missing, documents are numbered from 1, and another one must be there.
+        text_column, id_column: of a table or of JSON objects. Where `id` is missing, documents are numbered from 1.
 
     Raises:
         InputError: the file is missing, of an unknown kind, damaged, or has no such column; a text is empty or too
@@ -95,14 +88,14 @@ def open_documents(file: str, *, kind: str | None, text_column: str, id_column: 
             got=f"the ending {Path(file).suffix!r}" if kind is None else repr(kind),
             fix="Name the kind with --input. To label a text itself, pipe it in: echo TEXT | plant predict MODEL -",
         )  # fmt: skip
-    if chosen == "parquet" and file == "-":
-        raise InputError("standard input", expected="text, csv, tsv or jsonl", got="parquet", fix="Name the file.")
     if chosen == "parquet":
         return _parquet(file, text_column, id_column)
     raw: IO[bytes] = sys.stdin.buffer if file == "-" else require_file(Path(file)).open("rb")
     lines = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
     if chosen == "text":
-        rows: Iterator[Mapping[str, Any]] = iter([{text_column: _whole(lines, file), id_column: Path(file).stem}])
+        # one character more than the longest text is enough to refuse it
+        text = next(_utf8(iter(lambda: lines.read(LONGEST + 1), ""), file), "")
+        rows: Iterator[Mapping[str, Any]] = iter([{text_column: text, id_column: Path(file).stem}])
     elif chosen == "jsonl":
         rows = _json_lines(lines, file)
     else:
@@ -117,20 +110,19 @@ def _named(rows: Iterator[Mapping[str, Any]], file: str, text_column: str, id_co
     number = 0
     for number, row in enumerate(rows, 1):
         if text_column not in row:
-            raise InputError(
-                file, expected=f"a column {text_column!r}", got=f"{len(row)} others",
-                fix=f"{alike(text_column, map(str, row))}Name it with --text-column.",
-            )  # fmt: skip
+            raise _no_column(file, text_column, row, "Name it with --text-column.")
         if number == 1 and id_column != ID_COLUMN and id_column not in row:  # it was asked for by name
-            raise InputError(
-                file, expected=f"a column {id_column!r}", got=f"{len(row)} others",
-                fix=f"{alike(id_column, map(str, row))}Without --id-column the documents are numbered.",
-            )  # fmt: skip
+            raise _no_column(file, id_column, row, "Without --id-column the documents are numbered.")
         given = row.get(id_column)
         name = str(number if given in (None, "") else given)
         yield Document(name, check_text(row[text_column], f"{file}, document {name}"))
     if not number:
         raise InputError(file, expected="documents", got="none", fix="Check the file.")
+
+
+def _no_column(file: str, name: str, row: Mapping[str, Any], fix: str) -> InputError:
+    fix = alike(name, map(str, row)) + fix
+    return InputError(file, expected=f"a column {name!r}", got=f"{len(row)} others", fix=fix)
 
 
 def _utf8(lines: Iterator[str], file: str) -> Iterator[str]:
@@ -140,17 +132,6 @@ def _utf8(lines: Iterator[str], file: str) -> Iterator[str]:
         raise InputError(
             file, expected="text in UTF-8", got="bytes of another encoding (Latin-1?)", fix="Save the file as UTF-8."
         ) from None
-
-
-def _whole(lines: io.TextIOWrapper, file: str) -> str:
-    """All of a text; a little more than the longest one is enough to refuse it."""
-    parts, size = [], 0
-    for line in _utf8(iter(lambda: lines.read(2**16), ""), file):
-        parts.append(line)
-        size += len(line)
-        if size > LONGEST:
-            break
-    return "".join(parts)
 
 
 def _json_lines(lines: Iterator[str], file: str) -> Iterator[Mapping[str, Any]]:

@@ -40,8 +40,8 @@ def plant_attention(
     """Stage 1 (Eq. 2): train a label attention to rank each document's tokens by relevance to each label.
 
     Relevance is counted on the training documents (`recipe.measure`, mutual information by default). What is trained:
-    the weights that the attention's scores come from, and the weights of the encoder that require a gradient. The rest
-    of the model keeps its weights. The caller's random state, and what trains and what does not, is left as it was.
+    the weights that the attention's scores come from, and the weights of the encoder that require a gradient. The
+    caller's random state stays, and so do the modes of the modules.
 
     Args:
         model: a label attention with its head and no backbone; trained in place.
@@ -60,21 +60,17 @@ def plant_attention(
         InputError: documents and labels do not belong together, or there is nothing to rank.
     """
     settings = recipe or Pretraining(epochs=5)
-    top_settings = relevance or Relevance(k=settings.k)
-    if not 0 < validation < 1:
+    if settings.lists != "documents" or len(tokens) < 2 or not 0 < validation < 1:
         raise InputError(
-            "plant_attention", expected="a share for validation between 0 and 1", got=f"{validation:g}",
-            fix="Correct it.",
-        )  # fmt: skip
-    if settings.lists != "documents" or len(tokens) < 2:
-        raise InputError(
-            "plant_attention", expected="two documents or more, and a recipe with `lists: documents`",
-            got=f"{len(tokens)} and `lists: {settings.lists}`", fix="Correct them.",
+            "plant_attention", expected="two documents or more, a share for validation between 0 and 1, and a recipe "
+            "with `lists: documents`",
+            got=f"{len(tokens)}, {validation:g} and `lists: {settings.lists}`", fix="Correct them.",
         )  # fmt: skip
     order = generator(seed, "library", "split").permutation(len(tokens))
     last = len(order) - max(1, round(validation * len(order)))
     corpus = _corpus(tokens, labels, model.n_labels, order, last)
-    top = _top_tokens(corpus, model.n_labels, settings.measure, top_settings, settings.k)
+    relevance = relevance or Relevance(k=settings.k)
+    top = _top_tokens(corpus, model.n_labels, settings.measure, relevance, settings.k)
     modes = [(module, module.training) for part in (model, encoder) for module in part.modules()]
     model.backbone = _HiddenStates(encoder)
     try:
@@ -124,8 +120,8 @@ def static_planting(
             got=f"{strength:g} and {place!r}", fix="Correct them.",
         )  # fmt: skip
     corpus = _corpus(tokens, labels, n_labels, np.arange(len(tokens)), len(tokens))
-    settings = relevance or Relevance()
-    top = _top_tokens(corpus, n_labels, measure, settings, settings.k)
+    relevance = relevance or Relevance()
+    top = _top_tokens(corpus, n_labels, measure, relevance, relevance.k)
     if not top.sizes.any():
         raise InputError(
             "static_planting", expected="a token in enough documents for some label", got="none",
@@ -139,10 +135,8 @@ def static_planting(
                 "static_planting", expected="padding at the end", got="padding before a token",
                 fix='Set `padding_side = "right"` of the tokenizer.',
             )  # fmt: skip
-        rows = [
-            np.minimum(ids[seen].cpu().numpy(), top.vocabulary)
-            for ids, seen in zip(input_ids, mask.bool(), strict=True)
-        ]
+        known = input_ids.clamp(max=top.vocabulary)
+        rows = [ids[seen].cpu().numpy() for ids, seen in zip(known, mask.bool(), strict=True)]
         added = as_bias(static, rows, input_ids.device)
         return Known(bias=added) if place == "scores" else Known(weights=added)
 
@@ -181,9 +175,8 @@ def _top_tokens(corpus: Corpus, n_labels: int, measure: str, relevance: Relevanc
     """T_l of every label, from the training documents."""
     known = [name for name, entry in MEASURES.items() if not entry.described]  # here no label has a description
     if measure not in known:
-        raise InputError(
-            "measure", expected=f"one of {', '.join(known)}", got=repr(measure), fix=nearest(measure, known)
-        )
+        fix = nearest(measure, known)
+        raise InputError("measure", expected=f"one of {', '.join(known)}", got=repr(measure), fix=fix)
     last = corpus.splits["train"][1]
     vocabulary = 1 + int(corpus.input_ids.max(initial=0))
     offsets, indptr = corpus.offsets[: last + 1], corpus.indptr[: last + 1]
@@ -191,15 +184,15 @@ def _top_tokens(corpus: Corpus, n_labels: int, measure: str, relevance: Relevanc
     if MEASURES[measure].shuffled:  # as for the pipeline's table
         documents = generator(relevance.seed, "relevance", "shuffled").permutation(last)[documents]
     names, words = (tuple(map(str, range(size))) for size in (n_labels, vocabulary))
-    counted = np.ones(vocabulary, bool)
     training = Training(
-        names, words, corpus.input_ids[: offsets[-1]], offsets, counted, begins, documents, relevance.min_documents
+        names, words, corpus.input_ids[: offsets[-1]], offsets, np.ones(vocabulary, bool), begins, documents,
+        relevance.min_documents,
+    )  # fmt: skip
+    lengths, ids, values = np.zeros(n_labels + 1, np.int64), [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+    for piece in chosen(training, measure, relevance):
+        lengths[piece.labels + 1] = piece.lengths
+        ids.append(piece.token.astype(np.int32))
+        values.append(piece.relevance)
+    return TopTokens.from_csr(
+        np.cumsum(lengths), np.concatenate(ids), np.concatenate(values), k=k, vocabulary=vocabulary
     )
-    pieces = list(chosen(training, measure, relevance))
-    lengths = np.zeros(n_labels, np.int64)
-    for piece in pieces:
-        lengths[piece.labels] = piece.lengths
-    token = np.concatenate([np.zeros(0, np.int32), *(piece.token.astype(np.int32) for piece in pieces)])
-    values = np.concatenate([np.zeros(0, np.float32), *(piece.relevance for piece in pieces)])
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    return TopTokens.from_csr(ends, token, values, k=k, vocabulary=vocabulary)

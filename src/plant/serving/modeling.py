@@ -63,7 +63,7 @@ class PlantForDocuments(PreTrainedModel):
         self.saved, self.classifier = saved, saved.classifier
 
     def score(self, texts: Sequence[str]) -> Scores:
-        """Scores of the whole system, see `SavedSystem.score`."""
+        """Scores of the whole system (`SavedSystem.score`)."""
         return self.saved.score(texts)
 
     def forward(
@@ -93,18 +93,16 @@ class PlantForDocuments(PreTrainedModel):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, *_: Any, **options: Any) -> Self:
-        """Load a folder after checking that it is whole (`plant.serving.folder.check_folder`).
-
-        Of the options only `config` counts.
+        """The model of a folder, which is checked first. Of the options only `config` counts.
 
         Raises:
-            InputError: as `check_folder`, or the weights do not fit the config.
+            InputError: the folder is not whole, see `plant.serving.folder.check_folder`.
         """
         saved = load_system(pretrained_model_name_or_path)
         return cls(options.get("config") or PlantConfig.from_pretrained(pretrained_model_name_or_path), saved).eval()
 
     def save_pretrained(self, save_directory: str | Path, **_: Any) -> None:
-        """Write the whole system as one folder, in one step (`plant.serving.folder`)."""
+        """Write the whole system as one folder."""
         self.config.architectures = [type(self).__name__]
         self.saved.save(Path(save_directory), self.config.to_diff_dict())
 

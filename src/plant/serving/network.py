@@ -24,7 +24,6 @@ from plant.model.classifier import Documents, LabelClassifier
 from plant.model.l2r import l2r_from
 from plant.model.registry import build_backbone
 from plant.model.transformer.backbone import Backbone, set_reading
-from plant.serving import folder as places
 
 if TYPE_CHECKING:
     from plant.serving.system import SavedSystem
@@ -37,15 +36,21 @@ Look = Callable[[int, np.ndarray, np.ndarray, Shares], None]
 """(number of a text, its logits (L,), the character spans of its tokens (n, 2), its shares)."""
 
 
-def build_network(network: Mapping[str, Any], n_labels: int) -> LabelClassifier:
-    """The network of config.json; its weights are not loaded and mean nothing."""
+def load_network(network: Mapping[str, Any], n_labels: int, source: Path) -> LabelClassifier:
+    """The network of config.json with the weights of a file; they keep the type that they have there."""
     settings = parse_network(network["backbone"])
     if isinstance(settings, WordNetwork):
         bare = settings.model_copy(update={"word_vectors": None, "language_model": None})
         backbone: Any = build_backbone(bare, "", vocabulary=network["vocabulary"], device=torch.device("cpu"))
     else:
         backbone = _transformer(settings, network)
-    return make_classifier(settings, backbone, n_labels=n_labels)
+    classifier = make_classifier(settings, backbone, n_labels=n_labels)
+    # copies: a mapped file that is overwritten would end the process
+    tensors = {name: one.clone() for name, one in load_tensors(source).items()}
+    if (ranking := l2r_from(tensors, "attention.")) is not None:
+        classifier.attention.l2r = ranking
+    classifier.load_state_dict(tensors, assign=True)
+    return classifier.eval()
 
 
 def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> Backbone:
@@ -66,29 +71,8 @@ def _transformer(settings: Pretrained | Random, network: Mapping[str, Any]) -> B
     )  # fmt: skip
 
 
-def load_network(network: Mapping[str, Any], n_labels: int, source: Path) -> LabelClassifier:
-    """A network with the weights of a file, ready to predict; they keep the type that they have in the file.
-
-    Raises:
-        InputError: the weights do not fit the config.
-    """
-    classifier = build_network(network, n_labels)
-    # copies: a mapped file that is overwritten would end the process
-    tensors = {name: one.clone() for name, one in load_tensors(source).items()}
-    if (ranking := l2r_from(tensors, "attention.")) is not None:
-        classifier.attention.l2r = ranking
-    try:
-        classifier.load_state_dict(tensors, assign=True)
-    except RuntimeError as error:
-        raise InputError(
-            str(source), expected="the weights of the network in config.json",
-            got=str(error).splitlines()[-1].strip(), fix=places.AGAIN,
-        ) from error  # fmt: skip
-    return classifier.eval()
-
-
 def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) -> dict[str, Any]:
-    """What config.json says of a backbone that the pipeline has built, for `build_network`.
+    """What config.json says of a backbone that the pipeline has built, for `load_network`.
 
     Raises:
         InputError: the backbone cannot be rebuilt from a config and a file of weights.
@@ -96,19 +80,14 @@ def backbone_record(classifier: LabelClassifier, backbone: Mapping[str, Any]) ->
     settings, inner = parse_network(backbone), classifier.backbone
     if isinstance(settings, WordNetwork) or not isinstance(inner, Backbone):
         return {"backbone": dict(backbone)}
-    if settings.quantization != "none":
-        raise InputError(
-            "saved model", expected="a backbone in 16 or 32 bits", got=f"quantization: {settings.quantization}",
-            fix="Train with `quantization: none` to save the model, or save a system of words alone.",
-        )  # fmt: skip
     from transformers import CONFIG_MAPPING
 
     model: Any = inner.model
-    if model.config.model_type not in CONFIG_MAPPING:
+    if settings.quantization != "none" or model.config.model_type not in CONFIG_MAPPING:
         raise InputError(
-            "saved model", expected="a backbone that transformers can build by itself",
-            got=f"the model type {model.config.model_type!r}",
-            fix="Its code is on the hub, and a model folder holds none; save a system of words alone.",
+            "saved model", expected="a backbone in 16 or 32 bits that transformers can build without code of the hub",
+            got=f"quantization: {settings.quantization}, and the model type {model.config.model_type!r}",
+            fix="Train with `quantization: none` and another backbone, or save a system of words alone.",
         )  # fmt: skip
     lora = None
     if settings.adapter == "lora":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,13 +34,9 @@ Chosen = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Reason:
-    """A word that made a score.
+    """A word or n-gram that made a score, and its character spans.
 
-    Attributes:
-        word: a word or an n-gram.
-        weight: what it adds to the score (systems that read words), or the share of the label's attention on it
-            (a network alone).
-        spans: where it is in the text, character spans.
+    Its weight is what it adds to the score, or for a network alone the share of the label's attention on it.
     """
 
     word: str
@@ -62,13 +58,7 @@ class LabelScore:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of a document.
-
-    Attributes:
-        id: of the document.
-        labels: by falling score.
-        text: as the model read it, after cleaning; the spans of reasons count in it.
-    """
+    """What a model says of a document: labels by falling score. The spans of reasons count in the cleaned text."""
 
     id: str
     labels: tuple[LabelScore, ...]
@@ -80,8 +70,7 @@ class Prediction:
         return {"id": self.id, "labels": labels, **({"text": self.text} if text else {})}
 
 
-@dataclass(frozen=True)
-class SavedThreshold:
+class Cut(NamedTuple):
     """A label is predicted if its score, less what its frequency takes from it, is above one value.
 
     Attributes:
@@ -97,7 +86,7 @@ class SavedThreshold:
         return values - self.less[labels] > np.float32(self.value)
 
 
-def cut_of(model: SavedSystem, rule: str = TUNED) -> SavedThreshold:
+def cut_of(model: SavedSystem, rule: str) -> Cut:
     """The thresholds of a rule of `plant.metrics.thresholds`, tuned on validation when the system was trained.
 
     Raises:
@@ -113,7 +102,7 @@ def cut_of(model: SavedSystem, rule: str = TUNED) -> SavedThreshold:
     if slope := entry.get("slope"):
         counts = np.array([record["training_documents"] for record in model.labels])
         less = (slope * np.log1p(counts)).astype(np.float32)
-    return SavedThreshold(float(entry["value"]), less)
+    return Cut(float(entry["value"]), less)
 
 
 def predictions(
@@ -132,9 +121,9 @@ def predictions(
         documents: in order.
         top: labels of highest score a document, predicted or not, also where the pipeline keeps fewer. None: the labels
             above the threshold.
-        reasons: words that explain each of these labels; 0: none.
+        reasons: words that explain each of these labels, at most.
         labels: exactly these, whatever their scores; none: as `top` says.
-        rule: threshold rule, see `cut_of`.
+        rule: of thresholds.
 
     Raises:
         InputError: a text is empty or too long, or a label or the rule is not one of the model.
@@ -149,7 +138,7 @@ def predictions(
 def _of_part(
     model: SavedSystem,
     part: Sequence[Document],
-    cut: SavedThreshold,
+    cut: Cut,
     choose: Callable[[Scores, int], Chosen],
     reasons: int,
     *,
@@ -177,7 +166,7 @@ def _of_part(
         yield Prediction(document.id, tuple(found), texts[row])
 
 
-def _chosen(scores: Scores, row: int, *, cut: SavedThreshold, top: int | None, asked: Sequence[int]) -> Chosen:
+def _chosen(scores: Scores, row: int, *, cut: Cut, top: int | None, asked: Sequence[int]) -> Chosen:
     """Numbers of the labels of a document, by falling score, and their scores."""
     if scores.dense is not None:
         values = scores.dense[row]

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from plant.ground.errors import InputError
 from plant.metrics.thresholds import TUNED
 from plant.serving.inputs import LONGEST, Document, check_text
-from plant.serving.predict import REASONS, cut_of, predictions
+from plant.serving.predict import REASONS, predictions
 from plant.serving.show import PAGE
 from plant.serving.system import SavedSystem
 
@@ -39,10 +39,6 @@ POLICY = (
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-MOST = 100_000
-"""Labels of a document, or reasons of a label, that a request may ask for."""
-BODY_SECONDS = 30.0
-"""Time in which the body of a request must arrive, so that slow clients do not take all places."""
 STOP_SECONDS = 10
 """Time that requests have to end after the server was asked to stop."""
 
@@ -55,43 +51,40 @@ class Limits:
         documents: of a request.
         megabytes: of a request's body.
         waiting: requests at once, the one that is answered too; more get 503.
-        body_seconds: time in which the body of a request must arrive.
+        body_seconds: time in which the body of a request must arrive, so that slow clients do not take all places.
     """
 
     documents: int = 64
     megabytes: float = 8.0
     waiting: int = 100
-    body_seconds: float = BODY_SECONDS
+    body_seconds: float = 30.0
 
 
-class Refused(Exception):
-    """A request that gets an error: its status, and what was wrong."""
+class Refused(InputError):
+    """A request that gets an error, with its status."""
 
-    def __init__(self, status: int, error: InputError) -> None:
-        super().__init__(str(error))
-        self.status, self.error = status, error
+    def __init__(self, status: int, where: str, *, expected: str, got: str, fix: str) -> None:
+        super().__init__(where, expected=expected, got=got, fix=fix)
+        self.status = status
 
 
-def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
+def build_app(model: SavedSystem, limits: Limits) -> Starlette:
     """The application."""
-    bounds = limits or Limits()
     turn = asyncio.Semaphore(1)  # a network takes all processors: one request after the other is the fastest
-
     at_once = 0
 
     async def predict(request: Request) -> Response:
         nonlocal at_once
         at_once += 1
         try:
-            if at_once > bounds.waiting:
-                fix = "Send it again later."
-                most = f"at most {bounds.waiting} request(s) at once"
-                raise Refused(503, InputError("server", expected=most, got="one more", fix=fix))
-            asked = _parsed(await _body(request, bounds), bounds, model)
+            if at_once > limits.waiting:
+                most = f"at most {limits.waiting} request(s) at once"
+                raise Refused(503, "server", expected=most, got="one more", fix="Send it again later.")
+            asked, documents = _parsed(await _body(request, limits), limits)
             async with turn:
-                found = await run_in_threadpool(_answers, model, *asked)
-        except Refused as refused:
-            status, error = refused.status, refused.error
+                found = await run_in_threadpool(_answers, model, asked, documents)
+        except InputError as refused:
+            status, error = getattr(refused, "status", 422), refused
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as failure:  # noqa: BLE001 - the server stays up, and the message may quote the text
@@ -106,9 +99,8 @@ def build_app(model: SavedSystem, limits: Limits | None = None) -> Starlette:
         return JSONResponse({"error": said}, status_code=status)
 
     async def health(_: Request) -> Response:
-        system = model.system["name"]
-        facts = {"status": "ok", "model": system, "labels": len(model.labels), "limits": asdict(bounds)}
-        return JSONResponse(facts)
+        facts = {"model": model.system["name"], "labels": len(model.labels), "limits": asdict(limits)}
+        return JSONResponse({"status": "ok", **facts})
 
     async def page(_: Request) -> Response:
         return HTMLResponse(PAGE.read_text(encoding="utf-8"), headers={"Content-Security-Policy": POLICY})
@@ -131,9 +123,9 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     text: str | None = None
     documents: list[Given] = []
-    top: int | None = Field(None, ge=0, le=MOST)
+    top: int | None = Field(None, ge=0)
     labels: list[str] = []
-    reasons: int = Field(REASONS, ge=0, le=MOST)
+    reasons: int = Field(REASONS, ge=0)
     with_text: bool = False
     rule: str = TUNED
 
@@ -146,8 +138,7 @@ def _answers(model: SavedSystem, asked: Asked, documents: Sequence[Document]) ->
 async def _body(request: Request, limits: Limits) -> bytes:
     """The body of a request, read only as far as the limit."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        error = InputError("Content-Type", expected="application/json", got="another type", fix="Send JSON.")
-        raise Refused(415, error)
+        raise Refused(415, "Content-Type", expected="application/json", got="another type", fix="Send JSON.")
     body, most = bytearray(), int(limits.megabytes * 1e6)
     try:
         async with asyncio.timeout(limits.body_seconds):
@@ -155,36 +146,29 @@ async def _body(request: Request, limits: Limits) -> bytes:
                 body += chunk
                 if len(body) > most:
                     fix = "Send fewer documents."
-                    raise Refused(413, InputError("body", expected=f"at most {most:,} bytes", got="more", fix=fix))
+                    raise Refused(413, "body", expected=f"at most {most:,} bytes", got="more", fix=fix)
     except TimeoutError:
-        within = f"all of it within {limits.body_seconds:g} seconds"
-        error = InputError("body", expected=within, got="a part", fix="Send it faster, or fewer documents.")
-        raise Refused(408, error) from None
+        within, fix = f"all of it within {limits.body_seconds:g} seconds", "Send it faster, or fewer documents."
+        raise Refused(408, "body", expected=within, got="a part", fix=fix) from None
     return bytes(body)
 
 
-def _parsed(body: bytes, limits: Limits, model: SavedSystem) -> tuple[Asked, list[Document]]:
+def _parsed(body: bytes, limits: Limits) -> tuple[Asked, list[Document]]:
     """The request behind a body, and its documents."""
     try:
         asked = Asked.model_validate_json(body)
     except ValidationError as errors:
         fault = errors.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, fault["loc"])) or "body"
-        error = InputError(where, expected="the keys of POST /predict", got=fault["msg"], fix='Send {"text": "..."}.')
-        raise Refused(422, error) from None
+        what, fix = "the keys of POST /predict", 'Send {"text": "..."}.'
+        raise Refused(422, where, expected=what, got=fault["msg"], fix=fix) from None
     given = asked.documents if asked.text is None else [Given(text=asked.text), *asked.documents]
     if not 0 < len(given) <= limits.documents:
         expected, fix = f"1 to {limits.documents}", "Send them in several requests, or use `plant predict` for a file."
-        raise Refused(413, InputError("documents", expected=expected, got=f"{len(given):,}", fix=fix))
-    try:
-        model.label_ids(asked.labels)
-        cut_of(model, asked.rule)
-        numbered = enumerate(given, 1)
-        return asked, [
-            Document(one.id or str(number), check_text(one.text, f"document {number}")) for number, one in numbered
-        ]
-    except InputError as error:
-        raise Refused(422, error) from None
+        raise Refused(413, "documents", expected=expected, got=f"{len(given):,}", fix=fix)
+    texts = [check_text(one.text, f"document {number}") for number, one in enumerate(given, 1)]
+    names = [one.id or str(number) for number, one in enumerate(given, 1)]
+    return asked, list(map(Document, names, texts))
 
 
 def serve(model: SavedSystem, *, host: str, port: int, limits: Limits) -> Iterator[str]:

@@ -15,7 +15,7 @@ import yaml
 import plant
 from plant.corpus.documents import SPLITS
 from plant.ground.errors import InputError
-from plant.ground.files import write_text
+from plant.ground.files import require_file, write_text
 from plant.ground.settings import OwnTable, Settings, load
 from plant.serving.look import Look, look
 
@@ -204,13 +204,11 @@ def _columns(settings: Settings, experiment: str) -> str:
 
 
 def _settings(config: Path) -> Settings:
-    if not config.is_file():
-        raise InputError(str(config), expected="a table or a config", got="nothing there", fix="Check the path.")
     try:
-        found = yaml.safe_load(config.read_text(encoding="utf-8"))
+        found = yaml.safe_load(require_file(config).read_text(encoding="utf-8"))
+        got = type(found).__name__
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        problem = re.sub(r"\s+", " ", str(getattr(error, "problem", type(error).__name__)))
-        raise InputError(str(config), expected="YAML", got=problem, fix="Correct the file.") from None
+        found, got = None, re.sub(r"\s+", " ", str(getattr(error, "problem", type(error).__name__)))
     if not isinstance(found, dict):
-        raise InputError(str(config), expected="a config", got=type(found).__name__, fix="See config/own.yaml.")
+        raise InputError(str(config), expected="a config in YAML", got=got, fix="Correct it: see config/own.yaml.")
     return load(found, where=str(config))

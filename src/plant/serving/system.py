@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from plant.ground.settings import Cleaning
 from plant.metrics.aligned import align
 from plant.metrics.scores import LARGEST_FP16, PART, SCORES, Scores, kept_scores
 from plant.serving import folder as places
-from plant.serving.folder import as_json, check_folder, write_folder
+from plant.serving.folder import as_json, check_folder, new_folder
 from plant.serving.inputs import check_text
 from plant.serving.words import WordScorer
 
@@ -160,45 +159,37 @@ class SavedSystem:
         return Scores(ids, self.label_names, truth, kept, dense, top, self.system["natural_threshold"])
 
     def save(self, out: Path, config: dict[str, Any]) -> None:
-        """Write the system as one folder, in one step (`plant.serving.folder`).
-
-        `config` is the content of config.json. An older model is replaced.
+        """Write the system as one folder, in one step. `config` is the content of config.json.
 
         Raises:
             InputError: `out` is there and is no saved model.
         """
-        content: dict[str, bytes | Path] = {
+        content = self.files | {
             places.CONFIG: as_json(config), places.THRESHOLDS: as_json(self.thresholds),
-            places.LABELS: as_json(self.labels), **self.files,
+            places.LABELS: as_json(self.labels),
         }  # fmt: skip
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
-            scratch = Path(folder)
-            arrays = {name: np.asarray(array) for name, array in self.arrays.items()}
-            for channel, scorer in self.scorers.items():
-                arrays |= {f"{channel}.{name}": array for name, array in scorer.arrays().items()}
+        arrays = dict(self.arrays)
+        for channel, scorer in self.scorers.items():
+            arrays |= {f"{channel}.{name}": array for name, array in scorer.arrays().items()}
+        if arrays:
+            content[WORDS] = as_json({channel: scorer.record() for channel, scorer in self.scorers.items()})
+        with new_folder(out) as folder:
+            for name, value in content.items():
+                (folder / name).write_bytes(value)
             if arrays:
-                content[WORDS] = as_json({channel: scorer.record() for channel, scorer in self.scorers.items()})
-                content[WORD_ARRAYS] = scratch / WORD_ARRAYS
-                files.write_arrays(scratch / WORD_ARRAYS, arrays)
+                files.write_arrays(folder / WORD_ARRAYS, arrays)
             if self.classifier is not None:
                 from plant.ground.checkpoints import save_tensors
 
-                content[places.WEIGHTS] = scratch / places.WEIGHTS
-                save_tensors(scratch / places.WEIGHTS, self.classifier.state_dict())
+                save_tensors(folder / places.WEIGHTS, self.classifier.state_dict())
             if self.static is not None:
-                content[STATIC] = Path(shutil.copyfile(self.static, scratch / STATIC))
-            write_folder(out, content)
+                shutil.copyfile(self.static, folder / STATIC)
 
 
 def load_system(folder: str | Path) -> SavedSystem:
-    """Load a folder after checking that it is whole (`plant.serving.folder.check_folder`).
-
-    Raises:
-        InputError: as `check_folder`, or the weights do not fit the config.
-    """
-    path = check_folder(folder)
-    record, listed = files.read_json(path / places.CONFIG), files.read_json(path / places.MANIFEST)["files"]
+    """The system of a folder, which is checked first (`plant.serving.folder.check_folder`)."""
+    path, listed = check_folder(folder)
+    record = files.read_json(path / places.CONFIG)
     system = SavedSystem(
         record.get("network", {}), record["system"], record["cleaning"],
         files.read_json(path / places.THRESHOLDS), files.read_json(path / places.LABELS),
@@ -206,7 +197,8 @@ def load_system(folder: str | Path) -> SavedSystem:
         static=path / STATIC if STATIC in listed else None,
     )  # fmt: skip
     if WORD_ARRAYS in listed:
-        arrays = {name: array.copy() for name, array in files.read_arrays(path / WORD_ARRAYS).items()}  # not mapped
+        # copies: a mapped file that is overwritten would end the process
+        arrays = {name: array.copy() for name, array in files.read_arrays(path / WORD_ARRAYS).items()}
         for channel, kept in files.read_json(path / WORDS).items():
             own = {name.partition(".")[2]: arrays.pop(name) for name in [*arrays] if name.startswith(f"{channel}.")}
             system.scorers[channel] = WordScorer.from_arrays(kept, own)

@@ -20,8 +20,6 @@ import scipy.sparse as sp
 from plant.baselines.words import split_words, tfidf
 from plant.corpus.encoders import WORD
 
-ARRAYS = ("weights", "columns", "ends", "constant", "idf")
-
 
 @dataclass(frozen=True, eq=False)
 class WordScorer:
@@ -46,13 +44,9 @@ class WordScorer:
         cls, weights: pl.DataFrame, labels: Sequence[str], *, idf: Mapping[str, float] | None = None,
         max_tokens: int | None = None,
     ) -> Self:  # fmt: skip
-        """From weights.parquet of a baseline (`plant.baselines.words`).
+        """From weights.parquet of a baseline (`plant.baselines.words`) and the trained labels in order.
 
-        Args:
-            weights: label, feature, weight; a row without a feature is the label's constant.
-            labels: the trained labels, in order.
-            idf: n-gram -> idf for a linear model.
-            max_tokens: words of a document that are read.
+        A linear model has `idf`: n-gram -> idf. Log-odds read `max_tokens` words of a document.
         """
         columns = pl.DataFrame({"label": labels, "column": np.arange(len(labels))})
         table = weights.join(columns, on="label", how="inner", maintain_order="left")
@@ -82,9 +76,10 @@ class WordScorer:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What words.safetensors holds of the channel."""
-        csr = self.weights
-        values = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int64), self.constant, self.idf)
-        return dict(zip(ARRAYS, values, strict=True))
+        columns, ends = self.weights.indices.astype(np.int32), self.weights.indptr.astype(np.int64)
+        return {
+            "weights": self.weights.data, "columns": columns, "ends": ends, "constant": self.constant, "idf": self.idf,
+        }  # fmt: skip
 
     @property
     def is_linear(self) -> bool:
@@ -99,7 +94,7 @@ class WordScorer:
         return dict(zip(self.features, self.idf.tolist(), strict=True))
 
     @cached_property
-    def longest(self) -> int:
+    def _longest(self) -> int:
         """Words in the longest n-gram."""
         return max((feature.count(" ") + 1 for feature in self.features), default=1)
 
@@ -112,7 +107,7 @@ class WordScorer:
         """Feature -> its value in a document, for the features that are there."""
         if self.is_linear:
             words = split_words(text)
-            sizes = range(1, self.longest + 1)
+            sizes = range(1, self._longest + 1)
             grams = (" ".join(words[i : i + n]) for n in sizes for i in range(len(words) - n + 1))
             return tfidf(grams, self._idf)
         found = [match[0].lower() for match in WORD.finditer(text)][: self.max_tokens]
