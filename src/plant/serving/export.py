@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,8 +31,8 @@ from plant.serving.network import VOCABULARY, backbone_record
 from plant.serving.system import SavedSystem
 from plant.serving.words import WordScorer
 
-SCORERS = {"log_odds": "mig_log_odds", "linear": "tfidf_linear"}
-"""Channels whose words can be saved, and the baselines that make them."""
+SCORERS = {"mig_log_odds": "log_odds", "tfidf_linear": "linear"}
+"""Baselines whose words can be saved, and the channels that they make."""
 
 
 @parsed(frozen=True)
@@ -42,11 +42,10 @@ class Candidate:
     Attributes:
         system: its name in the config.
         scores: its evaluation folder.
-        network: folder of its Stage 2 weights; None without a network.
-        seed: of the run.
-        finetuning, evidence: its recipes; None where it has none.
+        network: folder of its Stage 2 weights.
+        finetuning, evidence: its recipes.
         channels: channel -> evaluation folder, for all that it reads but the prior.
-        static: relevance that it adds to the attention; None where it adds none.
+        static: relevance that it adds to the attention.
     """
 
     system: str
@@ -55,7 +54,7 @@ class Candidate:
     network: Path | None = None
     finetuning: Finetuning | None = None
     evidence: Evidence | None = None
-    channels: Mapping[str, Path] | None = None
+    channels: Mapping[str, Path] = field(default_factory=dict)
     static: Path | None = None
 
     @property
@@ -119,9 +118,7 @@ def best_candidate(candidates: Sequence[Candidate], materials: Materials) -> tup
 
 
 def export(candidate: Candidate, materials: Materials, out: Path, *, passed_over: Sequence[str] = ()) -> None:
-    """Write the model folder of a run.
-
-    `passed_over` are sentences for the model card (`best_candidate`).
+    """Write the model folder of a run; `passed_over` are sentences for the model card (`best_candidate`).
 
     Raises:
         InputError: the run cannot be saved (`refusal`), or the saved word scores are not those of the run.
@@ -137,7 +134,7 @@ def export(candidate: Candidate, materials: Materials, out: Path, *, passed_over
         thresholds={"rule": "one threshold for all labels, tuned on validation", **metrics["threshold"]},
         labels=[{"label": labels.names[label], "description": labels.descriptions[label],
                  "training_documents": int(labels.counts[0, label])} for label in trained],
-        scorers={name: _scorer(name, candidate, materials) for name in channels if name in SCORERS},
+        scorers={name: _scorer(name, candidate, materials) for name in channels if name in SCORERS.values()},
     )  # fmt: skip
     if kind == "evidence":
         assert candidate.evidence is not None
@@ -145,7 +142,7 @@ def export(candidate: Candidate, materials: Materials, out: Path, *, passed_over
         saved.arrays |= {"prior": side.prior[trained], "ends": side.ends[:, trained]}
         saved.system["scalars"] = _scalars(read_json(candidate.scores / "choices.json"), side)
     if kind == "combined":
-        pairs = align([read_scores(_folder(candidate, channel), "val") for channel in channels])
+        pairs = align([read_scores(candidate.channels[channel], "val") for channel in channels])
         saved.system["scales"] = [[each.mean, each.deviation] for each in map(moments_of, pairs.scores)]
         saved.system["weight"] = read_json(candidate.scores / "choices.json")["weight"]
     if "network" in channels:
@@ -164,15 +161,14 @@ def export(candidate: Candidate, materials: Materials, out: Path, *, passed_over
 def _kind(candidate: Candidate) -> str:
     if candidate.evidence is not None:
         return "evidence"
-    by_baseline = {baseline: channel for channel, baseline in SCORERS.items()}
-    return "network" if candidate.network is not None else by_baseline.get(candidate.system, candidate.system)
+    return "network" if candidate.network is not None else SCORERS.get(candidate.system, candidate.system)
 
 
 def _channels(candidate: Candidate) -> tuple[str, ...]:
     if candidate.evidence is not None:
         return candidate.evidence.channels
     if candidate.system == "combined":
-        return tuple(channel for part in PARTS for channel, name in SCORERS.items() if name == part)
+        return tuple(SCORERS[part] for part in PARTS)
     return (_kind(candidate),)
 
 
@@ -180,9 +176,10 @@ def refusal(candidate: Candidate, materials: Materials) -> InputError | None:
     """Why a run cannot be saved; None if it can."""
     where = f"saved model of {candidate.system}"
     words = [channel for channel in _channels(candidate) if channel not in ("network", "prior")]
-    if unknown := [channel for channel in words if channel not in SCORERS]:
+    known = SCORERS.values()
+    if unknown := [channel for channel in words if channel not in known]:
         return InputError(
-            where, expected=f"the channels network, prior, {', '.join(SCORERS)}", got=f"the channel {unknown[0]}",
+            where, expected=f"the channels network, prior, {', '.join(known)}", got=f"the channel {unknown[0]}",
             fix="Save a system without this channel: it reads the training corpus, which a folder does not hold.",
         )  # fmt: skip
     recipe = candidate.finetuning
@@ -207,18 +204,13 @@ def refusal(candidate: Candidate, materials: Materials) -> InputError | None:
     return None
 
 
-def _folder(candidate: Candidate, channel: str) -> Path:
-    """Where the scores of a channel are."""
-    return (candidate.channels or {}).get(channel, candidate.scores)
-
-
 def _scorer(channel: str, candidate: Candidate, materials: Materials) -> WordScorer:
     """The whole weights of a word channel. The linear model is fitted again: its run keeps the largest weights only.
 
     Raises:
         InputError: the fitted weights do not give the scores of the run.
     """
-    labels, folder = materials.labels, _folder(candidate, channel)
+    labels, folder = materials.labels, candidate.channels.get(channel, candidate.scores)
     names = [labels.names[label] for label in materials.trained]
     if channel == "log_odds":
         most = materials.settings["words"]["max_tokens"]

@@ -57,7 +57,7 @@ def plant_attention(
         A row for each epoch: `epoch`, `loss`, `ndcg_val` and others; the model has the weights of the best one.
 
     Raises:
-        InputError: documents and labels do not belong together, or there is nothing to rank.
+        InputError: an argument is out of range, or there is nothing to rank.
     """
     settings = recipe or Pretraining(epochs=5)
     if settings.lists != "documents" or len(tokens) < 2 or not 0 < validation < 1:
@@ -94,13 +94,10 @@ def static_planting(
 ) -> Callable[[Tensor, Tensor], Known]:
     """Static planting: the relevance of a document's tokens stays in the label attention (S of Eq. 7, choice C37).
 
-    Relevance is counted once, on the training documents. Nothing is trained here, and the same documents give the same
-    numbers again.
+    Relevance is counted once, on the training documents: the same ones give the same numbers again.
 
     Args:
-        tokens: input ids of each training document.
-        labels: numbers of each document's labels, below `n_labels`.
-        n_labels: |L|.
+        tokens, labels, n_labels: input ids and labels of each training document, and |L|.
         strength: lambda, above 0; a label's best token gets this much.
         place: `weights` adds after the softmax (1.0 was tried), `scores` before it (3.0; choice C26).
         measure: of relevance.
@@ -112,7 +109,7 @@ def static_planting(
         nothing.
 
     Raises:
-        InputError: documents and labels do not belong together, or no token may be chosen.
+        InputError: an argument is out of range, or no token may be chosen.
     """
     if not (strength > 0 and place in ("weights", "scores")):
         raise InputError(

@@ -52,12 +52,9 @@ class Look:
     """What a table holds.
 
     Attributes:
-        path: the file.
         columns: role (`text`, `labels`, and `id`, `split`, `group` where there is one) -> column.
         separator: between labels; None where the column holds lists.
-        documents, labels: how many.
         words, labels_of_document: means over the documents.
-        language: of most texts, or None where it cannot be told.
         several, unlabelled: documents with more than one label, and with none.
         splits: split -> documents; empty without a column of splits.
         unread: columns without a role.
@@ -80,15 +77,10 @@ class Look:
 
 
 def look(path: Path, *, text_column: str | None = None, labels_column: str | None = None) -> Look:
-    """Look at a table: which column is what, how labels are separated, how large it is, which language it is in.
-
-    Args:
-        path: the table.
-        text_column, labels_column: columns that are named already; None looks for them.
+    """Look at a table. The columns of texts and labels are looked for if they are not named.
 
     Raises:
-        InputError: it is empty, has no column of the given name, none of texts or labels could be found, or training
-            would refuse it.
+        InputError: it is empty, a column is not there or was not found, or training would refuse the table.
     """
     table = load_table(path).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     if not len(table):
@@ -145,7 +137,7 @@ def _named(role: str, columns: Sequence[str]) -> str | None:
 
 
 def _are_ids(values: pl.Series) -> bool:
-    """Whether values look like names of documents: no white space in any of them. A second text has some."""
+    """Whether values look like names of documents: a second text would hold white space."""
     return not values.cast(pl.String).str.contains(r"\s").any()
 
 
@@ -212,7 +204,7 @@ def best_separator(cells: pl.Series) -> str:
 
 
 def are_tags(cells: pl.Series) -> bool:
-    """Whether cells look like tags with a space between them, and not like phrases.
+    """Whether cells (stripped, none empty) look like tags with a space between them, and not like phrases.
 
     No cell may hold another separator, and one of these must be true:
 
@@ -221,9 +213,6 @@ def are_tags(cells: pl.Series) -> bool:
     - Words change places: at most half as many different words as different cells, a tenth of the cells or more
       differ, and more than `MOVED` of the words are first in one cell and later in another. Words of phrases seldom
       are so few, and phrases come back as a whole.
-
-    Args:
-        cells: labels of each document as one string, without white space around them, none of them empty.
 
     >>> are_tags(pl.Series(["sport", "sport economy", "economy"])), are_tags(pl.Series(["New York", "old York", "old"]))
     (True, False)

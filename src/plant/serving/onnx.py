@@ -43,12 +43,7 @@ class OnePiece(nn.Module):
 
 
 def export_onnx(model: SavedSystem, out: Path) -> str:
-    """Write the network of a model as ONNX.
-
-    The model is on the CPU. An older file is replaced.
-
-    Returns:
-        What was written, in one line.
+    """Write the network of a model, which is on the CPU, as ONNX; what was written, in one line.
 
     Raises:
         InputError: the system has no network, its network reads more than input ids, is recurrent, is too large for one
@@ -75,12 +70,11 @@ def export_onnx(model: SavedSystem, out: Path) -> str:
         )  # fmt: skip
     except torch.onnx.OnnxExporterError as error:
         raise _refused(f"another one ({type(error).__name__})") from error
-    if program is None:  # what the older exporter returns
-        raise RuntimeError("torch.onnx.export gave no program")
+    assert program is not None  # what the older exporter returns
     backbone = model.network["backbone"]
     most = backbone.get("chunk_tokens") or backbone["max_tokens"]
     program.model.metadata_props["max_tokens"] = str(most)
-    with atomic_path(Path(out)) as partial:
+    with atomic_path(out) as partial:
         program.save(str(partial))
     return f"{out}: {len(model.labels)} labels, documents of up to {most} tokens"
 

@@ -26,11 +26,7 @@ TEMPLATE, SNAKEFILE = "config/own.yaml", "Snakefile"
 
 
 def checkout() -> Path:
-    """The checkout of the repository, with the rules that train: around the working directory, or this package.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The checkout of the repository, with the rules that train: around the working directory, or this package."""
     for folder in (Path.cwd(), Path(plant.__file__).parents[2]):
         if (folder / SNAKEFILE).is_file() and (folder / TEMPLATE).is_file():
             return folder
@@ -138,11 +134,7 @@ def _separation(seen: Look) -> str:
 def write_config(
     path: Path, out: Path, *, overwrite: bool, text_column: str | None = None, labels_column: str | None = None
 ) -> list[str]:
-    """Write the config of a table; what to say about it. A column that is not named is looked for.
-
-    Raises:
-        InputError: as `look`, or `out` is there already.
-    """
+    """Write the config of a table; what to say about it. Errors are those of `look`, and a config that is there."""
     if out.exists() and not overwrite:
         raise InputError(str(out), expected="no file there yet", got="one", fix="Name another with --out, or --force.")
     seen = look(path, text_column=text_column, labels_column=labels_column)
@@ -163,10 +155,7 @@ def _entry_name(out: Path) -> str:
 def train(config: Path, *, cores: int, report: bool, dry_run: bool) -> list[str]:
     """Run the workflow of a config up to the model folders of its experiments; where everything is.
 
-    With `dry_run` the jobs are only counted.
-
-    Raises:
-        InputError: the config cannot be read, or the workflow ended with an error.
+    With `dry_run` the jobs are only counted. An InputError says that the config is wrong or that a job failed.
     """
     settings = _settings(config)
     names = [name for name, experiment in settings.experiments.items() if not experiment.on_request]

@@ -81,11 +81,7 @@ class SavedSystem:
         return max(1, min(PART, SCORES // len(self.labels)))
 
     def label_ids(self, names: Sequence[str]) -> list[int]:
-        """The numbers of labels.
-
-        Raises:
-            InputError: a label that the model does not know.
-        """
+        """The numbers of labels; an InputError names one that the model does not know."""
         known = {name: place for place, name in enumerate(self.label_names)}
         for name in names:
             if name not in known:
@@ -99,7 +95,7 @@ class SavedSystem:
         """The texts as the model reads them; character spans of reasons count in them.
 
         Raises:
-            InputError: a text is empty or too long; its number is named, its words are not. Or `texts` is one text.
+            InputError: a text is empty or too long, or `texts` is one text. No text is quoted.
         """
         if isinstance(texts, str):  # each of its letters would be a text
             raise InputError("texts", expected="a list of texts", got="one text", fix="Put it into a list.")
@@ -108,12 +104,9 @@ class SavedSystem:
         return clean(pl.Series(list(texts), dtype=pl.String), Cleaning.model_validate(self.cleaning)).to_list()
 
     def score(self, texts: Sequence[str]) -> Scores:
-        """Scores of some texts; give `part_size` of them at once to get the pipeline's bits.
+        """Scores of some texts (see `clean`); give `part_size` of them at once to get the pipeline's bits.
 
         A text without a token that the network knows gets no score (-inf), as in the pipeline.
-
-        Raises:
-            InputError: as `clean`.
         """
         return self.score_cleaned(self.clean(texts))
 

@@ -26,8 +26,8 @@ class WordScorer:
     """One channel of word scores.
 
     Attributes:
-        features: V words or n-grams. Words are in the order of their token ids.
-        weights: (V, L) float64; rows of features, columns of trained labels.
+        features: V words or n-grams.
+        weights: (V, L) float64, columns of trained labels.
         constant: (L,) float64.
         idf: (V,) float64 for a linear model; empty for log-odds.
         max_tokens: words of a document that are read; None: all.
