@@ -87,12 +87,9 @@ class Results:
 
     def _prepare(self) -> None:
         write_documents(self.root / "mine.csv")
-        dataset = {
-            "source": "table",
-            "path": str(self.root / "mine.csv"),
-            "split": {"train": 0.5, "val": 0.25, "test": 0.25},
-        }
-        build_corpus(parse_dataset(dataset), self.corpus)
+        split = {"train": 0.5, "val": 0.25, "test": 0.25}
+        table = {"source": "table", "path": str(self.root / "mine.csv"), "split": split}
+        build_corpus(parse_dataset(table), self.corpus)
         tokenizer, tiny, words = self.root / "tokenizer", parse_backbone(TINY), parse_backbone({"kind": "words"})
         train_tokenizer(self.corpus / "train.parquet", vocabulary=400, out=tokenizer)
         tokenize_corpus(self.corpus, tiny, tokenizer=tokenizer, out=self.corpus / "tiny")
@@ -111,11 +108,8 @@ class Results:
         elif "evidence" in recipe:
             self._make("tfidf_linear", {})
             self._make("mig_log_odds", {})
-            asked = Evidence.model_validate({"folds": 3, **recipe["evidence"]})
-            evidence(
-                {channel: Path(folder) for channel, folder in self.channels(name).items()}, corpus=self.corpus,
-                settings=asked, evaluation=self.limits, out=self.scores(name), seed=0,
-            )  # fmt: skip
+            asked, read = Evidence.model_validate({"folds": 3, **recipe["evidence"]}), self.channels(name)
+            evidence(read, corpus=self.corpus, settings=asked, evaluation=self.limits, out=self.scores(name), seed=0)
         else:
             self._train(name, Finetuning.model_validate(recipe["finetuning"]))
 
@@ -135,24 +129,19 @@ class Results:
                 batch_size=recipe.batch_size,
             )  # fmt: skip
 
-    def channels(self, system: str) -> dict[str, str]:
-        if system == "combined":
-            return {"linear": str(self.scores("tfidf_linear")), "log_odds": str(self.scores("mig_log_odds"))}
-        asked = Evidence.model_validate(SYSTEMS[system]["evidence"]).channels if "evidence" in SYSTEMS[system] else ()
+    def channels(self, system: str) -> dict[str, Path]:
+        recipe = SYSTEMS[system]
+        asked = Evidence.model_validate(recipe["evidence"]).channels if "evidence" in recipe else ()
+        asked = ("linear", "log_odds") if system == "combined" else asked
         folders = {channel: self.scores(entry.name) for channel, entry in channels().items()}
         folders["network"] = self.scores("network")
-        return {channel: str(folders[channel]) for channel in asked if channel != "prior"}
+        return {channel: folders[channel] for channel in asked if channel != "prior"}
 
     def candidate(self, system: str, **changes: object) -> Candidate:
-        recipe = SYSTEMS[system]
-        asked = Evidence.model_validate(recipe["evidence"]) if "evidence" in recipe else None
-        plain = {"system": system, "scores": self.scores(system), "seed": 0, "channels": self.channels(system)}
-        if recipe:
-            plain["finetuning"] = Finetuning.model_validate(recipe["finetuning"]).model_dump(mode="json")
-        if asked is not None:
-            plain["evidence"] = {**asked.model_dump(mode="json"), "folds": 3}
-        if recipe and (asked is None or "network" in asked.channels):
-            plain["network"] = self.root / "finetuning" / ("network" if asked else system)
+        recipe, read = SYSTEMS[system], self.channels(system)
+        plain = {"system": system, "scores": self.scores(system), "seed": 0, "channels": read, **recipe}
+        if recipe and ("evidence" not in recipe or "network" in read):
+            plain["network"] = self.root / "finetuning" / ("network" if "evidence" in recipe else system)
         if system == "static":
             plain["static"] = self.relevance("tiny", "safetensors")
         return Candidate(**plain | changes)

@@ -49,10 +49,6 @@ def test_the_page_runs_as_it_is_printed(own):
     assert (space["test"].statistic, space["test"].n, space["test"].p) == (0.0, 2, 0.5)
 
 
-def test_the_classifier_on_the_page_takes_fewer_than_twenty_lines():
-    assert len([line for line in blocks()[0].splitlines() if line.strip()]) < 20
-
-
 @pytest.fixture
 def parts(own):
     """Token ids, labels, an encoder and a label attention."""
@@ -101,8 +97,7 @@ def test_only_what_ranks_is_trained_and_the_random_state_stays(parts):
 
 @pytest.mark.parametrize(("change", "expected"), [
     ({"labels": [[0]]}, "1 lists of labels"),
-    ({"labels": [[9]] * 45}, "labels from 0 to 8"),
-    ({"labels": [[-1]] * 45}, "labels from 0 to 8"),
+    ({"labels": [[9], [-1], [0]] * 15}, "labels from 0 to 8"),
     ({"validation": 0.0}, "between 0 and 1"),
     ({"labels": [[]] * 45}, "label_min_documents"),
     ({"recipe": RECIPE.model_copy(update={"lists": "vocabulary"})}, "lists: vocabulary"),
@@ -165,7 +160,6 @@ def test_static_planting_before_the_softmax_moves_the_attention_to_the_planted_t
 @pytest.mark.parametrize(("change", "expected"), [
     ({"strength": 0.0}, "a strength above 0"),
     ({"place": "keys"}, "'keys'"),
-    ({"labels": [[0]]}, "1 lists of labels"),
     ({"labels": [[]] * 45}, "a token in enough documents"),
 ])  # fmt: skip
 def test_static_planting_with_nothing_to_plant_is_one_error(parts, change, expected):

@@ -80,9 +80,3 @@ def test_a_network_that_does_not_convert_is_one_error_and_writes_nothing(saved, 
     ):
         main(["export", "model", "--onnx", str(tmp_path / "network.onnx")])
     assert not any(tmp_path.iterdir())
-
-
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("plant.commandline.find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match=r"pip install '\.\[onnx\]'"):
-        main(["export", "model", "--onnx", "network.onnx"])

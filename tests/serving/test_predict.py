@@ -3,9 +3,10 @@
 import io
 import json
 import os
+import re
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
+from html import unescape
 from itertools import count, islice
 from pathlib import Path
 
@@ -78,12 +79,6 @@ def test_each_threshold_rule_predicts_what_it_predicted_in_the_run(small_run, sa
     assert expected.any()
 
 
-def test_a_rule_without_a_threshold_is_refused(saved):
-    model = load_system(saved())
-    with pytest.raises(InputError, match=r"rule: expected one of tuned, .*'slope'\. Did you mean 'sloped'\?"):
-        next(predictions(model, [Document("a", TEXTS[0])], rule="slope"))
-
-
 def test_top_gives_that_many_labels_and_says_which_are_predicted(saved, files, said):
     (first, _) = rows(said(saved(), files["csv"], "--format", "jsonl", "--top", 9, "--reasons", 0))
     assert len(first["labels"]) == 9
@@ -102,9 +97,8 @@ def test_a_label_that_is_asked_for_has_a_score_where_only_the_best_are_kept(save
     assert more.labels == tuple(replace(one, reasons=()) for one in asked.labels[:7])
     assert len(asked.labels) == len(model.labels)
     if system in ("network", "tfidf_linear"):  # one channel: a score does not depend on which others are kept
-        assert {one.label: one.score for one in best.labels}.items() <= {
-            one.label: one.score for one in asked.labels
-        }.items()
+        kept, all_scores = ({one.label: one.score for one in some.labels} for some in (best, asked))
+        assert kept.items() <= all_scores.items()
 
 
 def reasons_of(model, text, *names, most=99):
@@ -119,9 +113,8 @@ def test_reasons_that_hardly_count_are_not_shown(saved):
     (added,) = model.scorers["linear"].contributions(text, [model.label_names.index("L1")])
     strongest = max(map(abs, added.values()))
     (shown,) = reasons_of(model, text, "L1")
-    assert {one.word: one.weight for one in shown} == {
-        word: value for word, value in added.items() if abs(value) >= strongest / 20
-    }
+    expected = {word: value for word, value in added.items() if abs(value) >= strongest / 20}
+    assert {one.word: one.weight for one in shown} == expected
     assert 0 < len(shown) < len(added)
     assert reasons_of(model, text, "L1", most=1)[0] == shown[:1]
 
@@ -159,41 +152,13 @@ def test_the_reasons_of_a_network_are_shares_of_its_attention(saved, system):
     assert [(reason.word, reason.weight) for reason in read] == [("sign1", pytest.approx(1))]
 
 
-def test_relevance_that_is_kept_in_the_attention_shows_in_the_reasons(saved):
-    model = load_system(saved("static"))
-    (kept,) = reasons_of(model, "word3 Sign1 word9", "L1")
-    model.network["finetuning"]["static_attention"] = 40.0
-    (strong,) = reasons_of(model, "word3 Sign1 word9", "L1")
-    assert strong[0].weight > kept[0].weight
-
-
-class Marks(HTMLParser):
-    """The words in <mark>, and the text of the page's paragraphs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.marked, self.text, self.open = [], [], ""
-
-    def handle_starttag(self, tag, attributes):
-        self.open = tag if tag in ("mark", "p") else self.open
-
-    def handle_endtag(self, tag):
-        self.open = {"mark": "p", "p": ""}.get(tag, self.open)
-
-    def handle_data(self, data):
-        if self.open == "mark":
-            self.marked.append(data)
-        if self.open in ("mark", "p"):
-            self.text.append(data)
-
-
 def test_a_page_marks_the_reasons_and_loses_no_letter(saved, tmp_path, said):
-    (tmp_path / "note.txt").write_text('Sign1 <script>alert("x")</script> & word3', encoding="utf-8")
+    text = 'Sign1 <script>alert("x")</script> & word3'
+    (tmp_path / "note.txt").write_text(text, encoding="utf-8")
     page = said(saved(), tmp_path / "note.txt", "--format", "html")
-    marks = Marks()
-    marks.feed(page.replace("&lt;script", "&lt; script").split("<section>")[1])
-    assert "Sign1" in marks.marked
-    assert "".join(marks.text).replace("< script", "<script") == 'Sign1 <script>alert("x")</script> & word3'
+    (shown,) = re.findall(r'<p class="read" dir="auto">(.*)</p>', page)
+    assert re.search(r"<mark[^>]*>Sign1</mark>", shown)
+    assert unescape(re.sub(r"</?mark[^>]*>", "", shown)) == text
     assert "<script" not in page
     assert "http" not in page
 
@@ -251,17 +216,15 @@ BAD = {
     "without a header.csv": (b"17,a secret illness\n18,another\n", r"got 2 others\. Name it with --text-column\."),
     "a slip.csv": (b"id,Texts\n1,hello\n", "got 2 others\\. Did you mean 'Texts'"),
     "a column twice.csv": (b"text,text\nsecret,secret\n", "expected every column once, got 1 again in the header"),
-    "an empty.csv": (b"id,text\n", "expected documents, got none"),
+    "no rows.csv": (b"id,text\n", "expected documents, got none"),
     "an empty text.csv": (b"id,text\nx,\n", "document x: expected 1 to 1,000,000 characters, got 0"),
     "two million.txt": (b"secret " * 300_000, "document two million: expected 1 to 1,000,000 characters, got"),
     "latin.txt": ("secret ä".encode("latin-1"), "expected text in UTF-8"),
     "short row.csv": (b"id,text\nx\n", "line 2: expected as many cells as the header has"),
     "semicolons.csv": (b"id;text\nx;secret\n", "line 1: expected ',' between the columns, got ';'"),
     "open quote.csv": (b'id,text\nx,"secret\n', "expected as many cells as the header has, and closed quotes"),
-    "no.jsonl": (b"[1]\n", "line 1: expected one JSON object a line"),
     "half.jsonl": (b'{"text": "\\ud83d"}\n', "line 1: expected one JSON object a line"),
     "number.jsonl": (b'{"text": 5}\n', "document 1: expected a text, got int"),
-    "no.parquet": (b"secret", "expected a parquet file, got a damaged one"),
     "damaged inside.parquet": (damaged_parquet(), "expected a parquet file, got a damaged one"),
     "image.png": (b"x", r"expected a file of the kind text, csv, tsv, jsonl, parquet, got the ending '\.png'"),
 }  # fmt: skip
@@ -278,15 +241,9 @@ def test_bad_input_is_one_clear_line_that_quotes_no_text(saved, tmp_path, capsys
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(("arguments", "expected"), [
-    (["predict", "nowhere", "x.txt"], "expected a folder with a saved model"),
-    (["predict", "x", "x.txt", "--format", "xml"], "expected table, jsonl, html, got 'xml'"),
-])  # fmt: skip
-def test_a_wrong_model_or_format_is_one_line(tmp_path, monkeypatch, arguments, expected):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.txt").write_text("a text")
-    with pytest.raises(SystemExit, match=expected):
-        main(arguments)
+def test_a_wrong_format_is_one_line():
+    with pytest.raises(SystemExit, match="expected table, jsonl, html, got 'xml'"):
+        main(["predict", "model", "x.txt", "--format", "xml"])
 
 
 @pytest.mark.parametrize("arguments", [["predikt"], ["predict"], ["predict", "m", "f", "--top", "0"]])
@@ -325,41 +282,29 @@ def test_documents_without_an_id_are_numbered(tmp_path, name, content, ids):
     assert list(source.documents) == list(zip(ids, ("one", "two"), strict=True))
 
 
-@pytest.mark.parametrize("name", ["texts.csv", "texts.jsonl", "texts.parquet"])
-def test_a_column_of_names_that_is_asked_for_and_not_there_is_an_error(tmp_path, name):
-    table = pl.DataFrame({"visit": ["a", "b"], "text": TEXTS})
-    (table.write_csv if name.endswith("csv") else table.write_ndjson if name.endswith("l") else table.write_parquet)(
-        tmp_path / name
-    )
-    source = open_documents(str(tmp_path / name), kind=None, text_column="text", id_column="vist")
-    with pytest.raises(InputError, match=r"expected a column 'vist', got . others\. Did you mean 'visit'\?"):
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_column_of_names_that_is_asked_for_and_not_there_is_an_error(files, kind):
+    source = open_documents(str(files[kind]), kind=None, text_column="text", id_column="idd")
+    with pytest.raises(InputError, match=r"expected a column 'idd', got . others\. Did you mean 'id'\?"):
         list(source.documents)
 
 
-def test_parquet_on_standard_input_is_refused_by_name():
-    with pytest.raises(InputError, match="standard input: expected text, csv, tsv or jsonl, got parquet"):
-        open_documents("-", kind="parquet", text_column="text", id_column="id")
-
-
-@pytest.mark.parametrize("texts", [["fine", ""], ["fine", "x" * 1_000_001], ["fine", " \n"]])
-def test_score_names_the_text_that_it_refuses(saved, texts):
-    with pytest.raises(InputError, match="text 2: expected 1 to 1,000,000 characters"):
+@pytest.mark.parametrize(("texts", "expected"), [
+    (["fine", "x" * 1_000_001], "text 2: expected 1 to 1,000,000 characters"),
+    (["fine", " \n"], "text 2: expected 1 to 1,000,000 characters"),
+    ("Sign1", "texts: expected a list of texts, got one text"),  # no list of letters
+])  # fmt: skip
+def test_score_names_what_it_refuses(saved, texts, expected):
+    with pytest.raises(InputError, match=expected):
         load_system(saved("mig_log_odds")).score(texts)
-
-
-def test_a_text_that_is_not_in_a_list_is_no_list_of_letters(saved):
-    with pytest.raises(InputError, match="texts: expected a list of texts, got one text"):
-        load_system(saved("mig_log_odds")).score("Sign1")
 
 
 def test_help_is_one_screen_with_every_command(capsys):
     main(["--help"])
     said = capsys.readouterr().out
     assert len(said.splitlines()) <= 24
-    assert all(
-        f" {name} " in said
-        for name in ("init", "doctor", "train", "predict", "serve", "trace", "verify", "tensorboard", "export")
-    )
+    names = ("init", "doctor", "train", "predict", "serve", "trace", "verify", "tensorboard", "export")
+    assert all(f" {name} " in said for name in names)
     assert max(map(len, said.splitlines())) <= int(os.environ.get("COLUMNS", "120"))
 
 

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ from plant.serving.network import backbone_record, network_logits
 from plant.serving.predict import predictions
 from plant.serving.system import load_system
 
-TINY = {"kind": "random", "hidden_size": 32, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 400}
 STAGE2 = {"epochs": 1, "batch_size": 8, "accumulation": 1, "hard_negatives": 5}
 SYSTEMS = ("network", "static", "evidence", "slopes", "tfidf_linear", "mig_log_odds", "combined")
 
@@ -77,9 +75,8 @@ def test_the_folder_has_the_form_of_hugging_face(small_run, saved):
     folder = saved("evidence")
     config = AutoConfig.from_pretrained(folder)
     assert isinstance(config, PlantConfig)
-    assert list(config.id2label.values()) == [
-        record["label"] for record in json.loads((folder / "labels.json").read_text())
-    ]
+    records = json.loads((folder / "labels.json").read_text())
+    assert list(config.id2label.values()) == [record["label"] for record in records]
     tokens = AutoTokenizer.from_pretrained(folder)(small_run("all").texts()[:2], padding=True, return_tensors="pt")
     model = AutoModelForSequenceClassification.from_pretrained(folder)
     truth = torch.ones(2, config.num_labels)
@@ -87,19 +84,15 @@ def test_the_folder_has_the_form_of_hugging_face(small_run, saved):
     assert out.logits.shape == (2, config.num_labels)
     expected = torch.nn.functional.softplus(-out.logits).mean()  # binary cross-entropy where all labels are true
     torch.testing.assert_close(out.loss, expected)
-    assert {name.partition(".")[0] for name in load_file(folder / "model.safetensors")} == {
-        "backbone",
-        "attention",
-        "head",
-    }
+    parts = {name.partition(".")[0] for name in load_file(folder / "model.safetensors")}
+    assert parts == {"backbone", "attention", "head"}
 
 
 def test_forward_of_the_network_gives_the_logits_that_the_run_stored(small_run, saved):
     run, model = small_run("all"), PlantForDocuments.from_pretrained(saved("network"))
-    tokens = AutoTokenizer.from_pretrained(saved("network"))(
-        run.texts()[0], add_special_tokens=False, return_tensors="pt"
-    )
-    logits = model(tokens["input_ids"]).logits.detach().numpy()
+    tokenizer = AutoTokenizer.from_pretrained(saved("network"))
+    ids = tokenizer(run.texts()[0], add_special_tokens=False, return_tensors="pt")["input_ids"]
+    logits = model(ids).logits.detach().numpy()
     stored = of_labels(read_scores(run.scores("network"), "test"), model.saved.label_names)[0]
     np.testing.assert_allclose(logits[0], stored, rtol=2e-3, atol=2e-3)
 
@@ -113,17 +106,14 @@ def test_saving_a_loaded_model_writes_the_same_files(saved, tmp_path, system):
     assert first == second
 
 
-@pytest.mark.parametrize("there", ["a folder of a user", "a file"])
-def test_saving_replaces_a_model_and_nothing_else(saved, tmp_path, there):
-    model, place = PlantForDocuments.from_pretrained(saved("mig_log_odds")), tmp_path / "thesis"
-    if there == "a file":
-        place.write_text("work")
-    else:
-        place.mkdir()
-        (place / "notes.txt").write_text("work")
-    with pytest.raises(InputError, match="thesis: expected a new or an empty folder"):
-        model.save_pretrained(place)
-    assert (place if place.is_file() else place / "notes.txt").read_text() == "work"
+def test_saving_replaces_a_model_and_nothing_else(saved, tmp_path):
+    model, work = PlantForDocuments.from_pretrained(saved("mig_log_odds")), tmp_path / "thesis/notes.txt"
+    work.parent.mkdir()
+    work.write_text("work")
+    for place in (work, work.parent):
+        with pytest.raises(InputError, match="expected a new or an empty folder"):
+            model.save_pretrained(place)
+    assert work.read_text() == "work"
     (tmp_path / "empty").mkdir()
     for _ in range(2):
         model.save_pretrained(tmp_path / "empty")
@@ -180,7 +170,7 @@ WORD_NETWORKS = {
 def test_every_kind_of_network_comes_back_with_its_logits(small_run, tmp_path, what):
     run, out, backbone, recipe = small_run("all"), tmp_path / "model", tmp_path / "backbone", STAGE2
     if what in NETWORKS:
-        section, tokens = parse_backbone({**TINY, **NETWORKS[what]}), run.tokens("tiny")
+        section, tokens = parse_backbone({**run.settings["backbone"], **NETWORKS[what]}), run.tokens("tiny")
         make_random_backbone(section, run.root / "tokenizer", backbone)
     else:
         section, tokens, backbone = parse_backbone({**WORD_NETWORK, **WORD_NETWORKS[what][0]}), run.tokens("words"), ""
@@ -214,45 +204,27 @@ def test_every_kind_of_network_comes_back_with_its_logits(small_run, tmp_path, w
         assert answer_and_libraries(out, run.texts()[0], tmp_path)[1] == ["torch"]
 
 
-def damage(folder, what):
-    if what == "missing":
-        (folder / "thresholds.json").unlink()
-    elif what == "no manifest":
-        (folder / "manifest.json").unlink()
-    elif what == "pickle":
-        (folder / "pytorch_model.bin").write_bytes(b"\x80\x04.")
-    elif what == "a list as manifest":
-        (folder / "manifest.json").write_text("[]")
-    elif what == "other version":
-        manifest = json.loads((folder / "manifest.json").read_text())
-        (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
-    elif what == "changed":
-        (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-4] + b"1234")
-    else:
-        shutil.rmtree(folder)
+def other_format(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
 
 
 REFUSED = {
-    "missing": "thresholds.json", "no manifest": "manifest.json", "pickle": "no pickle", "other version": "format 99",
-    "a list as manifest": "got format None",
-    "changed": "SHA-256", "no folder": "no folder there",
-}  # fmt: skip
+    "missing": (lambda folder: (folder / "thresholds.json").unlink(), "thresholds.json: expected the file"),
+    "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "no manifest.json in it"),
+    "pickle": (lambda folder: (folder / "pytorch_model.bin").write_bytes(b"\x80\x04."), "no pickle"),
+    "other version": (other_format, "format 99"),
+    "changed": (lambda folder: (folder / "model.safetensors").write_bytes(b"1234"), "safetensors: .* SHA-256"),
+    "no folder": (shutil.rmtree, "no folder there"),
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_folder_that_is_not_whole_is_refused_with_one_error(saved, tmp_path, what):
     folder = shutil.copytree(saved("network"), tmp_path / "model")
-    damage(folder, what)
-    with pytest.raises(InputError, match=REFUSED[what]):
-        PlantForDocuments.from_pretrained(folder)
-
-
-def test_weights_of_another_network_are_refused(saved, tmp_path):
-    folder = shutil.copytree(saved("network"), tmp_path / "model")
-    model = PlantForDocuments.from_pretrained(folder)
-    model.config.network["backbone"]["pool_size"] = 7
-    model.save_pretrained(folder)
-    with pytest.raises(InputError, match="the weights of the network"):
+    damage, expected = REFUSED[what]
+    damage(folder)
+    with pytest.raises(InputError, match=expected):
         PlantForDocuments.from_pretrained(folder)
 
 
@@ -300,13 +272,13 @@ def test_what_needs_the_training_corpus_is_refused(small_run, tmp_path, what):
 
 @pytest.mark.parametrize(("section", "kind", "got"), [
     ({"quantization": "nf4", "adapter": "lora"}, "llama", "quantization: nf4"),
-    ({}, "of_its_own", "the model type 'of_its_own'"),
+    ({}, "of_its_own", ".* the model type 'of_its_own'"),
 ])  # fmt: skip
 def test_a_backbone_that_no_folder_can_give_back_is_refused(saved, section, kind, got):
     model = load_system(saved("network"))
     model.classifier.backbone.model.config.model_type = kind
     with pytest.raises(InputError, match=f"got {got}"):
-        backbone_record(model.classifier, {**TINY, **section})
+        backbone_record(model.classifier, {**model.network["backbone"], **section})
 
 
 def test_the_best_run_on_validation_that_can_be_saved_is_taken_and_the_better_ones_are_told(tmp_path, monkeypatch):
@@ -328,23 +300,6 @@ def test_the_best_run_on_validation_that_can_be_saved_is_taken_and_the_better_on
     assert passed_over == (f"`plant_1` {told}", f"`plant_2` {told}")
     with pytest.raises(InputError, match="got the channel mentions"):
         best(0, 1, 2, 3)
-
-
-def test_an_experiment_whose_best_system_reads_the_training_corpus_ends_with_a_folder(small_run, tmp_path):
-    """Stage 3 with descriptions (docs/tutorial/own-labels.md, step 4) cannot be saved; the next best run is."""
-    run = small_run("all")
-    better = tmp_path / "scores"
-    shutil.copytree(run.scores("evidence"), better)
-    metrics = json.loads((better / "metrics.json").read_text())
-    metrics["threshold"]["value_on_val"] = 0.999
-    (better / "metrics.json").write_text(json.dumps(metrics))
-    best = run.candidate("evidence", scores=better, evidence={"channels": ["network", "descriptions"]})
-    candidates = [replace(best, system="with_titles"), run.candidate("network")]
-    chosen, passed_over = best_candidate(candidates, run.materials())
-    export(chosen, run.materials(), tmp_path / "m", passed_over=passed_over)
-    told = "`with_titles` is better on validation (0.999), and cannot be saved"
-    assert told in (tmp_path / "m/README.md").read_text()
-    assert load_system(tmp_path / "m").system["name"] == "network"
 
 
 def test_the_card_tells_the_metrics_of_the_run(small_run, saved):

@@ -82,21 +82,17 @@ def test_one_text_and_a_batch_get_what_predict_gives(model, address):
 
 BAD = {
     "no JSON": (b"{", 422, "body: expected the keys of POST /predict, got Invalid JSON"),
-    "bytes": (b"\xff\xfe", 422, "Invalid JSON"),
     "a list": ([], 422, "body: .*Input should be an object"),
     "no text": ({}, 413, "documents: expected 1 to 5, got 0"),
-    "no documents": ({"documents": []}, 413, "documents: expected 1 to 5, got 0"),
     "an empty text": ({"text": " "}, 422, "document 1: expected 1 to 1,000,000 characters, got 0"),
     "a text that is too long": ({"text": "x" * 1_000_001}, 422, "document 1: expected 1 to 1,000,000 characters"),
     "more than fits": ({"text": "x" * 2_000_001}, 413, "body: expected at most 2,000,000 bytes"),
     "100,000 documents": ({"documents": [{"text": "a"}] * 100_000}, 413, "documents: expected 1 to 5, got 100,000"),
     "a document that is none": ({"documents": ["secret"]}, 422, "documents.0: .*Input should be an object"),
     "a number as text": ({"text": 5}, 422, "text: .*valid string"),
-    "half a character": (b'{"text": "\\ud83d"}', 422, "Invalid JSON|whole characters"),
+    "half a character": (b'{"text": "\\ud83d"}', 422, "Invalid JSON"),
     "an unknown key": ({"text": "a", "secretive": 1}, 422, "Extra inputs are not permitted"),
     "an unknown label": ({"text": "a", "labels": ["L99"]}, 422, "one of the 9 labels .* Known: L0, L1"),
-    "labels that are none": ({"text": "a", "labels": "L1"}, 422, "labels: .*valid array"),
-    "a wrong top": ({"text": "a", "top": -1}, 422, "top: .*greater than or equal to 0"),
     "true as a number": ({"text": "a", "reasons": True}, 422, "reasons: .*valid integer"),
 }
 
@@ -185,20 +181,17 @@ def test_the_page_may_load_nothing_from_elsewhere(address):
     assert not re.findall(r"(?:src|href)=\"(?!data:)", page)
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    (["--port", "{taken}"], "expected a free address of this machine"),
-    (["--host", "203.0.113.1", "--port", "0"], "expected a free address of this machine"),
-])  # fmt: skip
-def test_an_address_that_is_taken_is_one_line(saved, address, options, expected):
+def test_an_address_that_is_taken_is_one_line(saved, address):
     taken = address.rpartition(":")[2]
-    with pytest.raises(SystemExit, match=f"^plant: .*{expected}"):
-        main(["serve", str(saved("mig_log_odds")), *(option.format(taken=taken) for option in options)])
+    with pytest.raises(SystemExit, match=r"^plant: .*expected a free address of this machine"):
+        main(["serve", str(saved("mig_log_odds")), "--port", taken])
 
 
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch):
+@pytest.mark.parametrize(("extra", "command"), [("serve", ["serve", "m"]), ("onnx", ["export", "m", "--onnx", "f"])])
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch, extra, command):
     monkeypatch.setattr("plant.commandline.find_spec", lambda _: None)
-    with pytest.raises(SystemExit, match=r"pip install '\.\[serve\]'"):
-        main(["serve", "model"])
+    with pytest.raises(SystemExit, match=rf"pip install '\.\[{extra}\]'"):
+        main(command)
 
 
 def test_the_command_listens_on_this_machine_alone_ends_in_order_and_logs_no_text(saved, tmp_path):

@@ -70,6 +70,9 @@ def test_the_screen_says_that_a_better_system_could_not_be_saved(tmp_path):
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     said = snakemake(tmp_path, "model_mine", config=tmp_path / "config.yaml")
     assert re.search(r"warning: .*`category_log_odds`.* Saved: mig_log_odds\.", said)
+    best = tmp_path / "results/serving/mine/best"
+    assert load_system(best).system["name"] == "mig_log_odds"
+    assert "`category_log_odds` is better on validation" in (best / "README.md").read_text()
 
 
 @pytest.mark.slow
