@@ -5,7 +5,6 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -58,6 +57,10 @@ TABLES = {
     "no column of ids.csv": (
         {"name": ["x", "y"] * 6, "text": TEXTS, "labels": joined(";")}, {"text": "text", "labels": "labels"}, ";",
     ),
+    "a name that comes again.csv": (
+        {"name": ["x", "y"] * 6, "key 2": range(12), "text": TEXTS, "labels": joined(";")},
+        {"id": "key 2", "text": "text", "labels": "labels"}, ";",
+    ),
     "document is a name.csv": (
         {"document": [f"D-{n}" for n in range(12)], "transcript": TEXTS, "topics": joined(";")},
         {"id": "document", "text": "transcript", "labels": "topics"}, ";",
@@ -85,80 +88,69 @@ def test_a_look_finds_columns_separator_and_sizes_and_the_config_reads_the_table
     assert not set(TEXTS) & set(re.findall("the patient.*", text))
 
 
-def said_of(tmp_path: Path, capsys, labels: Sequence[str], **columns) -> str:
-    rows = len(labels)
-    texts = columns.pop("text", [f"{TEXTS[0]} {row}" for row in range(rows)])
-    table = write(tmp_path / "mine.csv", {"id": range(rows), "text": texts, "labels": labels, **columns})
-    main(["init", str(table), "--out", str(tmp_path / "mine.yaml")])
-    return capsys.readouterr().out
+PAIR, FOUR = ["a;b", "b"], ["a;b", "b", "a", "b;a"]
+PARTS = ["train"] * 30 + ["val"] * 10
+SAID: dict[str, tuple[dict, list[str], str]] = {
+    "spaces": (
+        {"labels": ["sport", "sport politics", "politics sport", "politics"] * 10},
+        ["Labels are cut at spaces; 20 documents have more than one label.",
+         'If a label is a phrase of several words, write `label_separator: ";"` in the config.'], "cut at commas",
+    ),
+    "commas": (
+        {"labels": ["New York,travel", "travel"] * 20},
+        ["Labels are cut at commas (`label_separator`); 20"], "No document has several labels",
+    ),
+    "one label each": (
+        {"labels": ["New York", "travel"] * 20}, ["No document has several labels. If some have, write"], "are cut at",
+    ),
+    "no label, and a category": (
+        {"category": ["a", "", "b"] * 4},
+        ["4 documents have no label and are left out.", "category (labels)"], "differ from another",
+    ),
+    "a name that comes again is no id": (
+        {"name": ["x", "y"] * 10, "labels": PAIR * 10},
+        ["Columns: text (text), labels (labels), id (id)."], "Documents are numbered",
+    ),
+    "columns that may name splits or patients": (
+        {"labels": PAIR * 4, "paciente": ["p", "q"] * 4, "t" * 41: ["x"] * 8, **{f"c{n}": ["x"] * 8 for n in range(6)}},
+        ["Not read: paciente, c0, c1, c2, c3 and 2 more. If one names splits or groups"], "ttt",
+    ),
+    "nothing else": ({"labels": PAIR * 4}, ["Labels are cut at semicolons"], "Not read"),
+    "labels that differ in their spelling": (
+        {"labels": ["Sport;caf\u00e9", "sport;cafe\u0301", "a  b;c", "a b;SPORT"]},
+        ["Warning: 4 labels differ from another one only in capitals, spaces or"], "left out",
+    ),
+    "ids that come again, of one patient each": (
+        {"labels": PAIR * 10, "id": [number // 2 for number in range(20)]},
+        ["the column id has 10 different values for 20 documents", "`group_column: id`",
+         "Documents are numbered from 1"], "id (id)",
+    ),
+    "a split that is drawn from train": (
+        {"labels": FOUR * 10, "split": PARTS},
+        ["The column of splits names no test documents: a part of its 30 train documents", "becomes the test split"],
+        "no val documents",
+    ),
+    "all splits": (
+        {"labels": FOUR * 10, "split": ["test"] * 5 + PARTS[5:]}, ["split (split)"], "column of splits",
+    ),
+    "texts without spaces": (
+        {"labels": FOUR * 10, "text": ["今天天气很好，我们去公园散步吧"] * 40},
+        ["Warning: 40 of 40 documents are in a script without spaces (Chinese or Japanese)",
+         "Put a space between words beforehand", "count no word of one character"], "今天",
+    ),
+}  # fmt: skip
 
 
-def test_a_guess_at_the_separator_is_said_with_what_to_do_if_it_is_wrong(tmp_path, capsys):
-    said = said_of(tmp_path, capsys, ["sport", "sport politics", "politics sport", "politics"] * 10)
-    assert "Labels are cut at spaces; 20 documents have more than one label." in said
-    assert 'If a label is a phrase of several words, write `label_separator: ";"` in the config.' in said
-    text = (tmp_path / "mine.yaml").read_text()
-    assert load(yaml.safe_load(text)).datasets["mine"].label_separator == " "
-    assert "Labels are cut at spaces" in text
-    (tmp_path / "mine.yaml").unlink()
-    assert "Labels are cut at commas (`label_separator`); 20" in said_of(
-        tmp_path, capsys, ["New York,travel", "travel"] * 20
-    )
-    (tmp_path / "mine.yaml").unlink()
-    assert "No document has several labels. If some have, write" in said_of(
-        tmp_path, capsys, ["New York", "travel"] * 20
-    )
-
-
-def test_documents_without_labels_are_counted_and_one_label_may_be_a_category(tmp_path, capsys):
-    table = {"id": range(12), "text": TEXTS, "category": ["a", "", "b"] * 4}
-    main(["init", str(write(tmp_path / "mine.csv", table)), "--out", str(tmp_path / "mine.yaml")])
-    said = capsys.readouterr().out
-    assert "4 documents have no label and are left out." in said and "category (labels)" in said
-
-
-def test_a_column_of_ids_has_each_once_and_the_columns_are_said(tmp_path, capsys):
-    """A column `name` that repeats would be refused when the corpus is built."""
-    said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, name=["x", "y"] * 10)
-    assert "Columns: text (text), labels (labels), id (id)." in said and "numbered" not in said
-    table = write(tmp_path / "b.csv", {"name": ["x", "x"], "key 2": [1, 2], "text": TEXTS[:2], "labels": ["a", "b"]})
-    assert look(table).columns["id"] == "key 2"
-    write(tmp_path / "c.csv", {"text": TEXTS[:2], "labels": ["a", "b"]})
-    main(["init", str(tmp_path / "c.csv"), "--out", str(tmp_path / "c.yaml")])
-    assert "Documents are numbered from 1" in capsys.readouterr().out
-
-
-def test_columns_that_are_not_read_are_said_because_one_may_name_splits_or_patients(tmp_path, capsys):
-    columns = {"paciente": ["p", "q"] * 4, "t" * 41: ["x"] * 8} | {f"c{number}": ["x"] * 8 for number in range(6)}
-    said = said_of(tmp_path, capsys, ["a;b", "b"] * 4, **columns)
-    assert "Not read: paciente, c0, c1, c2, c3 and 2 more. If one names splits or groups" in said and "ttt" not in said
-    (tmp_path / "mine.yaml").unlink()
-    assert "Not read" not in said_of(tmp_path, capsys, ["a;b", "b"] * 4)
-
-
-def test_labels_that_differ_in_their_spelling_alone_are_counted(tmp_path, capsys):
-    said = said_of(tmp_path, capsys, ["Sport;caf\u00e9", "sport;cafe\u0301", "a  b;c", "a b;SPORT"])
-    assert "Warning: 4 labels differ from another one only in capitals, spaces or" in said
-    (tmp_path / "mine.yaml").unlink()
-    assert "differ from another" not in said_of(tmp_path, capsys, ["a;b", "b", "a1;B2"])
-
-
-def test_ids_that_come_again_are_said_with_the_key_that_keeps_them_in_one_split(tmp_path, capsys):
-    said = said_of(tmp_path, capsys, ["a;b", "b"] * 10, id=[number // 2 for number in range(20)])
-    assert "the column id has 10 different values for 20 documents" in said and "`group_column: id`" in said
-    assert "Documents are numbered from 1" in said
-    (tmp_path / "mine.yaml").unlink()
-    assert "different values" not in said_of(tmp_path, capsys, ["a;b", "b"] * 10, name=["x", "y"] * 10)
-
-
-def test_a_split_that_the_column_does_not_name_is_said_to_be_drawn_from_train(tmp_path, capsys):
-    split = ["train"] * 30 + ["val"] * 10
-    said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, split=split)
-    assert "The column of splits names no test documents: a part of its 30 train documents" in said
-    assert "becomes the test split" in said
-    (tmp_path / "mine.yaml").unlink()
-    whole = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, split=["test"] * 5 + split[5:])
-    assert "column of splits" not in whole
+@pytest.mark.parametrize("what", SAID)
+def test_what_was_guessed_is_said_with_what_to_do_if_it_is_wrong(tmp_path, capsys, what):
+    columns, said, unsaid = SAID[what]
+    rows, out = len(next(iter(columns.values()))), tmp_path / "out.yaml"
+    texts = {"id": range(rows), "text": [f"{TEXTS[0]} {row}" for row in range(rows)]}
+    main(["init", str(write(tmp_path / "mine.csv", texts | columns)), "--out", str(out)])
+    for text in (capsys.readouterr().out, " ".join(out.read_text().replace("#", "").split())):
+        assert [part for part in said if part not in text] == []
+        assert unsaid not in text
+    load(yaml.safe_load(out.read_text()))
 
 
 def test_a_column_of_splits_is_known_by_its_values_whatever_its_name(tmp_path):
@@ -170,13 +162,6 @@ def test_a_column_of_splits_is_known_by_its_values_whatever_its_name(tmp_path):
     both = own | {"partition": ["train", "test", "test", "train"]}
     assert look(write(tmp_path / "both.csv", rows | both)).columns["split"] == "partition"
     assert "split" not in look(write(tmp_path / "none.csv", rows | {"site": own["site"]})).columns
-
-
-def test_texts_without_spaces_between_words_are_said_by_counts_and_the_name_of_the_script(tmp_path, capsys):
-    said = said_of(tmp_path, capsys, ["a;b", "b", "a", "b;a"] * 10, text=["今天天气很好，我们去公园散步吧"] * 40)
-    assert "Warning: 40 of 40 documents are in a script without spaces (Chinese or Japanese)" in said
-    assert "Put a space between words beforehand" in said and "count no word of one character" in said
-    assert "今天" not in said
 
 
 BAD = {
@@ -212,12 +197,11 @@ def test_columns_with_names_of_their_own_can_be_named(tmp_path, capsys):
 
 def test_columns_that_a_data_frame_made_categories_are_texts_and_labels(tmp_path):
     """The ids were taken for the texts, and labels with bars between them for lists."""
-    path, kind = tmp_path / "mine.parquet", pl.Enum(sorted({*joined("|")}))
-    columns = {"key": [f"d{n}" for n in range(12)], "Note": TEXTS, "codes": joined("|")}
-    pl.DataFrame(columns).with_columns(pl.col("Note").cast(pl.Categorical), pl.col("codes").cast(kind)).write_parquet(
-        path
-    )
-    seen = look(path)
+    table = {
+        "key": [f"d{n}" for n in range(12)], "Note": pl.Series(TEXTS, dtype=pl.Categorical),
+        "codes": pl.Series(joined("|"), dtype=pl.Enum(sorted({*joined("|")}))),
+    }  # fmt: skip
+    seen = look(write(tmp_path / "mine.parquet", table))
     assert (seen.columns["text"], seen.columns["labels"], seen.separator, seen.labels) == ("Note", "codes", "|", 3)
 
 
@@ -269,15 +253,8 @@ def test_a_dry_run_counts_the_jobs_and_claims_no_results(tmp_path, documents):
     command = [sys.executable, "-m", "plant.commandline", "train", "mine.csv", "--out", "mine.yaml", "--dry-run"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
-    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
-    expected = {
-        "pretrain": "3",
-        "finetune": "9",
-        "evidence": "3",
-        "tfidf_linear": "1",
-        "save_model": "1",
-        "write_report": "1",
-    }
+    jobs = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE)}
+    expected = {"pretrain": 3, "finetune": 9, "evidence": 3, "tfidf_linear": 1, "save_model": 1, "write_report": 1}
     assert jobs.items() >= expected.items()  # three seeds; three networks
     assert run.stdout.endswith("Next: plant train mine.yaml\n")
     assert "results/" not in run.stdout + run.stderr
@@ -302,9 +279,9 @@ def test_a_config_whose_experiments_are_all_on_request_runs_nothing(tmp_path, mo
 
 
 @pytest.mark.parametrize(("content", "expected"), [
-    (None, "expected a table or a config, got nothing there"),
-    ("a: [", "expected YAML"),
-    ("text", "expected a config, got str"),
+    (None, "expected a file, got nothing there"),
+    ("a: [", "expected a config in YAML, got expected the node content"),
+    ("text", "expected a config in YAML, got str"),
     ("datasets: {}", "experiments: missing"),
 ])  # fmt: skip
 def test_a_config_that_cannot_be_used_is_one_line(tmp_path, content, expected):
