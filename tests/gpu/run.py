@@ -122,14 +122,8 @@ def _last_line(log: Path) -> str:
 
 def write_table(folder: Path, record: dict[str, Any]) -> None:
     """steps.json and table.md, each replaced as a whole."""
-    lines = [
-        f"# {record['device']}",
-        "",
-        record["with"],
-        "",
-        "| step | what | value | unit | goal |",
-        "|---|---|---:|---|---|",
-    ]
+    lines = [f"# {record['device']}", "", record["with"], ""]
+    lines += ["| step | what | value | unit | goal |", "|---|---|---:|---|---|"]
     remarks = []
     for step in STEPS:
         entry = record["steps"].get(step.name, {"state": "not run yet", "why": "", "rows": []})

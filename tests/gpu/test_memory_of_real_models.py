@@ -18,8 +18,7 @@ from plant.ground.settings import Pretrained
 from plant.model.classifier import LabelClassifier
 from plant.model.transformer.backbone import _adapt
 
-PUBLISHED = yaml.safe_load(Path(__file__).with_name("shapes.yaml").read_text(encoding="utf-8"))
-SHAPES: dict[str, Any] = {name: shape for name, shape in PUBLISHED.items() if shape["model_type"] != "bert"}
+SHAPES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("shapes.yaml").read_text(encoding="utf-8"))
 LABELS, TOKENS, DOCUMENTS = 8929, 4096, 2
 GB = 1e9
 

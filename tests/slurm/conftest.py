@@ -23,33 +23,19 @@ ACCOUNTING = ("slurmdbd", "mariadbd", "mariadb", "mariadb-install-db", "sacct", 
 SCRIPT = Path(__file__).with_name("mini_slurm.sh")
 MAIN = "@job"
 STAGE = {"epochs": 1, "batch_size": 16, "accumulation": 1, "head_learning_rate": 0.005}
+NOTES = {"admissions": 160, "codes": 25, "words": 400, "words_per_note": 25}
+TINY = {"kind": "random", "hidden_size": 16, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 500}
+EXPERIMENT = {"dataset": "small", "backbone": "tiny", "variants": ["plant", "random_init"],
+              "baselines": ["tfidf_linear"], "reference": "plant", "seeds": [0]}  # fmt: skip
 MINIATURE = {
-    "datasets": {
-        "small": {
-            "source": "mimic3",
-            "generate": {"admissions": 160, "codes": 25, "words": 400, "words_per_note": 25},
-            "credentialed": False,
-        }
-    },
-    "backbones": {
-        "tiny": {"kind": "random", "hidden_size": 16, "layers": 1, "heads": 2, "attention_heads": 2, "vocabulary": 500},
-        "words": {"kind": "words"},
-    },
+    "datasets": {"small": {"source": "mimic3", "generate": NOTES, "credentialed": False}},
+    "backbones": {"tiny": TINY, "words": {"kind": "words"}},
     "relevance": {"k": 200},
     "pretrainings": {"plant": {**STAGE, "k": 200}},
     "finetunings": {"focal": {**STAGE, "hard_negatives": 5}, "focal_long": {**STAGE, "hard_negatives": 5, "epochs": 2}},
     "variants": {"plant": {"pretraining": "plant", "finetuning": "focal"}, "random_init": {"finetuning": "focal_long"}},
     "statistics": {"resamples": 50},
-    "experiments": {
-        "small": {
-            "dataset": "small",
-            "backbone": "tiny",
-            "variants": ["plant", "random_init"],
-            "baselines": ["tfidf_linear"],
-            "reference": "plant",
-            "seeds": [0],
-        }
-    },
+    "experiments": {"small": EXPERIMENT},
 }
 
 

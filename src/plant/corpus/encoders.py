@@ -103,9 +103,9 @@ def unreadable(path: str | Path, error: Exception) -> str:
 class WordEncoder:
     """Numbers the lower-cased words of the training split. Other words in val and test are dropped."""
 
-    def __init__(self, backbone: settings.Words | settings.WordNetwork) -> None:
+    def __init__(self, backbone: settings.Words | settings.WordNetwork, known: Sequence[str] = ()) -> None:
         self._backbone = backbone
-        self._ids: dict[str, int] = {}
+        self._ids = {word: number for number, word in enumerate(known, 1)}
 
     @property
     def size(self) -> int:

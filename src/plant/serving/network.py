@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from plant.corpus.encoders import WORD, Pieces, SubwordEncoder
+from plant.corpus.encoders import SubwordEncoder, WordEncoder
 from plant.finetuning.kept_evidence import keep_evidence
 from plant.ground.checkpoints import load_tensors
 from plant.ground.errors import InputError
@@ -151,42 +151,29 @@ def network_of(model: SavedSystem) -> LabelClassifier:
     return model.classifier
 
 
-class SavedVocabulary(NamedTuple):
-    """The tokens of a word network: the lower-cased words of its training documents."""
-
-    ids: dict[str, int]
-
-    def encode(self, texts: Sequence[str], *, training: bool) -> Pieces:  # noqa: ARG002 (as of `SubwordEncoder`)
-        """Words of all texts; an unknown one has the id -1."""
-        found = [list(WORD.finditer(text)) for text in texts]
-        flat = [(self.ids.get(match[0].lower(), -1), *match.span()) for matches in found for match in matches]
-        columns = np.array(flat, np.int32).reshape(-1, 3)
-        ids, starts, ends = columns.T
-        return Pieces(ids, starts, ends, np.array([len(matches) for matches in found], np.int64))
-
-
 @lru_cache(maxsize=4)
-def _encoder(model: SavedSystem) -> SubwordEncoder | SavedVocabulary:
+def _encoder(model: SavedSystem) -> SubwordEncoder | WordEncoder:
     from tokenizers import Tokenizer
 
-    files = model.files
-    if VOCABULARY in files:
-        return SavedVocabulary({word: place for place, word in enumerate(json.loads(files[VOCABULARY]))})
+    settings, files = parse_network(model.network["backbone"]), model.files
+    if isinstance(settings, WordNetwork):
+        return WordEncoder(settings, json.loads(files[VOCABULARY]))
     return SubwordEncoder(Tokenizer.from_str(files["tokenizer.json"].decode("utf-8")))
 
 
 def tokens_of(model: SavedSystem, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Input ids (n) and character spans (n, 2) of each cleaned text, cut as in the corpus, no special tokens."""
-    network = model.network
-    most = parse_network(network["backbone"]).max_tokens
+    most = parse_network(model.network["backbone"]).max_tokens
     pieces = _encoder(model).encode(texts, training=False)
-    ends = np.cumsum(pieces.lengths)
+    # a vocabulary is numbered from 1 while texts are read, with 0 for other words
+    numbers = pieces.ids - 1 if VOCABULARY in model.files else pieces.ids
+    spans, ends = np.stack([pieces.starts, pieces.ends], axis=1), np.cumsum(pieces.lengths)
     found = []
     for first, last in zip(ends - pieces.lengths, ends, strict=True):
         part = slice(first, min(last, first + most))
-        kept = (pieces.ids[part] >= 0) & ~np.isin(pieces.ids[part], network["skipped"])
-        spans = np.stack([pieces.starts[part], pieces.ends[part]], axis=1)
-        found.append((pieces.ids[part][kept], spans[kept]))
+        ids = numbers[part]
+        kept = (ids >= 0) & ~np.isin(ids, model.network["skipped"])
+        found.append((ids[kept], spans[part][kept]))
     return found
 
 
@@ -197,8 +184,7 @@ def corpus_of(model: SavedSystem, ids: Sequence[np.ndarray]) -> Corpus:
         corpus = replace(corpus, features=_features(model, corpus))
     data = TrainingData(corpus, np.array(network["trained"]), range(network["labels"]))  # type: ignore[arg-type]
     recipe = Finetuning.model_validate(network["finetuning"])
-    static = model.static
-    return keep_evidence(data, network_of(model), recipe, static=static, residual=None, whole=True).corpus
+    return keep_evidence(data, network_of(model), recipe, static=model.static, residual=None, whole=True).corpus
 
 
 def _features(model: SavedSystem, corpus: Corpus) -> np.ndarray:
