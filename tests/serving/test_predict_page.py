@@ -48,13 +48,20 @@ def test_the_printed_predictions_run(place, capsys, monkeypatch, command):
     assert "L1" in said
 
 
-def test_the_printed_start_runs(place, capsys):
+def test_the_printed_start_runs(place, capfd):
+    """The whole training is that of `test_serving_rule`; here its jobs are counted, and no results are claimed."""
     first, second, third = (shlex.split(one)[1:] for one in COMMANDS[:3])
     main(first)
     main(second)
     assert (place / "config/mine.yaml").is_file()
-    main([*third, "--dry-run", "--no-report"])
-    assert "Next: plant train config/mine.yaml" in capsys.readouterr().out
+    capfd.readouterr()
+    main([*third, "--dry-run"])
+    out, errors = capfd.readouterr()
+    jobs = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", out + errors, re.MULTILINE)}
+    expected = {"pretrain": 3, "finetune": 9, "evidence": 3, "tfidf_linear": 1, "save_model": 1, "write_report": 1}
+    assert jobs.items() >= expected.items()  # three seeds; three networks
+    assert out.endswith("Next: plant train config/mine.yaml\n")
+    assert "results/" not in out + errors
 
 
 def test_the_printed_export_writes_the_network(place, saved, monkeypatch):

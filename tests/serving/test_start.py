@@ -3,7 +3,6 @@
 import re
 import shlex
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -247,24 +246,10 @@ def test_results_of_a_second_table_do_not_replace_those_of_the_first(tmp_path, c
     assert f"results/paper/{name}/report.html" in text
 
 
-def test_a_dry_run_counts_the_jobs_and_claims_no_results(tmp_path, documents):
-    """The whole run is that of `test_serving_rule`; here is what it would do."""
-    documents(tmp_path / "mine.csv")
-    command = [sys.executable, "-m", "plant.commandline", "train", "mine.csv", "--out", "mine.yaml", "--dry-run"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
-    jobs = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE)}
-    expected = {"pretrain": 3, "finetune": 9, "evidence": 3, "tfidf_linear": 1, "save_model": 1, "write_report": 1}
-    assert jobs.items() >= expected.items()  # three seeds; three networks
-    assert run.stdout.endswith("Next: plant train mine.yaml\n")
-    assert "results/" not in run.stdout + run.stderr
-
-
 def test_the_command_that_comes_next_names_the_columns_of_the_table(tmp_path, capsys, monkeypatch):
     table = {"my key": range(12), "summary": TEXTS, "tags": joined(";")}
-    main(["init", str(write(tmp_path / "b.csv", table)), "--out", str(tmp_path / "b.yaml")])
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0))
-    main(["train", str(tmp_path / "b.yaml")])
+    main(["train", str(write(tmp_path / "b.csv", table)), "--out", str(tmp_path / "b.yaml")])
     said = capsys.readouterr().out
     assert said.endswith("plant predict results/serving/b/best FILE --text-column summary --id-column 'my key'\n")
 
