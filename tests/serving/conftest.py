@@ -47,15 +47,14 @@ SYSTEMS = {
 }
 
 
-def write_documents(path: Path) -> list[str]:
-    """60 documents with one to three of nine labels, each announced by a word; the texts."""
+def write_documents(path: Path) -> None:
+    """60 documents with one to three of nine labels, each announced by a word."""
     random = np.random.default_rng(0)
     own = [random.choice(9, random.integers(1, 4), replace=False) for _ in range(60)]
     texts = [" ".join([*(f"Sign{label}" for label in labels), *(f"word{i}" for i in random.integers(0, 60, 20))])
              for labels in own]  # fmt: skip
     labels = [";".join(f"L{label}" for label in labels) for labels in own]
     pl.DataFrame({"id": [f"d{i}" for i in range(60)], "text": texts, "labels": labels}).write_csv(path)
-    return texts
 
 
 class Results:
@@ -154,8 +153,8 @@ class Results:
 
 
 @pytest.fixture(scope="session")
-def documents() -> Callable[[Path], list[str]]:
-    """Write a table of documents; its texts."""
+def documents() -> Callable[[Path], None]:
+    """Write a table of documents."""
     return write_documents
 
 
