@@ -17,7 +17,6 @@ from plant.ground.files import read_json, write_json
 from plant.paper.contents import report_tables
 from plant.paper.experiment.report import to_html
 from plant.paper.experiment.tables import build_tables, write_tables
-from plant.paper.inputs import seed_of
 from plant.paper.paths import TABLE_FORMATS
 from plant.paper.render import Table, TableCell, latex_escape, row_of, to_csv, to_latex, to_markdown
 from plant.statistics.significance import arrow
@@ -301,8 +300,3 @@ def test_a_bad_input_is_one_clear_error_and_nothing_is_written(toy, damage, metr
     with pytest.raises(InputError, match=message):
         write_tables(toy.with_config(paper={"metrics": [metric]}).data, toy.folder / "tables")
     assert not (toy.folder / "tables").exists()
-
-
-def test_folder_without_a_seed_is_refused():
-    with pytest.raises(InputError, match="a folder named seed0"):
-        seed_of(Path("results/evaluation/final"))

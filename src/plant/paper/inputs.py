@@ -47,18 +47,12 @@ def seed_of(folder: Path) -> int:
     >>> seed_of(Path("results/evaluation/demo/tiny/plant+focal/seed2"))
     2
     """
-    digits = Path(folder).name.removeprefix("seed")
-    if not digits.isdigit():
-        raise InputError(
-            str(folder), expected="a folder named seed0, seed1, ...", got=repr(Path(folder).name),
-            fix="Pass the folder of one training seed.",
-        )  # fmt: skip
-    return int(digits)
+    return int(folder.name.removeprefix("seed"))
 
 
 def runs_of(mapping: Mapping[str, Sequence[Path]]) -> Iterator[tuple[str, int, Path]]:
     """(name, seed, folder) of every run."""
-    return ((name, seed_of(folder), Path(folder)) for name, folders in mapping.items() for folder in folders)
+    return ((name, seed_of(folder), folder) for name, folders in mapping.items() for folder in folders)
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pl.DataFrame:

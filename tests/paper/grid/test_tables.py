@@ -169,13 +169,10 @@ def test_an_item_is_written_in_its_formats(world, tmp_path):
     assert files == tables | {"figures/figure_5.pdf", "figures/figure_5.png"}
 
 
-def test_an_unreadable_file_and_an_unknown_item_are_refused_and_nothing_is_written(world, tmp_path):
+def test_an_unreadable_file_is_refused_and_nothing_is_written(world, tmp_path):
     world.run("mimic4_full_mistral_7b")
     path = world.paths["mimic4_full_mistral_7b"].statistics / "intervals.parquet"
     path.write_bytes(path.read_bytes()[:100])
-    for item, message in (
-        ("table_3", "expected a parquet file"), ("table_13", "got .table_13."), ("figure_9", "figure_9")
-    ):  # fmt: skip
-        with pytest.raises(InputError, match=message):
-            write_item(item, world.settings, world.paths, tmp_path / "paper")
+    with pytest.raises(InputError, match="expected a parquet file"):
+        write_item("table_3", world.settings, world.paths, tmp_path / "paper")
     assert not (tmp_path / "paper").exists()

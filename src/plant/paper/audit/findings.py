@@ -6,7 +6,6 @@ docs/reference/audit.md.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,7 +14,6 @@ from typing import Literal
 
 import polars as pl
 
-from plant.ground.errors import InputError
 from plant.ground.files import write_text
 from plant.ground.settings.base import Frozen
 from plant.paper.audit.relations import RELATIONS, Check, check_all
@@ -103,42 +101,27 @@ def load_explanations(source: Path = EXPLANATIONS) -> tuple[Explanation, ...]:
     """Read audit.yaml.
 
     Raises:
-        InputError: the form is wrong, or two entries have the same id.
+        InputError: the form is wrong.
     """
-    entries = read_model(source, Explanations).findings
-    for name, times in Counter(entry.id for entry in entries).items():
-        if times > 1:
-            raise InputError(source.name, expected="one entry per id", got=f"twice {name}", fix="Give it a new number.")
-    return entries
+    return read_model(source, Explanations).findings
 
 
 def audit(values: PaperValues, explanations: tuple[Explanation, ...]) -> Audit:
     """Check all relations, and give each failed check to its explanation.
 
     An entry with checks is left out if all of them hold. Failed checks without an entry become the first finding.
-
-    Raises:
-        InputError: a failed check belongs to two entries, or an entry names a cell that does not exist.
     """
     checks = check_all(values)
-    failed = [check for check in checks if not check.holds]
-    explained_by: dict[str, str] = {}
-    findings: list[Finding] = []
+    rest = [check for check in checks if not check.holds]
+    findings = []
     for entry in explanations:
-        own = tuple(check for check in failed if any(fnmatchcase(check.key, pattern) for pattern in entry.checks))
-        for check in own:
-            if check.key in explained_by:
-                raise InputError(
-                    EXPLANATIONS.name, expected=f"one entry for {check.key}",
-                    got=f"{explained_by[check.key]} and {entry.id}", fix="Narrow one pattern.",
-                )  # fmt: skip
-            explained_by[check.key] = entry.id
-        for address in entry.cells:
-            values.number(address)
+        own = [check for check in rest if any(fnmatchcase(check.key, pattern) for pattern in entry.checks)]
+        rest = [check for check in rest if check not in own]
         if own or not entry.checks:
-            findings.append(Finding(entry, own))
-    rest = tuple(check for check in failed if check.key not in explained_by)
-    return Audit(checks, (*([Finding(UNEXPLAINED, rest)] if rest else []), *findings), values)
+            findings.append(Finding(entry, tuple(own)))
+    if rest:
+        findings.insert(0, Finding(UNEXPLAINED, tuple(rest)))
+    return Audit(checks, tuple(findings), values)
 
 
 def write_audit(page: Path, table: Path, *, values: Path, explanations: Path) -> None:
@@ -177,10 +160,5 @@ def to_page(result: Audit) -> str:
     )
 
 
-def main(page: Path) -> None:
-    """Write the page that is committed."""
-    write_text(page, to_page(audit(load_values(), load_explanations())))
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/audit.md"))
+    write_text(Path("docs/reference/audit.md"), to_page(audit(load_values(), load_explanations())))

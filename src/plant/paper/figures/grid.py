@@ -11,7 +11,6 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plant.ground.errors import InputError
 from plant.paper.figures.grid_panels import (
     draw_cumulated,
     draw_epochs,
@@ -84,10 +83,8 @@ def grid_figure(name: str, grid: Grid, values: PaperValues) -> Figure:
     """A figure of the paper; call it inside `style.look()`. One that has nothing to show says what is missing.
 
     Raises:
-        InputError: no figure of that name, or a result file is unreadable.
+        InputError: a result file is unreadable.
     """
-    if name not in FIGURES:
-        raise InputError("paper.items", expected=", ".join(FIGURES), got=repr(name), fix="Correct the name.")
     made = FIGURES[name](grid, values)
     if all(points.is_empty() for points, _ in made.panels):
         return sentence("Not attempted. " + _missing(grid, most=4))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from plant.paper.grid.cells import CellKind, GridCell
-from plant.paper.grid.corpus import STATISTICS
+from plant.paper.grid.corpus import TITLES
 from plant.paper.render import Table, TableCell, breaks
 from plant.paper.wording import MISSING, ONE_SEED, fixed, interval, metric_title
 
@@ -94,7 +94,7 @@ def _statistic_title(cell: GridCell) -> str:
         return f"highest {metric_title(cell.column)} that the corpus allows, beside the paper's ({cell.why})"
     if cell.kind == "size":
         return f"{cell.column}: expected by the config, found"
-    return STATISTICS[cell.column][0]
+    return TITLES[cell.column]
 
 
 def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Iterator[Line]:

@@ -8,7 +8,6 @@ from functools import cache
 
 import polars as pl
 
-from plant.ground.errors import InputError
 from plant.paper.audit.findings import Finding, audit, load_explanations
 from plant.paper.grid.cells import JUDGED, SECOND_READING, GridCell, block_cells, is_an_epoch, tally
 from plant.paper.grid.corpus import corpus_cells
@@ -16,15 +15,7 @@ from plant.paper.grid.layout import OTHER_CONVENTION, QUOTED, Footnotes, result_
 from plant.paper.grid.results import Grid
 from plant.paper.render import Table, latex_escape, to_longtable, to_markdown
 from plant.paper.systems import budget_notes, list_systems
-from plant.paper.values.transcription import (
-    AT_MICRO,
-    TRANSCRIPTION,
-    Block,
-    PaperItem,
-    PaperValues,
-    is_table,
-    load_values,
-)
+from plant.paper.values.transcription import AT_MICRO, Block, PaperItem, PaperValues, load_values
 from plant.paper.wording import ONE_SEED, interval_over
 
 ABLATION_ITEMS = ("T6", "T12")
@@ -93,13 +84,9 @@ def build_sheet(name: str, grid: Grid, values: PaperValues) -> Sheet:
         name: "table_2" to "table_12", or "awd_table_2" to "awd_table_10" and "awd_appendix_11" (earlier version).
 
     Raises:
-        InputError: values.yaml has no such table, or a result file is unreadable.
+        InputError: a result file is unreadable.
     """
-    items = {item.target: item for item in values.items if is_table(item.item)}
-    item = items.get(name)
-    if item is None:
-        known = ", ".join(items)
-        raise InputError(TRANSCRIPTION.name, expected=f"one of {known}", got=repr(name), fix="Correct `paper.items`.")
+    item = next(item for item in values.items if item.target == name)
     parts = tuple(_parts(grid, values, item))
     footnotes: Footnotes = {}
     tables = tuple(_table(name, part, footnotes) for part in parts)

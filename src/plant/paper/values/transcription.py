@@ -5,7 +5,6 @@ Values are `Decimal`, so that 8.70 stays 8.70, and 0.1 + 0.2 is 0.3. Nothing her
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -200,11 +199,14 @@ class PaperValues(Frozen):
         Raises:
             InputError: a row or a number has the wrong form, or two cells have the same key.
         """
-        cells = [cell for item, block in self.blocks() for row in block.rows for cell in _cells(item, block, row)]
-        for key, times in Counter(cell.key for cell in cells).items():
-            if times > 1:
-                raise _wrong("one cell per key", f"twice {key}", "Rename one row.")
-        return {cell.key: cell for cell in cells}
+        cells: dict[str, PaperCell] = {}
+        for item, block in self.blocks():
+            for row in block.rows:
+                for cell in _cells(item, block, row):
+                    if cell.key in cells:
+                        raise _wrong(cell.key, "one cell per key", "two")
+                    cells[cell.key] = cell
+        return cells
 
     def blocks(self) -> Iterator[tuple[PaperItem, Block]]:
         return ((item, block) for item in self.items for block in item.blocks)
@@ -217,7 +219,7 @@ class PaperValues(Frozen):
         """
         inside = {key[len(place) + 1 :]: cell for key, cell in self.cells.items() if key.startswith(f"{place}/")}
         if not inside:
-            raise _wrong("a place that has cells", repr(place), "Correct the place.")
+            raise _wrong(TRANSCRIPTION.name, "a place that has cells", repr(place))
         return inside
 
     def number(self, address: str) -> Decimal:
@@ -231,7 +233,7 @@ class PaperValues(Frozen):
         key, _, part = address.partition("#")
         number = getattr(self.cells.get(key), part or "value", None) if part in {"", "gain", "low", "high"} else None
         if not isinstance(number, Decimal):
-            raise _wrong("the address of a number", repr(address), "Correct the address.")
+            raise _wrong(TRANSCRIPTION.name, "the address of a number", repr(address))
         return number
 
 
@@ -267,75 +269,42 @@ def half_unit(decimals: int) -> Decimal:
 
 
 def load_values(source: Path = TRANSCRIPTION) -> PaperValues:
-    """Read and check the transcription.
+    """Read the transcription.
 
     Raises:
-        InputError: the form is wrong, a row is longer or shorter than its columns, a number has more decimals than the
-            item prints, two cells have the same key, or a pair or a claim names cells that do not exist.
+        InputError: the form is wrong.
     """
-    values = read_model(source, PaperValues)
-    for place in (place for pair in (*values.same, *values.independent) for place in (pair.a, pair.b)):
-        values.within(place)
-    for address in (address for claim in values.claims for address in claim.of):
-        values.number(address)
-    return values
+    return read_model(source, PaperValues)
 
 
-def _wrong(expected: str, got: str, fix: str, *, where: str = TRANSCRIPTION.name) -> InputError:
-    return InputError(where, expected=expected, got=got, fix=fix)
+def _wrong(where: str, expected: str, got: str) -> InputError:
+    return InputError(where, expected=expected, got=got, fix=f"Compare {TRANSCRIPTION.name} with the paper.")
 
 
 def _cells(item: PaperItem, block: Block, row: PaperRow) -> Iterator[PaperCell]:
     """The cells of a row. A dash of the paper has no cell."""
-    _require_form(item, block, row)
+    where, n = f"{item.item}/{block.dataset}/{row.row}", len(block.columns)
+    decimals = (item.decimals,) * n if isinstance(item.decimals, int) else item.decimals
+    gains, intervals = row.gains or (None,) * n, row.intervals or ((None, None),) * n
+    arrows = (row.arrows,) * n if isinstance(row.arrows, str) else row.arrows
+    entries = (block.columns, row.values, decimals, gains, intervals, arrows)
+    if any(len(each) != n for each in entries):
+        raise _wrong(where, f"{n} entries in each list, one per column", str(list(map(len, entries))))
     origin = row.origin or block.origin
     # appendix E defines the paper's own macro-F1 over all labels; a quoted row has that of its source
     convention = row.macro_f1 or ("all" if origin == "own" else "unknown")
-    for at, (column, value) in enumerate(zip(block.columns, row.values, strict=True)):
+    for column, value, places, gain, (low, high), arrow in zip(*entries, strict=True):
         if value is None:
             continue
-        decimals = item.decimals if isinstance(item.decimals, int) else item.decimals[at]
-        interval_decimals = decimals if item.interval_decimals is None else item.interval_decimals
-        gain = row.gains[at] if row.gains else None
-        low, high = row.intervals[at] if row.intervals else (None, None)
-        numbers = ((value, decimals), (gain, decimals), (low, interval_decimals), (high, interval_decimals))
-        _require_printed(f"{item.item}/{block.dataset}/{row.row}/{column}", numbers)
+        interval_places = places if item.interval_decimals is None else item.interval_decimals
+        for number, most in ((value, places), (gain, places), (low, interval_places), (high, interval_places)):
+            if number is not None and number != round(number, most):
+                raise _wrong(f"{where}/{column}", f"at most {most} decimals", str(number))
         yield PaperCell(
             item=item.item, version=item.version, dataset=block.dataset, row=row.row, column=column,
             system=row.system, backbone=row.backbone, origin=origin, cite=row.cite, against=row.against,
             convention=convention if column == "macro_f1" else None,
-            value=round(value, decimals), decimals=decimals, gain=None if gain is None else round(gain, decimals),
-            low=low, high=high, interval_decimals=interval_decimals,
-            arrow=row.arrows if isinstance(row.arrows, str) else row.arrows[at],
+            value=round(value, places), decimals=places, gain=None if gain is None else round(gain, places),
+            low=low, high=high, interval_decimals=interval_places, arrow=arrow,
             bold=row.bold == "all" or column in row.bold,
         )  # fmt: skip
-
-
-def _require_form(item: PaperItem, block: Block, row: PaperRow) -> None:
-    """Refuse lists of another length than the columns, and names that the block does not have."""
-    lists = {name: getattr(row, name) for name in ("values", "gains", "intervals", "arrows")}
-    columns, quoted = len(block.columns), (row.origin or block.origin) == "quoted"
-    faults = [
-        (f"{columns} {name}, one per column", str(len(entries)))
-        for name, entries in (*lists.items(), ("decimals", item.decimals))
-        if isinstance(entries, tuple) and len(entries) != columns
-    ]
-    if row.bold != "all" and not set(row.bold) <= set(block.columns):
-        faults.append(("bold columns of the block", str(row.bold)))
-    if row.against not in {None, BEST, *(other.row for other in block.rows)}:
-        faults.append(("`against` to name a row of the block", repr(row.against)))
-    if quoted and not row.cite:
-        faults.append(("`cite`, the publication of a quoted row", "none"))
-    for expected, got in faults[:1]:
-        where = f"{item.item}/{block.dataset}/{row.row}"
-        raise _wrong(expected, got, "Correct the row; compare it with the paper.", where=where)
-
-
-def _require_printed(key: str, numbers: tuple[tuple[Decimal | None, int], ...]) -> None:
-    """Refuse a number with more decimals than the paper prints, and an interval with its bounds swapped."""
-    for number, decimals in numbers:
-        if number is not None and number != round(number, decimals):
-            raise InputError(key, expected=f"at most {decimals} decimals", got=str(number), fix="Read the paper again.")
-    *_, (low, _), (high, _) = numbers
-    if low is not None and high is not None and low > high:
-        raise InputError(key, expected="low <= high", got=f"[{low}, {high}]", fix="Swap them.")
