@@ -79,7 +79,7 @@ def cost_cells(runs: pl.DataFrame) -> tuple[str, ...]:
 
 def write_costs(settings: Settings, folder: Path) -> None:
     """Write tables/cost.{csv,md,tex} into `folder`: time, memory, weights and energy, from whatever has run."""
-    write_table(cost_table(settings, read_runs(settings)), Path(folder) / "tables")
+    write_table(cost_table(settings, read_runs(settings)), folder / "tables")
 
 
 def read_runs(settings: Settings) -> pl.DataFrame:

@@ -31,12 +31,9 @@ MISTRAL, LLAMA, AWD = "mistral_7b", "llama3_8b", "awd_lstm"
 PAIRS = (("mimic3_full", MISTRAL), ("mimic4_full", LLAMA))
 """Dataset and backbone of figure 4 (and of ablation 8)."""
 _PAPERS = {
-    "mimic3_full": ("S4/mimic3_full/Mistral-7B + PLANT", "S4/mimic3_full/Mistral-7B"),
-    "mimic4_full": ("S4/mimic4_full/Mistral-7B + PLANT", "S4/mimic4_full/Mistral-7B"),
-    "awd_mimic3_full": ("awd-S5/mimic3_full/PLANT", "awd-S5/mimic3_full/LAAT"),
-    "awd_mimic4_full": ("awd-S5/mimic4_full/PLANT", "awd-S5/mimic4_full/LAAT"),
-}
-"""Dataset -> rows with the sizes at which the paper's systems reach one precision: PLANT, and without Stage 1."""
+    MISTRAL: ("S4/{}/Mistral-7B + PLANT", "S4/{}/Mistral-7B"), AWD: ("awd-S5/{}/PLANT", "awd-S5/{}/LAAT"),
+}  # fmt: skip
+"""Backbone -> places of the sizes at which the paper's systems reach one precision: PLANT, and without Stage 1."""
 _LINE = 150
 """Characters of a line of the caption."""
 _RARE = (
@@ -52,7 +49,6 @@ _SIZES = (
     "sizes at which the paper's PLANT (diamond) and its {} (square, up to 5 epochs) reach one precision."
 )
 _LLM, _EARLIER = (_SIZES.format(name) for name in ("single stage", "LAAT, the decoder without S and P"))
-
 _SKEWNESS = (
     "Every label of the corpus, over all splits. Hollow: the share of labels with fewer than 10 documents by the "
     "numbers of the text (dotted: 10). The paper draws the first panel in a picture only."
@@ -62,7 +58,6 @@ _TRAINING = (
     "and that PLANT does not within 60. The paper draws loss and P@15 of the test split after every epoch. Here the "
     "test split is read once. The paper's curves are in a picture only; to read them off a picture is not attempted."
 )
-
 
 Panel = tuple[pl.DataFrame, Callable[[Axes, pl.DataFrame], None]]
 """The numbers of a panel, and what draws it."""
@@ -128,8 +123,8 @@ def _epochs(grid: Grid, values: PaperValues, dataset: str, backbone: str, metric
 def _size(grid: Grid, values: PaperValues, dataset: str, backbone: str) -> Panel:
     """A panel of precision by training size."""
     systems, points = size_points(grid, dataset, backbone, ("p@5", "p@15"))
-    place, papers = (dataset, backbone), _PAPERS[dataset]
-    return points, partial(draw_sizes, systems=systems, values=values, place=place, papers=papers)
+    papers = [row.format(dataset.removeprefix("awd_")) for row in _PAPERS[backbone]]
+    return points, partial(draw_sizes, systems=systems, values=values, place=(dataset, backbone), papers=papers)
 
 
 def _figure_3(grid: Grid, values: PaperValues) -> PaperFigure:

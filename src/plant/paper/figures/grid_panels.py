@@ -1,6 +1,7 @@
 """Panels of the paper's figures: F1 of labels (2), Stage 1 against Stage 2 by epoch (3, 4), precision by size (3, 5).
 
-Hollow black marks are what the paper prints.
+The points of a panel come from `plant.paper.grid.points`. Hollow black marks are what the paper prints. A place is
+item/dataset or item/dataset/row of the transcription.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _PLAIN = FuncFormatter(lambda x, _: f"{x:,.0f}")
 _DASHES: dict[Kind, str] = {"planted": "solid", "control": "dotted", "unplanted": "dashed"}
 _METRIC_MARKERS = {"p@5": "o", "p@15": "s"}
 _PAPER_COLUMNS = {"macro_f1_all": "macro_f1", "p@15": "p@15"}
-_FULL_SETUP = "PLANT (full setup)"
+_DOTTED: dict[str, Any] = {"color": PAPER, "linewidth": 0.7, "linestyle": (0, (1, 2))}
 _WITHOUT = Mark(KIND_COLOURS["unplanted"], "o", "dashed", KIND_COLOURS["unplanted"])
 _PLANTED = Mark(KIND_COLOURS["planted"], "o", "solid", KIND_COLOURS["planted"])
-LOOK = {"single_stage": _WITHOUT, "plant": _PLANTED, "awd_laat": _WITHOUT, "awd_plant": _PLANTED,
-        "awd_laat_60": _WITHOUT, "awd_plant_60": _PLANTED}  # fmt: skip
+LOOK = dict.fromkeys(("single_stage", "awd_laat", "awd_laat_60"), _WITHOUT)
+LOOK |= dict.fromkeys(("plant", "awd_plant", "awd_plant_60"), _PLANTED)
 _MEAN, _SHARE = 123, 170
 """Places of the two columns of numbers, in units of the x axis."""
 
@@ -41,13 +42,7 @@ _MEAN, _SHARE = 123, 170
 def draw_frequency(
     axes: Axes, points: pl.DataFrame, *, titles: Mapping[str, str], starts: Sequence[int], dataset: str
 ) -> None:
-    """Mean F1 of the labels of each frequency group.
-
-    Args:
-        points: as `label_points` returns them.
-        titles: system -> how it is printed.
-        starts: lower ends of the groups, by training documents.
-    """
+    """Mean F1 of the labels of each frequency group. `starts` are the lower ends of the groups, in documents."""
     groups = frequency_groups(points, starts)
     if _begin(axes, groups, f"a  all labels, {dataset}"):
         draw_groups(axes, groups, LOOK, titles, starts, height=2.0)
@@ -55,12 +50,7 @@ def draw_frequency(
 
 
 def draw_violins(axes: Axes, points: pl.DataFrame, *, values: PaperValues, place: str, dataset: str) -> None:
-    """Violins of the F1 of labels, with quartiles and our mean. The paper's mean is a hollow mark and in brackets.
-
-    Args:
-        points: as `label_points` returns them.
-        place: item/dataset of those of the figure: mean F1, and the share of labels above HIGH_F1 if it is printed.
-    """
+    """Violins of the F1 of labels, with quartiles and our mean. The paper's mean is a hollow mark and in brackets."""
     axes.set_title(f"b  rare labels, {dataset}")
     rows = list(dict.fromkeys(cell.row for cell in values.within(place).values()))
     for height, row in enumerate(rows):
@@ -84,7 +74,7 @@ def draw_violins(axes: Axes, points: pl.DataFrame, *, values: PaperValues, place
 def _papers(axes: Axes, row: int, own: np.ndarray, mean: Decimal, share: Decimal | None) -> None:
     """The paper's mean as a hollow mark above ours, and its numbers in brackets after ours."""
     above = row - 0.36 * bool(len(own))
-    axes.plot(100 * float(mean), above, "D", color="none", markeredgecolor="black", markersize=4.5)
+    _hollow(axes, 100 * float(mean), above, size=4.5)
     ours = (f"{own.mean():.1f} ", f"{share_above(own):.1f}% ") if len(own) else ("", "")
     printed = (f"[{100 * mean:.1f}]", "" if share is None else f"[{share:.1f}%]")
     for place, number, papers in zip((_MEAN, _SHARE), ours, printed, strict=True):
@@ -94,9 +84,8 @@ def _papers(axes: Axes, row: int, own: np.ndarray, mean: Decimal, share: Decimal
 def draw_epochs(axes: Axes, points: pl.DataFrame, *, values: PaperValues, place: tuple[str, str], metric: str) -> None:
     """nDCG@k after Stage 1 against a metric after Stage 2. Points are seeds; a line joins the means of one recipe.
 
-    Args:
-        points: as `epoch_points` returns them.
-        values: the paper's numbers: nDCG@k after 1 and 10 epochs (item F3), the full setup (Table 12).
+    `place` is dataset and backbone. The paper prints nDCG@k after 1 and 10 epochs (item F3) and its full setup (Table
+    12).
     """
     if not _begin(axes, points, ", ".join(place)):
         return
@@ -119,9 +108,7 @@ def draw_sizes(
 ) -> None:  # fmt: skip
     """P@5 and P@15 by number of training documents: PLANT solid, without Stage 1 dashed, small points for seeds.
 
-    Args:
-        systems, points: as `size_points` returns them.
-        papers: rows of `values` with the paper's reference points, item/dataset/row: PLANT, and without Stage 1.
+    `place` is dataset and backbone; `papers` are the places of the paper's PLANT and of its system without Stage 1.
     """
     if not _begin(axes, points, ", ".join(place)):
         return
@@ -148,11 +135,7 @@ def draw_sizes(
 
 
 def draw_ranked(axes: Axes, points: pl.DataFrame, *, dataset: str) -> None:
-    """Documents of each label by its rank, both on logarithmic axes.
-
-    Args:
-        points: as `frequency_points` returns them.
-    """
+    """Documents of each label by its rank, both on logarithmic axes."""
     if not _begin(axes, points, f"a  labels of {dataset} by rank"):
         return
     axes.loglog(range(1, len(points) + 1), points["documents"], color=KIND_COLOURS["no network"])
@@ -163,21 +146,16 @@ def draw_ranked(axes: Axes, points: pl.DataFrame, *, dataset: str) -> None:
 
 
 def draw_cumulated(axes: Axes, points: pl.DataFrame, *, values: PaperValues, place: str, dataset: str) -> None:
-    """The share of labels with fewer documents than x. Hollow: the share with fewer than `RARE` that the text gives.
-
-    Args:
-        points: as `frequency_points` returns them.
-        place: item/dataset/row of `values` with the paper's number of labels, and of those with fewer than `RARE`.
-    """
+    """The share of labels with fewer documents than x. Hollow: the share with fewer than `RARE` that the text gives."""
     if not _begin(axes, points, f"b  rare labels of {dataset}"):
         return
     sizes = np.unique([*points["documents"], RARE])
     below = [100 * (points["documents"] < size).mean() for size in sizes]
     axes.step(sizes, below, where="pre", color=KIND_COLOURS["no network"])
-    axes.axvline(RARE, color=PAPER, linewidth=0.7, linestyle=(0, (1, 2)))
+    axes.axvline(RARE, **_DOTTED)
     cells = values.within(place)
     printed = 100 * float(cells["labels_under_10"].value) / float(cells["labels"].value)
-    axes.plot(RARE, printed, "D", color="none", markeredgecolor=PAPER, markersize=5)
+    _hollow(axes, RARE, printed)
     axes.set_xscale("log")
     axes.set_ylim(0, 100)
     axes.xaxis.set_major_formatter(_PLAIN)
@@ -188,17 +166,13 @@ def draw_cumulated(axes: Axes, points: pl.DataFrame, *, values: PaperValues, pla
 def draw_training(
     axes: Axes, points: pl.DataFrame, *, column: str, titles: Mapping[str, str], title: str, epochs: Sequence[float]
 ) -> None:
-    """A column of the histories by epoch; dotted lines at the epochs that the paper names.
-
-    Args:
-        points: as `training_points` returns them.
-    """
+    """A column of the histories by epoch; dotted lines at the epochs that the paper names."""
     lines = [(name, printed, LOOK[name]) for name, printed in titles.items()]
     draw_curves(axes, points, column, lines, named=column == "macro_f1")
     axes.set_title(title)
     axes.set_xlabel("epoch")
     for epoch in epochs:
-        axes.axvline(epoch, color=PAPER, linewidth=0.7, linestyle=(0, (1, 2)))
+        axes.axvline(epoch, **_DOTTED)
 
 
 def _begin(axes: Axes, points: pl.DataFrame, title: str) -> bool:
@@ -210,35 +184,32 @@ def _begin(axes: Axes, points: pl.DataFrame, title: str) -> bool:
     return not points.is_empty()
 
 
+def _hollow(axes: Axes, x: float, y: float, marker: str = "D", *, size: float = 5) -> None:
+    """A number of the paper."""
+    axes.plot(x, y, marker, color="none", markeredgecolor=PAPER, markersize=size)
+
+
 def _paper_epochs(axes: Axes, values: PaperValues, place: tuple[str, str], metric: str) -> None:
     """Dotted lines at the paper's nDCG@k and at its full setup, and a mark where both are known."""
-    dots: dict[str, Any] = {"color": PAPER, "linewidth": 0.7, "linestyle": (0, (1, 2))}
-    reported = [
-        float(cell.value)
-        for cell in values.cells.values()
-        if (cell.item, cell.dataset, cell.backbone) == ("F3", *place)
-    ]
+    cells = values.cells.values()
+    reported = [float(cell.value) for cell in cells if (cell.item, cell.dataset, cell.backbone) == ("F3", *place)]
     for x in reported:
-        axes.axvline(x, **dots)
-    full = values.cells.get(f"T12/{place[0]}/{_FULL_SETUP}/{_PAPER_COLUMNS[metric]}")
-    if full is not None:
-        axes.axhline(float(full.value), **dots)
-        if reported:
-            axes.plot(max(reported), float(full.value), "D", color="none", markeredgecolor=PAPER, markersize=5)
+        axes.axvline(x, **_DOTTED)
+    full = float(values.cells[f"T12/{place[0]}/PLANT (full setup)/{_PAPER_COLUMNS[metric]}"].value)
+    axes.axhline(full, **_DOTTED)
+    if reported:
+        _hollow(axes, max(reported), full)
 
 
 def _paper_sizes(axes: Axes, values: PaperValues, papers: Sequence[str]) -> None:
     """The sizes at which both systems reach the precision that the text names, joined by a line."""
-    rows = [row for row in papers if f"{row}/p@5" in values.cells]
+    points = [values.within(row) for row in papers]
     for metric in _METRIC_MARKERS:
-        points = [values.within(row) for row in rows]
-        if not points:
-            return
         x = [float(cells[f"documents_for_{metric}"].value) for cells in points]
         y = [100 * float(cells[metric].value) for cells in points]
-        axes.plot(x, y, color=PAPER, linewidth=0.7, linestyle=(0, (1, 2)))
+        axes.plot(x, y, **_DOTTED)
         for mark, x_of, y_of in zip("Ds", x, y, strict=True):
-            axes.plot(x_of, y_of, mark, color="none", markeredgecolor=PAPER, markersize=4.5)
+            _hollow(axes, x_of, y_of, mark, size=4.5)
         middle = math.sqrt(x[0] * x[-1])
         axes.annotate(f"paper {metric_title(metric)}", (middle, y[0]), (0, 3.5), textcoords="offset points",
                       ha="center", va="bottom", fontsize=5.8, color="#333333")  # fmt: skip

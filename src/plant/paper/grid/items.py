@@ -49,8 +49,8 @@ def write_item(item: Item | Literal["cost"], settings: Settings, paths: Mapping[
     with look():
         made = _make(item, Grid(settings, paths))
         if isinstance(made, Figure):
-            save(made, Path(folder) / "figures" / item)
-            log.info("%s: %s", item, Path(folder) / "figures" / f"{item}.png")
+            save(made, folder / "figures" / item)
+            log.info("%s: %s", item, folder / "figures" / f"{item}.png")
             return
     said: tuple[str, ...] = ()
     if isinstance(made, Table):
@@ -59,8 +59,8 @@ def write_item(item: Item | Literal["cost"], settings: Settings, paths: Mapping[
         texts = {"csv": to_csv(to_frame(made)), "md": to_page(made), "tex": to_tex(made)}
         said = (*([made.banner] if made.banner else []), *made.summary)
     for kind, text in texts.items():
-        write_text(Path(folder) / "tables" / f"{item}.{kind}", text)
-    for line in (Path(folder) / "tables" / f"{item}.md", *said):
+        write_text(folder / "tables" / f"{item}.{kind}", text)
+    for line in (folder / "tables" / f"{item}.md", *said):
         log.info("%s: %s", item, line)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from plant.ground.files import read_json
 from plant.ground.settings import Subset
-from plant.paper.grid.results import Grid, measured_seeds
-from plant.paper.inputs import LABEL_COLUMNS, Inputs, read_histories, read_table
+from plant.paper.grid.results import Grid
+from plant.paper.inputs import LABEL_COLUMNS, read_histories, read_table
 from plant.paper.systems import System, list_systems
 
 LABEL_SCHEMA = pl.Schema({"system": pl.String(), "label": pl.String(), "n_train": pl.Int64(), "f1": pl.Float64()})
@@ -31,8 +31,8 @@ def label_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str]) 
         system, label, n_train, f1: one row for each label with test documents, averaged over the seeds that have run.
     """
     tables = [pl.DataFrame(schema=LABEL_SCHEMA)]
-    for system, name, paths in _measured(grid, dataset, backbone, names):
-        files = measured_seeds(paths, system, "per_label.parquet") if paths else {}
+    for system, name in _measured(grid, dataset, backbone, names):
+        files = grid.files(name, "evaluations", system, "per_label.parquet")
         if not files:
             grid.to_run[name] = None
         for path in files.values():
@@ -58,9 +58,9 @@ def epoch_points(grid: Grid, dataset: str, backbone: str, metric: str) -> pl.Dat
     if not variants:
         grid.missing["no variant of this config has `pretraining_epoch`"] = None
     rows = []
-    for variant, name, paths in _measured(grid, dataset, backbone, variants):
+    for variant, name in _measured(grid, dataset, backbone, variants):
         recipe, epoch = variants[variant].pretraining, variants[variant].pretraining_epoch
-        stage1 = read_histories(_with_history(paths.pretrainings if paths else {}, recipe), ["ndcg_val"])
+        stage1 = read_histories({recipe: _with_history(grid, name, "pretrainings", recipe)}, ["ndcg_val"])
         reached = dict(stage1.filter(epoch=epoch).select("seed", "ndcg_val").iter_rows())
         values = grid.by_seed(name, variant, metric)
         both = sorted(values.keys() & reached.keys())
@@ -103,13 +103,13 @@ def size_points(
             if system not in settings.experiments[name].variants:
                 continue
             grid.experiments[name] = None
-            corpus = Path(grid.paths[name].corpus) / "statistics.json" if name in grid.paths else None
-            values = grid.by_seed(name, system, metric) if corpus is not None and corpus.is_file() else {}
-            if corpus is None or not values:
+            corpus = grid.paths[name].corpus / "statistics.json" if name in grid.paths else None
+            values = grid.by_seed(name, system, metric)
+            if corpus and corpus.is_file() and values:
+                documents = read_json(corpus)["splits"]["train"]["documents"]
+                rows += [(metric, system, documents, seed, 100 * value, name) for seed, value in values.items()]
+            else:
                 grid.to_run[name] = None
-                continue
-            documents = read_json(corpus)["splits"]["train"]["documents"]
-            rows += [(metric, system, documents, seed, 100 * value, name) for seed, value in values.items()]
     return tuple(systems.values()), pl.DataFrame(rows, schema=SIZE_SCHEMA, orient="row").sort("documents", "seed")
 
 
@@ -135,25 +135,23 @@ def training_points(grid: Grid, dataset: str, backbone: str, names: Sequence[str
         name, seed, epoch, loss, macro_f1: one row for each epoch of each run.
     """
     folders: dict[str, list[Path]] = {}
-    for system, name, paths in _measured(grid, dataset, backbone, names):
-        folders |= _with_history(paths.finetunings if paths else {}, system)
+    for system, name in _measured(grid, dataset, backbone, names):
+        folders[system] = _with_history(grid, name, "finetunings", system)
         if not folders[system]:
             grid.to_run[name] = None
     return read_histories(folders, ("loss", "macro_f1")).with_columns(pl.col("macro_f1") * 100)
 
 
-def _with_history(runs: Mapping[str, Sequence[Path]], name: str) -> dict[str, list[Path]]:
-    """Name -> those of its folders that have a history."""
-    return {name: [folder for folder in map(Path, runs.get(name, ())) if (folder / "history.parquet").is_file()]}
+def _with_history(grid: Grid, experiment: str, runs: str, name: str) -> list[Path]:
+    """Those folders of a recipe or variant that have a history."""
+    return [file.parent for file in grid.files(experiment, runs, name, "history.parquet").values()]
 
 
-def _measured(
-    grid: Grid, dataset: str, backbone: str, systems: Iterable[str]
-) -> Iterator[tuple[str, str, Inputs | None]]:
-    """Each system, the experiment that measures it, and its paths. Where there is none, the grid gets the reason."""
+def _measured(grid: Grid, dataset: str, backbone: str, systems: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each system, and the experiment that measures it. Where there is none, the grid gets the reason."""
     for system in systems:
         match = grid.find(dataset, backbone, [system])
         if match.name is None:
             grid.missing[match.why] = None
         else:
-            yield system, match.name, grid.paths.get(match.name)
+            yield system, match.name

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from plant.baselines.registry import baselines
 from plant.ground.files import read_json
 from plant.ground.settings import Experiment, Settings
@@ -67,10 +69,27 @@ class Grid:
     """Experiments of a figure that have not run yet."""
     _read: dict[str, RunFiles] = field(default_factory=dict, repr=False)
 
+    def files(self, name: str, runs: str, key: str, file: str) -> dict[int, Path]:
+        """Seed -> a file of some runs of an experiment, for the seeds that have it.
+
+        Args:
+            runs: the field of Inputs: "evaluations", "pretrainings" or "finetunings".
+            key: name of the system, recipe or variant.
+        """
+        folders = getattr(self.paths[name], runs).get(key, ()) if name in self.paths else ()
+        return {seed_of(folder): folder / file for folder in folders if (folder / file).is_file()}
+
     def ran(self, name: str) -> RunFiles:
         """What an experiment has left."""
         if name not in self._read:
-            self._read[name] = _read(self.paths[name]) if name in self.paths else RunFiles({}, {})
+            source = self.paths[name].statistics / "intervals.parquet" if name in self.paths else None
+            table = read_table(source, INTERVAL_COLUMNS) if source and source.is_file() else pl.DataFrame()
+            intervals = {(row["system"], row["metric"]): row for row in table.iter_rows(named=True)}
+            metrics = {}
+            for system in self.paths[name].evaluations if name in self.paths else ():
+                files = self.files(name, "evaluations", system, "metrics.json")
+                metrics[system] = {seed: read_json(path) for seed, path in files.items()}
+            self._read[name] = RunFiles(intervals, metrics)
         return self._read[name]
 
     def has_run(self, name: str, system: str) -> bool:
@@ -161,7 +180,7 @@ class Grid:
             return None, "", f"no experiment of this config is on {dataset}"
         self.datasets[dataset] = None
         for experiment in experiments:
-            if experiment in self.paths and (path := Path(self.paths[experiment].corpus) / name).is_file():
+            if experiment in self.paths and (path := self.paths[experiment].corpus / name).is_file():
                 return path, experiment, ""
         return None, "", f"not run yet: target `{target(experiments[0])}`"
 
@@ -184,23 +203,6 @@ def target(*experiments: str) -> str:
     'experiment_a experiment_b'
     """
     return " ".join(f"experiment_{name}" for name in experiments)
-
-
-def measured_seeds(inputs: Inputs, system: str, file: str) -> dict[int, Path]:
-    """Seed -> a file of a system's evaluation, for the seeds that have it."""
-    paths = {seed_of(Path(folder)): Path(folder) / file for folder in inputs.evaluations.get(system, ())}
-    return {seed: path for seed, path in paths.items() if path.is_file()}
-
-
-def _read(inputs: Inputs) -> RunFiles:
-    source = Path(inputs.statistics) / "intervals.parquet"
-    rows = read_table(source, INTERVAL_COLUMNS).iter_rows(named=True) if source.is_file() else ()
-    intervals = {(row["system"], row["metric"]): row for row in rows}
-    metrics = {
-        system: {seed: read_json(path) for seed, path in measured_seeds(inputs, system, "metrics.json").items()}
-        for system in inputs.evaluations
-    }
-    return RunFiles(intervals, metrics)
 
 
 def _number(

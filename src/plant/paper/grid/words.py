@@ -8,7 +8,6 @@ chosen by how the table looks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import polars as pl
 
@@ -53,7 +52,7 @@ def word_table(grid: Grid, values: PaperValues) -> Table:
     for name in names:
         grid.experiments[name] = None
         files = grid.paths[name].attention.values() if name in grid.paths else ()
-        if not files or not all(Path(file).is_file() for file in files):
+        if not files or not all(file.is_file() for file in files):
             missing.append(name)
             continue
         tables += _words_of(name, grid.paths[name])
@@ -84,7 +83,7 @@ def _words_of(name: str, inputs: Inputs) -> Iterator[pl.DataFrame]:
         words = attention.drop_nulls(column).group_by("label", "system", words="token", maintain_order=True)
         parts.append(words.agg(value=largest(pl.col(column)).cast(pl.Float64)).with_columns(what=pl.lit(what)))
     for folder in inputs.evaluations.get(NGRAMS, ()):
-        source = Path(folder) / "weights.parquet"
+        source = folder / "weights.parquet"
         if source.is_file():
             weights = read_table(source, ("label", "feature", "weight")).drop_nulls("feature")
             parts.append(weights.select(
