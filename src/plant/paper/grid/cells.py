@@ -33,7 +33,7 @@ CellKind = Literal["value", "gain", "quoted", "measured", "difference", "ceiling
 """value, gain: the paper's own systems, judged. quoted: from the paper, never judged. measured, difference: ours alone.
 ceiling, size: statistics of a corpus that are no claim of the table (plant.paper.grid.corpus)."""
 Verdict = Literal["within", "above", "below", "not attempted"]
-"""above: our number is above the paper's, which is a discrepancy too."""
+"""above: ours is above the paper's."""
 JUDGED: tuple[CellKind, ...] = ("value", "gain")
 SECOND_READING = {"mimic3_few": "mimic3_few_full_test", "awd_mimic3_few": "awd_mimic3_few_full_test"}
 """Dataset of a table -> the dataset of its other reading (choice C20)."""
@@ -68,27 +68,19 @@ class GridCell(Number):
         """False for a quoted macro-F1 of another convention than the column's, or of an unknown one."""
         return self.convention in {None, "all"}
 
-    def with_number(self, number: Number) -> GridCell:
-        """The cell with our number."""
-        return replace(self, **vars(number))
-
     def judged(self, number: Number) -> GridCell:
         """The cell with our number and the verdict."""
         verdict: Verdict = "not attempted"
         if self.paper is not None and number.low is not None and number.high is not None:
             verdict = judge(self.paper, number.low, number.high, decimals=self.decimals)
-        return replace(self.with_number(number), verdict=verdict)
+        return replace(self, **vars(number), verdict=verdict)
 
 
 def judge(printed: Decimal, low: float, high: float, *, decimals: int) -> Verdict:
     """Whether a number that the paper prints is in our interval.
 
-    Many numbers round to the printed one. It is enough if our interval holds one of them; the audit treats the paper's
-    own sums in the same way. For a count both ends of the interval are the count.
-
-    Args:
-        low: lower end of our interval, in the paper's unit.
-        high: upper end.
+    Many numbers round to the printed one. It is enough if our interval, low to high in the paper's unit, holds one of
+    them. For a count both ends are the count.
 
     >>> [judge(Decimal("57.0"), *ours, decimals=1) for ours in ((56.9, 57.4), (57.1, 57.4), (56.1, 56.9), (57.04, 58))]
     ['within', 'above', 'below', 'within']
@@ -111,7 +103,7 @@ def tally(verdicts: Iterable[str]) -> str:
 
 
 def printed_part(cell: PaperCell) -> GridCell:
-    """What the paper prints of a value."""
+    """What the paper prints."""
     return GridCell(
         row=cell.row, column=cell.column, kind="value", metric=cell.metric or "", paper=cell.value, arrow=cell.arrow,
         decimals=cell.decimals, interval_decimals=cell.interval_decimals,
@@ -163,8 +155,7 @@ def _own(
 def _gain(grid: Grid, block: Block, row: PaperRow, metric: str, dataset: str) -> Number:
     """Our difference between a row and the row that the paper measures its gain from."""
     other = next(each.system for each in block.rows if each.row == row.against)
-    pair = [row.system, other]
-    match = grid.find(dataset, row.backbone, pair, reference=pair)
+    match = grid.find(dataset, row.backbone, [row.system, other], paired=True)
     return Number(why=match.why) if match.name is None else grid.difference(match.name, row.system, other, metric)
 
 
@@ -215,11 +206,10 @@ def _measured(
             decimals = item.decimals if isinstance(item.decimals, int) else 1
             for column in block.columns:
                 cell = GridCell(row=title, column=column, kind="measured", metric=metric_of(column), decimals=decimals)
-                yield cell.with_number(grid.value(name, system.name, cell.metric))
+                yield replace(cell, **vars(grid.value(name, system.name, cell.metric)))
                 gap = grid.difference(name, system.name, experiment.reference, cell.metric)
                 if system.name != experiment.reference and gap.ours is not None:
-                    gap = replace(gap, why=f"minus {experiment.reference}")
-                    yield replace(cell, kind="difference").with_number(gap)
+                    yield replace(cell, **vars(gap) | {"kind": "difference", "why": f"minus {experiment.reference}"})
 
 
 def _systems_of_the_paper(grid: Grid, values: PaperValues, dataset: str) -> set[tuple[str | None, str]]:
@@ -235,5 +225,4 @@ def _systems_of_the_paper(grid: Grid, values: PaperValues, dataset: str) -> set[
 
 def is_an_epoch(grid: Grid, system: str) -> bool:
     """Whether a variant starts from one epoch of Stage 1. Such variants are points of figures 3 and 4."""
-    variant = grid.settings.variants.get(system)
-    return variant is not None and variant.pretraining_epoch is not None
+    return getattr(grid.settings.variants.get(system), "pretraining_epoch", None) is not None

@@ -41,10 +41,7 @@ bounds = partial(interval, scale=1, comma=",")
 def result_table(name: str, title: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Table:
     """The cells of one dataset in the form of the paper's table; our own systems below a rule.
 
-    Args:
-        name: of the table's label in LaTeX.
-        cells: as `block_cells` returns them.
-        notes: collects the reasons for what is missing.
+    `name` is the label in LaTeX. `notes` collects the reasons for what is missing.
     """
     rows: dict[tuple[str, str], list[GridCell]] = {}
     for cell in cells:
@@ -106,9 +103,6 @@ def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: F
         own = (cell_of.get((kind, column)) for column in columns)
         return TableCell(name), TableCell(part), *(draw(cell) if cell else TableCell(blank) for cell in own)
 
-    def verdict(cell: GridCell) -> TableCell:
-        return _verdict(cell, notes)
-
     def measured(cell: GridCell) -> TableCell:  # no verdict follows that would say why there is no interval
         drawn = _ours(cell)
         return drawn if drawn.detail else TableCell(drawn.main, detail=footnote(cell.why, notes))
@@ -128,7 +122,7 @@ def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: F
                 yield line(row if own[0] is first else "", paper, kind, _paper)
                 if any(cell.ours is not None for cell in own):
                     yield line("", here, kind, _ours)
-                yield line("", judged, kind, verdict)
+                yield line("", judged, kind, partial(_verdict, notes=notes))
 
 
 def _paper(cell: GridCell) -> TableCell:

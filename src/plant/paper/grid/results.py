@@ -29,19 +29,18 @@ class Number:
     seeds: int | None = None
     """Training seeds that the number is a mean over."""
     why: str = ""
-    """Why there is no number or no interval; empty where there is one."""
+    """Why there is no number or no interval."""
     experiment: str = ""
     over: str = ""
     """What the interval is over: `wording.interval_over`."""
 
 
 class Match(NamedTuple):
-    """The experiment that measures a number of the paper, or why there is none."""
+    """The experiment that measures a number of the paper, or why there is none; and others that would do."""
 
     name: str | None
     why: str = ""
     others: tuple[str, ...] = ()
-    """Experiments that qualify too."""
 
 
 class RunFiles(NamedTuple):
@@ -97,9 +96,7 @@ class Grid:
         ran = self.ran(name)
         return bool(ran.metrics.get(system)) or any(system == key[0] for key in ran.intervals)
 
-    def find(
-        self, dataset: str, backbone: str | None, systems: Sequence[str], *, reference: Sequence[str] = ()
-    ) -> Match:
+    def find(self, dataset: str, backbone: str | None, systems: Sequence[str], *, paired: bool = False) -> Match:
         """The experiment on a dataset and backbone that holds all of `systems`.
 
         If several qualify: first one that has intervals, then one that has run at all, one that `all` runs (not on
@@ -107,7 +104,7 @@ class Grid:
 
         Args:
             backbone: name; None is `paper.main_backbone`.
-            reference: if given, the experiment's reference must be one of these.
+            paired: the experiment's reference must be one of the systems.
         """
         backbone = backbone or self.settings.paper.main_backbone
         if backbone is None:
@@ -118,7 +115,7 @@ class Grid:
             (lambda each: each.dataset == dataset, f"{none} is on {dataset}"),
             (lambda each: each.backbone == backbone, f"{none} is on {place}"),
             (lambda each: set(systems) <= set(each.variants), f"{none} has {' and '.join(systems)} on {place}"),
-            (lambda each: not reference or each.reference in reference, no_pair),
+            (lambda each: not paired or each.reference in systems, no_pair),
         )
         names = list(self.settings.experiments)
         for meets, why in conditions:
