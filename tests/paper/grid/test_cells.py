@@ -1,18 +1,21 @@
-"""Cells: which experiment measures a row of the paper, gains and their signs, and rows that are never judged."""
+"""Cells: which experiment measures a row of the paper, gains and their signs, and where verdicts turn."""
 
 from __future__ import annotations
 
 import shutil
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from shipped import shipped
 
 from plant.ground.files import read_json, write_json
 from plant.ground.seeds import generator
 from plant.ground.settings import load
-from plant.paper.grid.cells import GridCell, average, block_cells
+from plant.paper.grid.cells import GridCell, average, block_cells, judge
 from plant.paper.grid.results import Grid, Number
 from plant.paper.values.transcription import is_table, load_values
 
@@ -49,14 +52,14 @@ def test_a_row_without_a_backbone_is_that_of_the_main_one(world):
     assert "paper.main_backbone" in cell(Grid(none, world.paths)).why
 
 
-@pytest.mark.parametrize(("dataset", "backbone", "systems", "reference", "why"), [
-    ("mimic5", "mistral_7b", ["plant"], [], "no experiment of this config is on mimic5"),
-    ("mimic4_full", "deepseek_v3", ["plant"], [], "is on mimic4_full with deepseek_v3"),
-    ("mimic4_full", "phi3_mini", ["plant_mse"], [], "has plant_mse on mimic4_full with phi3_mini"),
-    ("mimic4_full", "llama3_8b", ["plant_mse", "plant_bce"], ["plant_mse", "plant_bce"], "no paired interval"),
+@pytest.mark.parametrize(("dataset", "backbone", "systems", "paired", "why"), [
+    ("mimic5", "mistral_7b", ["plant"], False, "no experiment of this config is on mimic5"),
+    ("mimic4_full", "deepseek_v3", ["plant"], False, "is on mimic4_full with deepseek_v3"),
+    ("mimic4_full", "phi3_mini", ["plant_mse"], False, "has plant_mse on mimic4_full with phi3_mini"),
+    ("mimic4_full", "llama3_8b", ["plant_mse", "plant_bce"], True, "no paired interval"),
 ])  # fmt: skip
-def test_what_no_experiment_measures_is_said_in_words(world, dataset, backbone, systems, reference, why):
-    found = world.grid.find(dataset, backbone, systems, reference=reference)
+def test_what_no_experiment_measures_is_said_in_words(world, dataset, backbone, systems, paired, why):
+    found = world.grid.find(dataset, backbone, systems, paired=paired)
     assert found.name is None
     assert why in found.why
 
@@ -199,19 +202,11 @@ def test_systems_that_the_paper_lacks_stand_apart_and_once(complete):
     assert {cell.row for cell in other if cell.kind == "measured"} == few
 
 
-def test_a_metric_without_an_interval_shows_its_value_and_no_verdict(world):
-    world.run("mimic4_full_phi3_mini")
-    path = world.paths["mimic4_full_phi3_mini"].statistics / "intervals.parquet"
-    pl.read_parquet(path).filter(pl.col("metric") != "p@15").write_parquet(path)
-    cell = one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
-    assert cell.ours is not None
-    assert (cell.verdict, cell.why) == ("not attempted", "no interval yet: target `experiment_mimic4_full_phi3_mini`")
-
-
-def test_without_statistics_metrics_of_the_seeds_that_ran_are_averaged_and_what_lacks_is_said(world):
+def test_without_intervals_metrics_of_the_seeds_that_ran_are_averaged_and_what_lacks_is_said(world):
     world.run("mimic4_full_phi3_mini")
     inputs = world.paths["mimic4_full_phi3_mini"]
-    shutil.rmtree(inputs.statistics)
+    path = inputs.statistics / "intervals.parquet"
+    pl.read_parquet(path).filter(pl.col("metric") != "p@15").write_parquet(path)
     first, second = inputs.evaluations["plant"]
     values = [100 * read_json(folder / "metrics.json")["p@15"] for folder in (first, second)]
     assert values[0] != values[1]
@@ -220,8 +215,38 @@ def test_without_statistics_metrics_of_the_seeds_that_ran_are_averaged_and_what_
         return one(cells_of(world.grid, "T2", "mimic4_full"), "Phi-3 + PLANT", "p@15", "value")
 
     assert (shown().ours, shown().seeds) == (pytest.approx(sum(values) / 2), 2)
+    assert shown().verdict == "not attempted"
+    assert shown().why == "no interval yet: target `experiment_mimic4_full_phi3_mini`"
+    shutil.rmtree(inputs.statistics)
     shutil.rmtree(second)
     assert (shown().ours, shown().seeds) == (pytest.approx(values[0]), 1)
     write_json(first / "metrics.json", {"p@5": 0.5, "p@15": None})
     assert (shown().ours, shown().verdict) == (None, "not attempted")
     assert "p@15 is not in metrics.json" in shown().why
+
+
+@pytest.mark.parametrize(("printed", "low", "high", "expected"), [
+    ("57.0", 56.0, 58.0, "within"), ("57.0", 57.0, 57.0, "within"),
+    ("57.0", 57.05, 60.0, "within"), ("57.0", 57.06, 60.0, "above"),  # numbers from 56.95 to 57.05 are printed as 57.0
+    ("57.0", 50.0, 56.95, "within"), ("57.0", 50.0, 56.94, "below"),
+    ("70.24", 70.25, 71.0, "above"), ("70.2", 70.25, 71.0, "within"), ("-0.1", -0.05, 0.3, "within"),
+    ("52723", 52722.0, 52722.0, "below"), ("52723", 52723.0, 52723.0, "within"), ("52723", 52724.0, 52724.0, "above"),
+])  # fmt: skip
+def test_a_verdict_turns_half_a_unit_of_the_last_place_beside_the_printed_number_and_at_one_for_a_count(
+    printed, low, high, expected
+):
+    assert judge(Decimal(printed), low, high, decimals=len(printed.partition(".")[2])) == expected
+
+
+@given(
+    true=st.decimals(-100, 100, places=5), decimals=st.integers(0, 3),
+    below=st.floats(0, 5), above=st.floats(0, 5), shift=st.floats(0.001, 50),
+)  # fmt: skip
+def test_an_interval_that_holds_the_unrounded_number_is_within_and_one_far_off_is_not(
+    true, decimals, below, above, shift
+):
+    printed, number = round(true, decimals), float(true)
+    assert judge(printed, number - below, number + above, decimals=decimals) == "within"
+    away = 10.0**-decimals + shift
+    assert judge(printed, number + away, number + away + above, decimals=decimals) == "above"
+    assert judge(printed, number - away - below, number - away, decimals=decimals) == "below"
