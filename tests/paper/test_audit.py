@@ -42,7 +42,7 @@ def test_every_failed_check_is_explained_by_one_entry_and_has_one_finding() -> N
 
 
 def test_every_explanation_has_a_number_of_its_own_and_something_to_explain() -> None:
-    assert [finding.id for finding in RESULT.findings] == sorted({entry.id for entry in ENTRIES})
+    assert [finding.entry.id for finding in RESULT.findings] == sorted({entry.id for entry in ENTRIES})
     for entry in ENTRIES:
         assert entry.text and (entry.checks or entry.cells), entry.id
         for pattern in entry.checks:

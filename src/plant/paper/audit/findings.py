@@ -79,10 +79,6 @@ class Finding:
     """The failed checks behind it; empty if a reader noticed it."""
 
     @property
-    def id(self) -> str:
-        return self.entry.id
-
-    @property
     def cells(self) -> tuple[str, ...]:
         """The cells that the entry names, then those of its checks."""
         return tuple(dict.fromkeys([*self.entry.cells, *(key for check in self.checks for key in check.cells)]))

@@ -110,7 +110,7 @@ def printed_part(cell: PaperCell) -> GridCell:
     )  # fmt: skip
 
 
-def block_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block, *, dataset: str) -> list[GridCell]:
+def block_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block, dataset: str) -> list[GridCell]:
     """All cells of the part of a table that is about one dataset, row by row.
 
     Args:
@@ -119,8 +119,7 @@ def block_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block, 
     """
     cells: list[GridCell] = []
     for row in block.rows:
-        keys = (f"{item.item}/{block.dataset}/{row.row}/{column}" for column in block.columns)
-        for cell in [values.cells[key] for key in keys if key in values.cells]:
+        for cell in values.within(f"{item.item}/{block.dataset}/{row.row}").values():
             if cell.origin == "quoted":
                 cells += [_quoted(cell)] if dataset == block.place else []
             elif row.system == AVERAGE:

@@ -62,9 +62,9 @@ def statistics_of(record: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def corpus_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block) -> list[GridCell]:
-    """All cells of a block of statistics: those of the paper, then the two checks."""
-    path, experiment, why = grid.corpus_file(block.place, "statistics.json")
+def corpus_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block, dataset: str) -> list[GridCell]:
+    """All cells of a block of statistics: those of the paper, then the two checks. `dataset` is where ours are."""
+    path, experiment, why = grid.corpus_file(dataset, "statistics.json")
     record = None if path is None else read_json(path)
     ours = {} if record is None else {name: float(number) for name, number in statistics_of(record).items()}
     cells = []

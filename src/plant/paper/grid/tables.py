@@ -147,22 +147,16 @@ def to_tex(sheet: Sheet) -> str:
 
 def _parts(grid: Grid, values: PaperValues, item: PaperItem) -> Iterator[TablePart]:
     """The parts of a table, by dataset."""
-    if item.blocks[0].is_corpus:
-        more, where, datasets = SIZES_OF_THE_TEXT.get(item.item, ("", "", ()))
-        text = [(other, block) for other, block in values.blocks() if other.item == more and block.dataset in datasets]
-        for source, block in [*((item, block) for block in item.blocks), *text]:
-            place, cells = block.place, tuple(corpus_cells(grid, values, source, block))
-            title = place + ("" if source is item else f", sizes in the text of {where}")
-            yield TablePart(title, source, block, place, cells, grid.is_stand_in(place))
-        return
-    for block in item.blocks:
-        titles = {block.place: block.place}
-        if other := SECOND_READING.get(block.place):
+    more, where, datasets = SIZES_OF_THE_TEXT.get(item.item, ("", "", ()))
+    text = [(other, block) for other, block in values.blocks() if other.item == more and block.dataset in datasets]
+    for source, block in [*((item, block) for block in item.blocks), *text]:
+        titles = {block.place: block.place + ("" if source is item else f", sizes in the text of {where}")}
+        if (other := SECOND_READING.get(block.place)) and not block.is_corpus:
             reading = f"the same labels on all test documents, the second reading of {block.place} (choice C20)"
             titles[other] = f"{other}: {reading}"
         for place, title in titles.items():
-            cells = tuple(block_cells(grid, values, item, block, dataset=place))
-            yield TablePart(title, item, block, place, cells, grid.is_stand_in(place))
+            cells = (corpus_cells if block.is_corpus else block_cells)(grid, values, source, block, place)
+            yield TablePart(title, source, block, place, tuple(cells), grid.is_stand_in(place))
 
 
 def _table(name: str, part: TablePart, footnotes: Footnotes) -> Table:
@@ -261,9 +255,7 @@ def _sources(grid: Grid, parts: Sequence[TablePart]) -> Iterator[str]:
 
 def _findings(item: PaperItem) -> list[str]:
     """The findings of the audit that touch this table."""
-    here = [
-        each.id for each in _audited() if any(key.partition("#")[0].startswith(f"{item.item}/") for key in each.cells)
-    ]
+    here = [each.entry.id for each in _audited() if any(key.startswith(f"{item.item}/") for key in each.cells)]
     return [f"Findings of the audit about this table (docs/reference/audit.md): {', '.join(here)}."] if here else []
 
 

@@ -91,13 +91,12 @@ def _words_of(name: str, inputs: Inputs) -> Iterator[pl.DataFrame]:
                 what=pl.lit(WEIGHT),
             ))  # fmt: skip
     both = pl.concat([part.select("label", "system", "what", "words", "value") for part in parts])
-    ranked = both.filter(pl.col("value") > 0).sort("value", descending=True, maintain_order=True)
     for label in attention.get_column("label").unique(maintain_order=True):
-        of_label = ranked.filter(label=label)
         for what in (ATTENTION, RELEVANCE, WEIGHT):
-            own = of_label.filter(what=what)
-            systems = both.filter(label=label, what=what).get_column("system").unique(maintain_order=True)
+            own = both.filter(label=label, what=what)
+            systems = own.get_column("system").unique(maintain_order=True)
             for system in systems[:1] if what == RELEVANCE else systems:  # one relevance for all
-                top = own.filter(system=system).head(TOP)
-                rank = pl.int_range(1, top.height + 1, eager=True, dtype=pl.Int64)
+                found = own.filter(pl.col("value") > 0, system=system)
+                top = found.sort("value", descending=True, maintain_order=True).head(TOP)
+                rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
                 yield top.with_columns(experiment=pl.lit(name), rank=rank).select(SCHEMA.names())
