@@ -35,11 +35,9 @@ SCHEMA: dict[str, Any] = (
 
 
 def cost_of(sidecar: Mapping[str, Any], *, trains: bool) -> dict[str, Any]:
-    """The cost of one run as a flat record: `seed`, the columns of MEASURES, `devices` and `device`.
+    """The cost of one run, from its provenance.json: `seed`, the columns of MEASURES, `devices` and `device`.
 
-    Args:
-        sidecar: content of provenance.json.
-        trains: whether the run moves weights. If not, `trained_parameters` is None.
+    `trained_parameters` is None where the run trains nothing.
     """
     resources, device = sidecar["resources"], sidecar["device"]
     return {

@@ -27,11 +27,7 @@ _LATEX = str.maketrans({
 
 
 def template(package: str, name: str, **functions: Any) -> jinja2.Template:
-    """A template in the folder of a package. One for HTML escapes what it prints.
-
-    Args:
-        functions: what the template, and those that it imports, may use beside the values of `render`.
-    """
+    """A template in the folder of a package, which may use `functions`. One for HTML escapes what it prints."""
     environment = _environment(loader=jinja2.PackageLoader(package, ""), autoescape=name.endswith(".html.j2"))
     environment.globals.update(functions)
     return environment.get_template(name)

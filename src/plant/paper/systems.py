@@ -111,19 +111,19 @@ def list_systems(settings: Settings, experiment: Experiment) -> tuple[System, ..
 def find_roles(settings: Settings, experiment: Experiment) -> Roles:
     """The planted system (the reference if it is planted), its fairest control, and the baselines."""
     systems = list_systems(settings, experiment)
-    of_kind: dict[Kind, list[System]] = {kind: [s for s in systems if s.kind == kind] for kind in KIND_TITLES}
-    planted = min(of_kind["planted"], key=lambda system: system.name != experiment.reference, default=None)
-    control: System | None = None
-    equal_compute = False
-    if planted and of_kind["unplanted"]:
+    without_network = tuple(system for system in systems if system.kind == "no network")
+    unplanted = [system for system in systems if system.kind == "unplanted"]
+    candidates = [system for system in systems if system.kind == "planted"]
+    planted = min(candidates, key=lambda system: system.name != experiment.reference, default=None)
+    if planted is None or not unplanted:
+        return Roles(planted, None, False, without_network)
 
-        def unfairness(system: System) -> tuple[bool, int]:
-            return planted.method != system.method, abs(planted.total_epochs - system.total_epochs)
+    def unfairness(system: System) -> tuple[bool, int]:
+        return planted.method != system.method, abs(planted.total_epochs - system.total_epochs)
 
-        control = min(of_kind["unplanted"], key=unfairness)
-        early = planted.may_stop_early or control.may_stop_early
-        equal_compute = not early and unfairness(control) == (False, 0)
-    return Roles(planted, control, equal_compute, tuple(of_kind["no network"]))
+    control = min(unplanted, key=unfairness)
+    early = planted.may_stop_early or control.may_stop_early
+    return Roles(planted, control, not early and unfairness(control) == (False, 0), without_network)
 
 
 def system_of(variant: Variant) -> str:
@@ -140,10 +140,7 @@ def system_of(variant: Variant) -> str:
 
 
 def group_systems(systems: Sequence[System]) -> dict[str, list[System]]:
-    """The systems by what sets them apart from the reference: one stage, several stages, or having no network.
-
-    Args:
-        systems: the last is the reference.
+    """The systems by what sets them apart from the last, the reference: one stage, several, or having no network.
 
     Returns:
         group -> its systems in table order, without the reference and without empty groups. A reference without

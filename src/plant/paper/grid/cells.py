@@ -113,9 +113,7 @@ def printed_part(cell: PaperCell) -> GridCell:
 def block_cells(grid: Grid, values: PaperValues, item: PaperItem, block: Block, dataset: str) -> list[GridCell]:
     """All cells of the part of a table that is about one dataset, row by row.
 
-    Args:
-        dataset: where ours is measured; a row may name another one. Quoted rows are left out if it is not the dataset
-            of the block.
+    Ours is measured on `dataset`, if the row names no other. Quoted rows belong to the dataset of the block alone.
     """
     cells: list[GridCell] = []
     for row in block.rows:

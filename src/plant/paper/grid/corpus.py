@@ -37,11 +37,7 @@ TITLES = {
 
 
 def statistics_of(record: Mapping[str, Any]) -> dict[str, float]:
-    """Our number for each column of TITLES.
-
-    Args:
-        record: the content of statistics.json.
-    """
+    """Our number for each column of TITLES, from the content of statistics.json."""
     together, splits = record["all"], record["splits"]
     labels, words = together["labels_per_document"], together["words_per_document"]
     return {

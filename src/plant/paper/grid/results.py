@@ -69,12 +69,7 @@ class Grid:
     _read: dict[str, RunFiles] = field(default_factory=dict, repr=False)
 
     def files(self, name: str, runs: str, key: str, file: str) -> dict[int, Path]:
-        """Seed -> a file of some runs of an experiment, for the seeds that have it.
-
-        Args:
-            runs: the field of Inputs: "evaluations", "pretrainings" or "finetunings".
-            key: name of the system, recipe or variant.
-        """
+        """Seed -> a file of the runs `key` in a field of Inputs, such as "evaluations", for the seeds that have it."""
         folders = getattr(self.paths[name], runs).get(key, ()) if name in self.paths else ()
         return {seed_of(folder): folder / file for folder in folders if (folder / file).is_file()}
 
