@@ -17,10 +17,6 @@ LOUD = ("above", "below", "out of reach", "differs")
 Line = tuple[TableCell, ...]
 Footnotes = dict[str, str]
 """Reason why a number is missing -> its letter."""
-_JUDGED_LINES: tuple[tuple[CellKind, str, str, str], ...] = (
-    ("value", "paper", "ours", "verdict"),
-    ("gain", "gain, paper", "gain, ours", "verdict of the gain"),
-)
 
 
 def footnote(why: str, notes: Footnotes) -> str:
@@ -95,34 +91,29 @@ def _statistic_title(cell: GridCell) -> str:
 
 
 def _lines(row: str, columns: Sequence[str], cells: Sequence[GridCell], notes: Footnotes) -> Iterator[Line]:
-    """The lines of one row; its name is in the first."""
-    cell_of = {(cell.kind, cell.column): cell for cell in cells}
-    first = cells[0]
-
-    def line(name: str, part: str, kind: CellKind, draw: Callable[[GridCell], TableCell], blank: str = "") -> Line:
-        own = (cell_of.get((kind, column)) for column in columns)
-        return TableCell(name), TableCell(part), *(draw(cell) if cell else TableCell(blank) for cell in own)
-
-    def measured(cell: GridCell) -> TableCell:  # no verdict follows that would say why there is no interval
-        drawn = _ours(cell)
-        return drawn if drawn.detail else TableCell(drawn.main, detail=footnote(cell.why, notes))
-
+    """The lines of one row; its name is in the first. A line of ours is left out where nothing has run."""
+    first, verdict = cells[0], partial(_verdict, notes=notes)
+    reference = next((cell.why for cell in cells if cell.kind == "difference"), "")
+    lines: tuple[tuple[CellKind, str, Callable[[GridCell], TableCell]], ...] = (
+        ("quoted", "quoted", _quoted),
+        ("value", "paper", _paper),
+        ("value", "ours", _ours),
+        ("value", "verdict", verdict),
+        ("gain", "gain, paper", _paper),
+        ("gain", "gain, ours", _ours),
+        ("gain", "verdict of the gain", verdict),
+        ("measured", "ours", partial(_measured, notes=notes)),
+        ("difference", f"ours {reference}", _ours),
+    )
+    name, blank = row, ""
     if first.kind == "quoted":
-        source = f" ({first.cite})" if first.cite else ""
-        yield line(f"{row}{QUOTED}{source}", "quoted", "quoted", _quoted, MISSING)
-    elif first.kind == "measured":
-        yield line(row, "ours", "measured", measured)
-        reference = next((cell.why for cell in cells if cell.kind == "difference"), "")
-        if reference:
-            yield line("", f"ours {reference}", "difference", _ours)
-    else:
-        for kind, paper, here, judged in _JUDGED_LINES:
-            own = [cell for cell in cells if cell.kind == kind]
-            if own:
-                yield line(row if own[0] is first else "", paper, kind, _paper)
-                if any(cell.ours is not None for cell in own):
-                    yield line("", here, kind, _ours)
-                yield line("", judged, kind, partial(_verdict, notes=notes))
+        name, blank = f"{row}{QUOTED}" + (f" ({first.cite})" if first.cite else ""), MISSING
+    for kind, part, draw in lines:
+        own = {cell.column: cell for cell in cells if cell.kind == kind}
+        if own and (draw is not _ours or any(cell.ours is not None for cell in own.values())):
+            numbers = (draw(own[column]) if column in own else TableCell(blank) for column in columns)
+            yield TableCell(name), TableCell(part), *numbers
+            name = ""
 
 
 def _paper(cell: GridCell) -> TableCell:
@@ -134,6 +125,12 @@ def _paper(cell: GridCell) -> TableCell:
 def _ours(cell: GridCell) -> TableCell:
     number = printed(cell.ours, cell.decimals, signed=cell.kind in {"gain", "difference"})
     return TableCell(number, detail=bounds(cell.low, cell.high, cell.decimals))
+
+
+def _measured(cell: GridCell, notes: Footnotes) -> TableCell:
+    """A system of ours alone. No verdict follows that would say why there is no interval."""
+    drawn = _ours(cell)
+    return drawn if drawn.detail else TableCell(drawn.main, detail=footnote(cell.why, notes))
 
 
 def _quoted(cell: GridCell) -> TableCell:
