@@ -165,7 +165,6 @@ def test_a_corrupted_number_is_found(tmp_path: Path, old: str, new: str, key: st
         ("a: T2/mimic4_full,", "a: T2/mimic3_full,", "a place that has cells"),
         ("T9/mimic3_full/LLaMA3-8B + PLANT/macro_f1, T9", "T9/mimic3_full/LLaMA/macro_f1, T9", "address of a number"),
         ("row: LLaMA3-8B + PLANT, s", "row: Mistral-7B + PLANT, s", "one cell per key"),
-        ("version: llm", "version: gpt", "the form that its head explains"),
     ],
 )
 def test_a_wrong_form_is_one_clear_error(tmp_path: Path, old: str, new: str, expected: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+import yaml
 
 from plant.ground.errors import InputError, nearest
 from plant.ground.files import require_file
@@ -53,6 +55,11 @@ def seed_of(folder: Path) -> int:
 def runs_of(mapping: Mapping[str, Sequence[Path]]) -> Iterator[tuple[str, int, Path]]:
     """(name, seed, folder) of every run."""
     return ((name, seed_of(folder), folder) for name, folders in mapping.items() for folder in folders)
+
+
+def read_yaml(source: Path) -> Any:
+    """The content of a YAML file of this room. The compiled parser reads it, if there is one."""
+    return yaml.load(source.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pl.DataFrame:

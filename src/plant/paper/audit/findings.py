@@ -17,8 +17,8 @@ import polars as pl
 from plant.ground.files import write_text
 from plant.ground.settings.base import Frozen
 from plant.paper.audit.relations import RELATIONS, Check, check_all
+from plant.paper.inputs import read_yaml
 from plant.paper.render import template, to_csv
-from plant.paper.values.handwritten import read_model
 from plant.paper.values.transcription import PaperValues, load_values
 
 EXPLANATIONS = Path(__file__).with_name("audit.yaml")
@@ -94,12 +94,8 @@ class Audit:
 
 
 def load_explanations(source: Path = EXPLANATIONS) -> tuple[Explanation, ...]:
-    """Read audit.yaml.
-
-    Raises:
-        InputError: the form is wrong.
-    """
-    return read_model(source, Explanations).findings
+    """Read audit.yaml."""
+    return Explanations.model_validate(read_yaml(source)).findings
 
 
 def audit(values: PaperValues, explanations: tuple[Explanation, ...]) -> Audit:

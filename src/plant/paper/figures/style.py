@@ -23,8 +23,8 @@ from matplotlib.transforms import offset_copy
 from scipy.optimize import isotonic_regression
 
 from plant.ground.files import atomic_path
+from plant.paper.inputs import read_yaml
 from plant.paper.systems import KIND_COLOURS, Kind, System
-from plant.paper.values.handwritten import read_yaml
 
 COLUMN, PAGE = 3.5, 7.0
 """Width of one column and of a page, inches."""

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from plant.ground.errors import InputError
 from plant.ground.settings.base import Frozen
-from plant.paper.values.handwritten import read_model
+from plant.paper.inputs import read_yaml
 
 TRANSCRIPTION = Path(__file__).with_name("values.yaml")
 
@@ -269,12 +269,8 @@ def half_unit(decimals: int) -> Decimal:
 
 
 def load_values(source: Path = TRANSCRIPTION) -> PaperValues:
-    """Read the transcription.
-
-    Raises:
-        InputError: the form is wrong.
-    """
-    return read_model(source, PaperValues)
+    """Read the transcription."""
+    return PaperValues.model_validate(read_yaml(source))
 
 
 def _wrong(where: str, expected: str, got: str) -> InputError:
