@@ -187,18 +187,16 @@ def _measured(
     """Systems that no table of the paper has, from the experiments behind the rows of the block."""
     settings = grid.settings
     names = dict.fromkeys(cell.experiment for cell in cells if cell.kind == "value" and cell.experiment)
-    used = [(name, settings.experiments[name]) for name in names]
-    several = len({experiment.backbone for _, experiment in used}) > 1
-    taken = _systems_of_the_paper(grid, values, dataset)
-    seen: set[str] = set()
-    for name, experiment in used:
+    used = {name: settings.experiments[name] for name in names}
+    several = len({experiment.backbone for experiment in used.values()}) > 1
+    shown = _systems_of_the_paper(grid, values, dataset)
+    for name, experiment in used.items():
         for system in list_systems(settings, experiment):
             baseline = system.name in baselines()  # the same run for all backbones
-            key = system.name if baseline else f"{experiment.backbone}/{system.name}"
-            known = key in seen or (experiment.backbone, system.name) in taken or is_an_epoch(grid, system.name)
-            if known or not grid.has_run(name, system.name):
+            key = (None if baseline else experiment.backbone, system.name)
+            if key in shown or is_an_epoch(grid, system.name) or not grid.has_run(name, system.name):
                 continue
-            seen.add(key)
+            shown.add(key)
             title = f"{system.title}, {experiment.backbone}" if several and not baseline else system.title
             decimals = item.decimals if isinstance(item.decimals, int) else 1
             for column in block.columns:
