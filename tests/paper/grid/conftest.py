@@ -9,13 +9,20 @@ from typing import Any
 
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from plant.baselines.registry import baselines
 from plant.ground.files import write_json
 from plant.ground.seeds import generator
 from plant.ground.settings import Settings, load
+from plant.paper.figures.grid import grid_figure
+from plant.paper.figures.style import look
 from plant.paper.grid.results import Grid
+from plant.paper.grid.tables import Sheet, build_sheet, to_frame
 from plant.paper.inputs import INTERVAL_COLUMNS, Inputs
+from plant.paper.values.transcription import load_values
+
+VALUES = load_values()
 
 METRICS = (
     "macro_auc", "micro_auc", "macro_f1_all", "micro_f1@micro", "p@1", "p@3", "p@5", "p@8", "p@15",
@@ -112,6 +119,17 @@ class World:
     @property
     def grid(self) -> Grid:
         return Grid(self.settings, self.paths)
+
+    def sheet(self, name: str) -> Sheet:
+        return build_sheet(name, self.grid, VALUES)
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """What the CSV of a table holds."""
+        return to_frame(self.sheet(name))
+
+    def draw(self, name: str) -> Figure:
+        with look():
+            return grid_figure(name, self.grid, VALUES)
 
     def change(self, **sections: dict[str, Any]) -> World:
         """The same folders under a config with some entries of sections changed."""

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from plant.ground.files import write_json
 from plant.paper.grid.corpus import TITLES, statistics_of
-from plant.paper.grid.tables import build_sheet, to_frame, to_page
-from plant.paper.values.transcription import load_values
-
-VALUES = load_values()
-
-
-def table(world, name: str) -> pl.DataFrame:
-    return to_frame(build_sheet(name, world.grid, VALUES))
+from plant.paper.grid.tables import to_frame, to_page
 
 
 def put(world, dataset: str, **changes) -> None:
@@ -35,7 +27,7 @@ def test_statistics_of_the_corpus_by_hand(world):
 
 def test_a_size_is_judged_as_it_is_printed(world):
     put(world, "eurlex4k", labels=3956)
-    cells = {row["column"]: row for row in table(world, "table_8").filter(kind="value").iter_rows(named=True)
+    cells = {row["column"]: row for row in world.frame("table_8").filter(kind="value").iter_rows(named=True)
              if row["dataset"] == "eurlex4k"}  # fmt: skip
     assert (cells["labels"]["ours"], cells["labels"]["verdict"]) == (3956, "within")
     assert cells["train_documents"]["verdict"] == "below"
@@ -44,7 +36,7 @@ def test_a_size_is_judged_as_it_is_printed(world):
 
 def test_a_claim_above_the_ceiling_is_out_of_reach(world):
     put(world, "eurlex4k", ceilings={"p@1": 1.0, "p@3": 0.9, "p@5": 0.6, "p@15": 0.2})
-    found = table(world, "table_8").filter(dataset="eurlex4k", kind="ceiling")
+    found = world.frame("table_8").filter(dataset="eurlex4k", kind="ceiling")
     assert dict(found.select("column", "verdict").iter_rows()) == {
         "p@1": "reachable", "p@3": "reachable", "p@5": "out of reach"
     }  # fmt: skip
@@ -54,22 +46,20 @@ def test_a_claim_above_the_ceiling_is_out_of_reach(world):
 @pytest.mark.parametrize(("ceiling", "verdict"), [(0.7024, "reachable"), (0.70235, "reachable"), (0.7, "out of reach")])
 def test_a_ceiling_that_rounds_to_the_claim_lets_it_stand(world, ceiling, verdict):
     put(world, "eurlex4k", ceilings={"p@5": ceiling})
-    assert table(world, "table_8").filter(kind="ceiling").get_column("verdict").to_list() == [verdict]
+    assert world.frame("table_8").filter(kind="ceiling").get_column("verdict").to_list() == [verdict]
 
 
 def test_ceilings_and_expected_sizes_are_not_counted_as_verdicts(world):
     put(world, "eurlex4k")
-    sheet = build_sheet("table_8", world.grid, VALUES)
+    sheet = world.sheet("table_8")
     assert sheet.summary[1].startswith("eurlex4k: 5 cells:")
     sizes = to_frame(sheet).filter(kind="size", dataset="eurlex4k")
     assert dict(sizes.select("column", "verdict").iter_rows()) == {"labels": "equal", "train": "equal"}
     put(world, "eurlex4k", expected={"test": [3865, 3864]})
-    assert "| test: expected by the config, found | 3,865 | 3,864 | **differs** |" in to_page(
-        build_sheet("table_8", world.grid, VALUES)
-    )
+    assert "| test: expected by the config, found | 3,865 | 3,864 | **differs** |" in to_page(world.sheet("table_8"))
 
 
 def test_table_7_holds_the_sizes_that_the_text_prints_too(world):
     put(world, "mimic3_few", labels=689)
-    rows = table(world, "table_7").filter(dataset="mimic3_few", column="labels", kind="value")
+    rows = world.frame("table_7").filter(dataset="mimic3_few", column="labels", kind="value")
     assert rows.select("paper", "ours", "verdict").row(0) == (685.0, 689.0, "above")

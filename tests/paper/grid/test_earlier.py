@@ -13,11 +13,9 @@ from matplotlib.figure import Figure
 from shipped import shipped
 
 from plant.ground.settings import Item, load
-from plant.paper.figures.grid import grid_figure
-from plant.paper.figures.style import look
 from plant.paper.grid.cells import JUDGED
 from plant.paper.grid.items import WORDS, needs, write_item
-from plant.paper.grid.tables import build_sheet, to_frame, to_page
+from plant.paper.grid.tables import to_page
 from plant.paper.grid.words import word_table
 from plant.paper.values.transcription import is_table, load_values
 
@@ -42,17 +40,13 @@ def earlier(world, tmp_path):
     )  # fmt: skip
 
 
-def shown(world, name: str) -> pl.DataFrame:
-    return to_frame(build_sheet(name, world.grid, VALUES))
-
-
 def numbers(frame: pl.DataFrame, row: str, kind: str) -> tuple:
     found = frame.filter(dataset="awd_mimic3_full", row=row, column="p@15", kind=kind)
     return found.select("paper", "ours", "low", "high", "verdict", "experiment").row(0)
 
 
 def test_both_rows_of_an_ablation_and_their_difference_have_a_verdict(earlier):
-    frame = shown(earlier, "awd_table_7")
+    frame = earlier.frame("awd_table_7")
     planted, gain = (numbers(frame, "With PLANT", kind) for kind in ("value", "gain"))
     assert planted[:4] == pytest.approx((61.8, 61.0, 60.6, 61.4))
     assert planted[4:] == ("below", "awd_mimic3_full")
@@ -62,7 +56,7 @@ def test_both_rows_of_an_ablation_and_their_difference_have_a_verdict(earlier):
 
 
 def test_a_row_on_a_part_of_the_training_split_is_measured_there(earlier):
-    frame = shown(earlier, "awd_table_7")
+    frame = earlier.frame("awd_table_7")
     with_k, gain = (numbers(frame, "With Inattention", kind) for kind in ("value", "gain"))
     assert (with_k[0], with_k[4], with_k[5]) == (51.05, "within", "awd_mimic3_inattention")
     assert SETTINGS.datasets[SETTINGS.experiments[with_k[5]].dataset].train_size == 22525
@@ -71,21 +65,21 @@ def test_a_row_on_a_part_of_the_training_split_is_measured_there(earlier):
     stateful = frame.filter(row="Stateful", dataset="awd_mimic3_full", kind="value").row(0, named=True)
     assert (stateful["ours"], stateful["verdict"]) == (None, "not attempted")
     assert stateful["why"] == "not run yet: target `experiment_awd_mimic3_stateful`"
-    page = to_page(build_sheet("awd_table_7", earlier.grid, VALUES))
+    page = to_page(earlier.sheet("awd_table_7"))
     assert page.startswith("# Table 7 of the earlier version of the paper beside ours: Ablations, P@15")
     assert "| With Inattention | paper | 51.05 |" in page
     assert "A gain of the paper is the difference of two values that it prints." in page
 
 
 def test_few_is_read_in_two_ways_and_the_second_is_not_counted_with_the_table(earlier):
-    sheet = build_sheet("awd_table_4", earlier.grid, VALUES)
+    sheet = earlier.sheet("awd_table_4")
     readings = [(part.dataset, SETTINGS.datasets[part.dataset].unlabelled) for part in sheet.parts]
     assert readings == [("awd_mimic3_few", "drop"), ("awd_mimic3_few_full_test", "keep_test")]
     assert sheet.summary[1].startswith("awd_mimic3_few_full_test, not counted above: ")
 
 
 def test_the_ceilings_of_a_corpus_stand_beside_the_highest_precision_of_the_same_version(earlier):
-    claims = shown(earlier, "awd_table_8").filter(kind="ceiling").select("dataset", "column", "paper", "why").rows()
+    claims = earlier.frame("awd_table_8").filter(kind="ceiling").select("dataset", "column", "paper", "why").rows()
     assert ("awd_mimic3_full", "p@15", 61.8, "PLANT (Ours), Table 2") in claims
     assert {paper for name, column, paper, _ in claims if (name, column) == ("awd_mimic4_full", "p@5")} == {78.1}
 
@@ -96,7 +90,7 @@ def test_the_shipped_config_has_an_experiment_for_every_cell(name, world, tmp_pa
     experiments, datasets = needs(name, SETTINGS)
     assert experiments or datasets
     if name in {item.target for item in VALUES.items}:
-        judged = shown(nothing, name).filter(pl.col("kind").is_in(JUDGED))
+        judged = nothing.frame(name).filter(pl.col("kind").is_in(JUDGED))
         assert set(judged.get_column("verdict")) == {"not attempted"}
         assert all(why.startswith("not run yet: target `experiment_") for why in judged.get_column("why"))
 
@@ -128,12 +122,12 @@ def test_the_shipped_recipes_are_those_of_the_text(variant, epochs, k, rate):
 def test_both_directions_are_an_average_of_one_recipe_with_its_difference_to_the_forward_network(world, tmp_path):
     level = {"awd_forward": 0.606, "awd_both": 0.612}
     made = type(world)(SETTINGS, tmp_path).run("awd_mimic3_directions", level=lambda system, _: level.get(system, 0.3))
-    frame = shown(made, "awd_appendix_11")
+    frame = made.frame("awd_appendix_11")
     both, gain = (numbers(frame, "both directions", kind) for kind in ("value", "gain"))
     assert both[:2] == pytest.approx((61.67, 61.2))
     assert gain[:2] == pytest.approx((1.06, 0.6))
     assert both[5] == gain[5] == "awd_mimic3_directions"
-    page = to_page(build_sheet("awd_appendix_11", made.grid, VALUES))
+    page = to_page(made.sheet("awd_appendix_11"))
     assert page.startswith("# Appendix A.11 of the earlier version of the paper beside ours: ")
     forward, average = (SETTINGS.variants[name] for name in ("awd_forward", "awd_both"))
     assert average == forward.model_copy(update={"average_with": "awd_lstm_backward", "title": "both directions"})
@@ -143,8 +137,7 @@ def test_both_directions_are_an_average_of_one_recipe_with_its_difference_to_the
 
 def drawn(name: str, world) -> tuple[Figure, str, set[tuple[float, float]]]:
     """A figure, its words, and the places of its hollow marks."""
-    with look():
-        figure = grid_figure(name, world.grid, VALUES)
+    figure = world.draw(name)
     return figure, texts(figure), set().union(*map(hollow, figure.axes))
 
 

@@ -12,7 +12,7 @@ from drawn import hollow, texts
 from PIL import Image
 
 from plant.ground.files import read_json
-from plant.paper.figures.grid import BANNER, grid_figure
+from plant.paper.figures.grid import BANNER
 from plant.paper.figures.grid_panels import draw_epochs
 from plant.paper.figures.style import look, save
 from plant.paper.grid.items import needs
@@ -21,11 +21,6 @@ from plant.paper.values.transcription import load_values
 
 VALUES = load_values()
 FIGURES = ("figure_2", "figure_3", "figure_4", "figure_5")
-
-
-def draw(name: str, world):
-    with look():
-        return grid_figure(name, world.grid, VALUES)
 
 
 def test_epoch_points_pair_ndcg_of_that_epoch_with_the_score_of_that_variant(world):
@@ -78,7 +73,7 @@ def test_label_points_average_seeds_and_leave_out_labels_without_test_documents(
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_has_ink_and_says_that_stand_ins_are_none_of_the_paper(complete, tmp_path, name):
-    figure = draw(name, complete)
+    figure = complete.draw(name)
     assert BANNER in texts(figure)
     assert "Missing" not in texts(figure)
     with look():
@@ -90,7 +85,7 @@ def test_every_figure_has_ink_and_says_that_stand_ins_are_none_of_the_paper(comp
 
 @pytest.mark.parametrize(("name", "whole"), list(zip(FIGURES, ("mimic3", "mimic4", "mimic", "mimic"), strict=True)))
 def test_with_nothing_run_a_figure_names_the_experiments_of_its_datasets(world, name, whole):
-    text = texts(draw(name, world))
+    text = texts(world.draw(name))
     assert "Not attempted" in text
     assert "target experiment_mimic" in text
     experiments, datasets = needs(name, world.settings)
@@ -100,7 +95,7 @@ def test_with_nothing_run_a_figure_names_the_experiments_of_its_datasets(world, 
 
 def test_a_figure_of_which_half_has_run_shows_that_half_and_names_the_other(world):
     world.run("mimic3_few_mistral_7b")
-    text = texts(draw("figure_2", world))
+    text = texts(world.draw("figure_2"))
     assert "not run yet" in text
     assert "Missing: not run yet: target experiment_mimic3_full_mistral_7b" in text
     assert "F1 of 299 labels" in text
@@ -114,7 +109,7 @@ def test_a_config_without_epoch_variants_is_told_what_figure_4_needs(world):
     for experiment in config["experiments"].values():
         experiment["variants"] = [name for name in experiment["variants"] if name not in names]
     world.settings = type(world.settings).model_validate(config)
-    assert "no variant of this config has `pretraining_epoch`" in texts(draw("figure_4", world))
+    assert "no variant of this config has `pretraining_epoch`" in texts(world.draw("figure_4"))
 
 
 def test_violins_print_our_mean_and_share_with_the_papers_in_brackets(world):
@@ -122,7 +117,7 @@ def test_violins_print_our_mean_and_share_with_the_papers_in_brackets(world):
     for folder in world.paths["mimic3_few_mistral_7b"].evaluations["plant"]:
         table = pl.DataFrame({"label": list("abcde"), "n_train": 1, "n_test": 1, "f1": [0.0, 0.2, 0.8, 0.9, 0.6]})
         table.with_columns(ap=pl.col("f1")).write_parquet(folder / "per_label.parquet")
-    figure = draw("figure_2", world)
+    figure = world.draw("figure_2")
     assert "50.0 [66.3]" in texts(figure)
     assert "40.0% [54.8%]" in texts(figure)
     assert {x for x, _ in hollow(figure.axes[1])} == {5.4, 30.8, 66.3}
@@ -130,16 +125,16 @@ def test_violins_print_our_mean_and_share_with_the_papers_in_brackets(world):
 
 
 def test_the_papers_points_stand_where_the_paper_has_them(complete):
-    left, right = draw("figure_3", complete).axes[:2]
+    left, right = complete.draw("figure_3").axes[:2]
     assert hollow(left) == {(0.94, 23.0)}
     upright = [line for line in left.get_lines() if line.get_color() == "black" and np.ptp(line.get_xdata()) == 0]
     assert {float(line.get_xdata()[0]) for line in upright} == {0.68, 0.94}
     assert hollow(right) == {(1090, 50), (10337, 50), (2743, 37), (12902, 37)}
-    assert hollow(draw("figure_5", complete).axes[0]) == {(136, 47), (1342, 47), (235, 30), (1578, 30)}
+    assert hollow(complete.draw("figure_5").axes[0]) == {(136, 47), (1342, 47), (235, 30), (1578, 30)}
 
 
 def test_planted_lines_are_solid_and_the_others_dashed(complete):
-    axes = draw("figure_5", complete).axes[0]
+    axes = complete.draw("figure_5").axes[0]
     styles = {(line.get_linestyle(), line.get_color()) for line in axes.get_lines() if len(line.get_xdata()) == 5}
     assert {style for style, _ in styles} == {"-", "--"}
     assert len({colour for _, colour in styles}) == 2

@@ -46,7 +46,7 @@ def test_with_nothing_run_every_cell_says_what_is_missing_and_the_item_needs_jus
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_with_everything_run_only_what_cannot_be_measured_is_left(complete, name):
-    frame = to_frame(build_sheet(name, complete.grid, VALUES))
+    frame = complete.frame(name)
     left = frame.filter(pl.col("kind").is_in(JUDGED) & (pl.col("verdict") == "not attempted"))
     reasons = set(left.get_column("why").str.slice(0, 40))
     assert reasons <= {
@@ -59,7 +59,7 @@ def test_with_everything_run_only_what_cannot_be_measured_is_left(complete, name
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_number_of_the_papers_table_stands_in_ours_as_it_is_printed(world, name):
-    frame = to_frame(build_sheet(name, world.grid, VALUES)).filter(pl.col("dataset") != "mimic3_few_full_test")
+    frame = world.frame(name).filter(pl.col("dataset") != "mimic3_few_full_test")
     item = f"T{name.removeprefix('table_')}"
     found = {
         (row["dataset"], row["row"], row["column"], row["kind"] == "gain"): row["paper"]
@@ -93,7 +93,7 @@ def test_the_numbers_of_the_csv_are_those_of_the_statistics(complete, tmp_path):
 
 
 def test_the_summary_counts_the_verdicts_of_the_csv_and_leaves_the_second_reading_out(complete):
-    sheet = build_sheet("table_11", complete.grid, VALUES)
+    sheet = complete.sheet("table_11")
     judged = to_frame(sheet).filter(pl.col("kind").is_in(JUDGED))
     first = judged.filter(pl.col("dataset") != "mimic3_few_full_test").get_column("verdict").to_list()
     second = judged.filter(dataset="mimic3_few_full_test").get_column("verdict").to_list()
@@ -104,20 +104,20 @@ def test_the_summary_counts_the_verdicts_of_the_csv_and_leaves_the_second_readin
 
 
 def test_the_second_reading_of_few_is_measured_on_its_own_dataset_and_quotes_nothing(complete):
-    frame = to_frame(build_sheet("table_4", complete.grid, VALUES)).filter(dataset="mimic3_few_full_test")
+    frame = complete.frame("table_4").filter(dataset="mimic3_few_full_test")
     assert set(frame.get_column("experiment")) - {""} == {"mimic3_few_full_test_mistral_7b"}
     assert "quoted" not in frame.get_column("kind").to_list()
     assert frame.filter(kind="value").get_column("paper").to_list() == [66.3, 71.0, 65.1, 68.6, 81.0, 81.7]
 
 
 def test_stand_ins_are_named_before_any_number_and_real_corpora_are_not(complete):
-    page, tex = (dress(build_sheet("table_2", complete.grid, VALUES)) for dress in (to_page, to_tex))
+    page, tex = (dress(complete.sheet("table_2")) for dress in (to_page, to_tex))
     assert page.index(BANNER) < page.index("| 90.2 |")
     assert tex.index("SYNTHETIC STAND-IN TEXT") < tex.index("90.2")
-    real = build_sheet("table_5", complete.grid, VALUES)
+    real = complete.sheet("table_5")
     assert "SYNTHETIC" not in to_page(real) + to_tex(real)
     assert to_frame(real).get_column("stand_in").unique().to_list() == [False]
-    judged = to_frame(build_sheet("table_2", complete.grid, VALUES)).filter(pl.col("kind") != "quoted")
+    judged = complete.frame("table_2").filter(pl.col("kind") != "quoted")
     assert judged.get_column("stand_in").unique().to_list() == [True]
 
 
@@ -128,7 +128,7 @@ def test_a_small_table_equals_its_golden_file(world):
     drop = {"plant": 0.0, "single_stage": 0.03, "equal_compute": 0.02}
     level = lambda system, metric: ours.get(metric, 0.5) - drop.get(system, 0.1)  # noqa: E731
     world.run("mimic4_full_mistral_7b", level=level)
-    written = to_page(build_sheet("table_3", world.grid, VALUES))
+    written = to_page(world.sheet("table_3"))
     golden = GOLDEN / "table_3.md"
     if os.environ.get("PLANT_UPDATE_GOLDEN"):
         golden.parent.mkdir(exist_ok=True)
@@ -139,7 +139,7 @@ def test_a_small_table_equals_its_golden_file(world):
 def test_no_verdict_of_one_seed_stands_without_saying_so(world):
     one = world.change(experiments={"mimic4_full_mistral_7b": {"seeds": [0]}})
     one.run("mimic4_full_mistral_7b")
-    sheet = build_sheet("table_3", one.grid, VALUES)
+    sheet = one.sheet("table_3")
     stated = to_frame(sheet).filter(pl.col("verdict").is_in(["within", "above", "below"]))
     assert stated.height == 6
     assert stated["over"].unique().to_list() == ["documents, one seed"]
@@ -148,7 +148,7 @@ def test_no_verdict_of_one_seed_stands_without_saying_so(world):
     assert "6 of the verdicts on one seed" in sheet.summary[0]
     assert "the interval is over test documents alone" in page
     world.run("mimic4_full_mistral_7b")
-    several = to_page(build_sheet("table_3", world.grid, VALUES))
+    several = to_page(world.sheet("table_3"))
     assert "one seed" not in several
     assert "training seeds and test documents together" in several
 
@@ -156,7 +156,7 @@ def test_no_verdict_of_one_seed_stands_without_saying_so(world):
 @pytest.mark.parametrize("name", TABLES)
 def test_latex_is_balanced_and_ascii_and_its_rows_fill_the_columns(world, name, assert_latex):
     world.run("mimic4_full_mistral_7b", "mimic3_few_mistral_7b", "eurlex4k_mistral_7b")
-    text = to_tex(build_sheet(name, world.grid, VALUES))
+    text = to_tex(world.sheet(name))
     assert_latex(text, "longtable")
     assert text.count(r"\begingroup") == text.count(r"\endgroup") == 1
 
