@@ -42,6 +42,7 @@ def write_item(item: Item | Literal["cost"], settings: Settings, paths: Mapping[
         paths: experiment -> where its results are, or will be.
         folder: gets `tables/{item}.{csv,md,tex}` or `figures/{item}.{pdf,png}`.
     """
+    folder = Path(folder)  # the workflow passes a text
     if item == "cost":
         write_costs(settings, folder)
         return

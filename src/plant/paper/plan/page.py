@@ -37,7 +37,7 @@ def write_plan(settings: Settings, jobs: Mapping[str, frozenset[Job]], folder: P
 
     The log gets the first part of plan.md, and the path. Here and below `jobs` is what `find_jobs` returns.
     """
-    plan, path = build_plan(settings, jobs), folder / "plan.md"
+    plan, path = build_plan(settings, jobs), Path(folder) / "plan.md"
     page = to_page(settings, jobs, plan)
     kinds = plan.group_by(*_PLACE, "recipe", "on_request").agg(
         pl.len().alias("jobs"), pl.col("seconds").count().alias("have_run"), pl.col("hours_a_job", "devices").first(),
