@@ -43,9 +43,5 @@ def test_mass_entropy_and_recall_are_those_of_a_loop(row):
     np.testing.assert_allclose(equal_length_recall(weights, marked), [expected])
 
 
-def test_a_document_of_one_token_has_no_relative_entropy():
-    assert np.isnan(relative_entropy(np.array([[1.0]])))
-
-
 def test_top_tokens_come_in_the_order_of_the_text_and_the_first_of_equal_ones_wins():
     assert top_tokens(np.array([0.1, 0.3, 0.3, 0.3]), 2).tolist() == [1, 2]

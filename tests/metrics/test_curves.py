@@ -38,7 +38,7 @@ def test_auc_and_precision_are_those_of_scikit_learn_on_repeated_documents(colum
     scores = data.draw(arrays(np.float32, (8, 3), elements=st.one_of(st.integers(-2, 2).map(float), st.just(-np.inf))))
     truth = data.draw(arrays(bool, (8, 3)))
     weights = data.draw(arrays(np.int64, (8, columns), elements=st.integers(0, 3)))
-    auc, precision = label_curves(sp.csr_array(truth), scores, weights=weights)
+    auc, precision = label_curves(sp.csr_array(truth), scores, weights)
     for b in range(columns):
         drawn = np.repeat(np.arange(8), weights[:, b])
         for c in range(3):
@@ -51,7 +51,7 @@ def test_auc_is_the_exact_share_of_pairs_to_the_last_bit() -> None:
     rng = np.random.default_rng(0)
     scores, truth = rng.integers(40, size=(60, 2)).astype(np.float32), rng.random((60, 2)) < 0.3
     weights = rng.integers(4, size=(60, MANY))
-    auc, micro = label_curves(sp.csr_array(truth), scores, weights=weights)[0], []
+    auc, micro = label_curves(sp.csr_array(truth), scores, weights)[0], []
     for b in range(MANY):
 
         def share(columns: slice, b: int = b) -> float:
@@ -64,7 +64,7 @@ def test_auc_is_the_exact_share_of_pairs_to_the_last_bit() -> None:
 
         assert auc[:, b].tolist() == [share(slice(c, c + 1)) for c in range(2)]
         micro.append(share(slice(None)))
-    assert micro_roc_auc(sp.csr_array(truth), scores, weights=weights).tolist() == micro
+    assert micro_roc_auc(sp.csr_array(truth), scores, weights).tolist() == micro
 
 
 def test_blocks_change_nothing(case, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,34 +72,24 @@ def test_blocks_change_nothing(case, monkeypatch: pytest.MonkeyPatch) -> None:
     truth, weights = sp.csr_array(made.truth), np.random.default_rng(0).poisson(1, size=(40, MANY))
 
     def values() -> list[np.ndarray]:
-        return [*label_curves(truth, made.scores, weights=weights), micro_roc_auc(truth, made.scores, weights=weights)]
+        return [*label_curves(truth, made.scores, weights), micro_roc_auc(truth, made.scores, weights)]
 
     whole = values()
     monkeypatch.setattr(curves, "BLOCK", 130)
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(whole, values(), strict=True))
 
 
-def test_what_is_not_defined_is_nan() -> None:
-    scores = np.zeros((3, 2), dtype=np.float32)
-    auc, precision = label_curves(sp.csr_array(np.array([[0, 1]] * 3, dtype=bool)), scores)
-    assert np.isnan(auc).all()
-    assert np.isnan(precision[0])
-    assert precision[1] == 1.0
-    assert np.isnan(micro_roc_auc(sp.csr_array((3, 2), dtype=bool), scores))
+def test_without_a_positive_the_area_over_all_pairs_is_nan() -> None:
+    assert np.isnan(micro_roc_auc(sp.csr_array((3, 2), dtype=bool), np.zeros((3, 2)), np.ones((3, 1)))).all()
 
 
 def test_only_the_labels_that_are_asked_for_are_computed(case) -> None:
-    made = case(0)
+    made, once = case(0), np.ones((40, 1))
     truth = sp.csr_array(made.truth)
-    for some, every in zip(
-        label_curves(truth, made.scores, labels=np.arange(25) < 3), label_curves(truth, made.scores), strict=True
-    ):
+    asked = label_curves(truth, made.scores, once, labels=np.arange(25) < 3)
+    for some, every in zip(asked, label_curves(truth, made.scores, once), strict=True):
         assert np.array_equal(some[:3], every[:3])
         assert np.isnan(some[3:]).all()
-
-
-def sparse(scores: np.ndarray, stored: np.ndarray) -> sp.csr_array:
-    return sp.csr_array((scores[stored], np.nonzero(stored)), shape=scores.shape)  # stored zeros are scores too
 
 
 @given(data=st.data())
@@ -111,8 +101,9 @@ def test_precision_from_kept_scores_takes_the_others_at_their_upper_bound(data) 
     stored = truth | (np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1) < 2)
     bound = np.sort(scores, axis=1)[:, -2]
     true = sp.csr_array(truth)
-    auc, ours = label_curves(true, sparse(scores, stored), weights=weights, bound=bound)
+    kept = sp.csr_array((scores[stored], np.nonzero(stored)), shape=scores.shape)  # stored zeros are scores too
+    auc, ours = label_curves(true, kept, weights, bound=bound)
     worst = np.where(stored, scores, bound[:, None])
-    assert np.array_equal(ours, label_curves(true, worst, weights=weights)[1], equal_nan=True)
-    assert not (ours > label_curves(true, scores, weights=weights)[1] + 1e-12).any()
+    assert np.array_equal(ours, label_curves(true, worst, weights)[1], equal_nan=True)
+    assert not (ours > label_curves(true, scores, weights)[1] + 1e-12).any()
     assert np.isnan(auc).all()

@@ -88,7 +88,6 @@ def test_nan_scores_and_wrong_shapes_are_refused() -> None:
 @given(arrays(np.float32, 20, elements=st.floats(width=32, allow_nan=False)))
 def test_codes_have_the_order_of_the_scores_and_lead_back(scores: np.ndarray) -> None:
     codes = ordered_codes(scores).astype(np.int64)
-    assert np.array_equal(
-        np.sign(codes[:, None] - codes), np.sign(0.0 + (scores[:, None] > scores) - (scores[:, None] < scores))
-    )
+    expected = (scores[:, None] > scores).astype(int) - (scores[:, None] < scores)
+    assert np.array_equal(np.sign(codes[:, None] - codes), expected)
     assert np.array_equal(scores_of_codes(ordered_codes(scores)), scores)

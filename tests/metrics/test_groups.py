@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation
-from plant.metrics.groups import inverse_propensity, label_groups, read_label_space
+from plant.metrics.groups import label_groups, read_label_space
 
 
 @given(arrays(np.uint16, 12))
@@ -20,7 +20,6 @@ def test_frequency_groups_and_lmtc_groups_each_partition_the_labels(n_train: np.
     frequency = [groups[name] for name in ("0", "1-10", "11-50", "51-100", "101-500", "501+")]
     assert (np.sum(lmtc, axis=0) == 1).all()
     assert (np.sum(frequency, axis=0) == 1).all()
-    assert len(groups) == 10
 
 
 def test_the_borders_of_the_groups_are_those_of_the_field() -> None:
@@ -30,14 +29,6 @@ def test_the_borders_of_the_groups_are_those_of_the_field() -> None:
     assert members["few"] == [1, 9, 10, 11, 50]
     assert members["frequent"] == [51, 500, 501]
     assert (members["1-10"], members["11-50"], members["501+"]) == ([1, 9, 10], [11, 50], [501])
-
-
-def test_rarer_labels_have_a_larger_inverse_propensity_and_all_are_at_least_1() -> None:
-    inverse = inverse_propensity(np.arange(100), 1000, (0.55, 1.5))
-    assert (np.diff(inverse) < 0).all()
-    assert inverse.min() >= 1
-    # N_l = 0: 1 + C B^-A, and C = (ln 1000 - 1) 2.5^.55
-    assert inverse[0] == pytest.approx(1 + (np.log(1000) - 1) * 2.5**0.55 * 1.5**-0.55)
 
 
 def test_a_table_without_counts_is_refused(tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ def test_the_sloped_threshold_is_the_best_of_all_slopes_and_cuts(written, case) 
 
 
 def test_labels_of_one_frequency_leave_nothing_to_slope(written, case) -> None:
-    made = case(SEED)
+    made = case(MADE)
     made.n_train[:] = 7
-    report = evaluate(*written(SEED, test=made), SETTINGS)
+    report = evaluate(*written(test=made), SETTINGS)
     assert "slope" not in report["threshold"]["sloped"]
     assert report["macro_f1_present@sloped"] == report["macro_f1_present"]
 

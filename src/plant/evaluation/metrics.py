@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,7 @@ def write_metrics(folder: Path, labels_parquet: Path, settings: Evaluation) -> d
 
     Args:
         folder: with the score files of `val` and `test`.
-        labels_parquet: of the corpus; `labels.safetensors` beside it gives N for the propensities.
-        settings: section `evaluation` of the config.
+        labels_parquet: of the corpus; `labels.safetensors` lies beside it.
 
     Returns:
         What metrics.json holds: metric name (names.py) -> fraction, None if it is not defined. And these records:
@@ -41,15 +41,13 @@ def write_metrics(folder: Path, labels_parquet: Path, settings: Evaluation) -> d
         - `label_groups`: number of labels, and of labels with a test positive, in each group;
         - `exactness`: which metrics are lower bounds because only the top K scores of each document were kept.
 
-        per_label.parquet is the table of `per_label`.
-
     Raises:
         InputError: scores are missing or damaged, their labels are not those of the corpus, or no validation document
             has a label.
     """
     run = load_run(Path(folder), read_label_space(labels_parquet, settings))
     table, report = per_label(run), _report(run)
-    files.write_with(Path(folder) / "per_label.parquet", lambda path: pq.write_table(table, path))
+    files.write_with(Path(folder) / "per_label.parquet", partial(pq.write_table, table))
     files.write_json(Path(folder) / "metrics.json", report)
     return report
 
@@ -58,16 +56,17 @@ def per_label(run: Run) -> pa.Table:
     """One row per label, at the tuned threshold. f1, ap and auc are null if the test split has no positive."""
     tally = count(run.truth, run.predictions(TUNED))
     scores, bound = run.curve_scores
-    auc, precision = label_curves(run.truth, scores, bound=bound)
-    counts = {
-        "n_train": run.labels.n_train, "n_test": tally.positives, "tp": tally.hits, "fp": tally.predicted - tally.hits,
-        "fn": tally.positives - tally.hits,
+    auc, precision = label_curves(run.truth, scores, np.ones((run.truth.shape[0], 1)), bound=bound)
+    columns = {
+        "n_train": run.labels.n_train, "n_test": tally.positives,
+        "f1": np.where(tally.positives > 0, label_f1(tally), np.nan), "ap": precision[:, 0], "auc": auc[:, 0],
+        "tp": tally.hits, "fp": tally.predicted - tally.hits, "fn": tally.positives - tally.hits,
     }  # fmt: skip
-    curves = {"f1": np.where(tally.positives > 0, label_f1(tally), np.nan), "ap": precision, "auc": auc}
-    columns = {"label": pa.array(run.labels.names, pa.string())}
-    columns |= {name: pa.array(values.astype(np.uint32)) for name, values in counts.items()}
-    columns |= {name: pa.array(values, from_pandas=True) for name, values in curves.items()}
-    return pa.table(columns).select(["label", "n_train", "n_test", *curves, "tp", "fp", "fn"])
+    arrays = {
+        name: pa.array(values, from_pandas=True) if name in ("f1", "ap", "auc") else pa.array(values.astype(np.uint32))
+        for name, values in columns.items()
+    }
+    return pa.table({"label": pa.array(run.labels.names, pa.string()), **arrays})
 
 
 def _report(run: Run) -> dict[str, Any]:

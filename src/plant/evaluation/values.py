@@ -8,8 +8,9 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from plant.metrics.arrays import mean_of
 from plant.metrics.counts import COUNT_METRICS, Counts, count
-from plant.metrics.curves import label_curves, mean_over_labels, micro_roc_auc
+from plant.metrics.curves import label_curves, micro_roc_auc
 from plant.metrics.documents import AT_K, DOCUMENT_METRICS, Ranking, brier_skill, propensity_precision_at_k
 from plant.metrics.groups import LabelSpace
 from plant.metrics.names import BRIER_SKILL, CURVES, MICRO_AUC, PROPENSITY, Metric, find
@@ -41,13 +42,12 @@ def metric_values(run: TestOutputs, names: Iterable[str], weights: np.ndarray | 
     """Values of some metrics in each of B resamples of the test documents.
 
     Args:
-        run: outputs for N test documents.
         names: names of metrics (names.py).
         weights: (N, B) float32, how often each document is drawn in each resample. None: one resample with each
             document once.
 
     Returns:
-        Name -> (B,) float64, in the ranges of names.py. Higher is better. NaN: the metric is not defined.
+        Name -> (B,) float64, in the ranges of names.py. NaN: the metric is not defined.
 
     Raises:
         InputError: no metric has this name.
@@ -69,13 +69,13 @@ def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict
         labels = slice(None) if metric.group is None else run.labels.groups[metric.group]
         value: np.ndarray | None
         if metric.base in CURVES:
-            value = mean_over_labels(curves[metric.base][labels])
+            value = mean_of(curves[metric.base][labels], ~np.isnan(curves[metric.base][labels]))
         elif metric.base == MICRO_AUC:
             scores = run.all_scores
-            value = None if scores is None else micro_roc_auc(run.truth, scores, weights=weights)
+            value = None if scores is None else micro_roc_auc(run.truth, scores, weights)
         elif metric.base in COUNT_METRICS:
             tally = counts.get(metric.rule)
-            value = None if tally is None else COUNT_METRICS[metric.base](run.truth, tally.of(labels))
+            value = None if tally is None else COUNT_METRICS[metric.base](tally.of(labels))
         elif metric.base == BRIER_SKILL:
             gains = run.brier_gains
             value = None if gains is None else brier_skill(run.truth, gains, weights=exact)
@@ -115,7 +115,7 @@ def _label_curves(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -
     everything = np.ones(run.truth.shape[1], dtype=bool)
     labels = np.logical_or.reduce([everything if group is None else run.labels.groups[group] for group in groups])
     scores, bound = run.curve_scores
-    return dict(zip(CURVES, label_curves(run.truth, scores, weights=weights, labels=labels, bound=bound), strict=True))
+    return dict(zip(CURVES, label_curves(run.truth, scores, weights, labels=labels, bound=bound), strict=True))
 
 
 def _label_counts(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict[str, Counts]:

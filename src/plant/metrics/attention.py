@@ -5,8 +5,8 @@ Each function takes rows (a row is one label in one document, all of the same do
 - `weights`: (m, n), the score of each of n tokens, higher is better. For mass and entropy a row is a distribution;
 - `marked`: (m, n) boolean, the tokens to find, at least one in a row.
 
-All return (m,) values. Tokens with equal weights have no order: the metrics of a ranking are the mean over all orders
-of such tokens. So uniform attention gets what a random order gets on average.
+All return (m,) values. Tokens with equal weights have no order: the metrics of a ranking are the mean over all orders.
+So uniform attention gets what a random order gets on average.
 """
 
 from __future__ import annotations

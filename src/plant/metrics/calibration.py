@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from plant.metrics.documents import BLOCK
 from plant.metrics.scores import Scores
 
 BINS = 15
 """Bins of equal width (Guo et al. 2017, "On calibration of modern neural networks")."""
-DOCUMENTS = 512
-"""Documents whose probabilities are in memory at once."""
 
 
 def calibration(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
@@ -44,18 +43,17 @@ def calibration(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any
 
 
 def calibration_of(scores: Scores) -> dict[str, Any] | None:
-    """The calibration of the scores of a split, read as log-odds.
+    """The calibration of the known scores of a split, read as log-odds.
 
-    It covers the pairs that have a score; if only the top K labels were kept, only these. Scores without a natural
-    threshold have no scale: None.
+    Scores without a natural threshold have no scale: None.
     """
     threshold = scores.natural_threshold
     if threshold is None:
         return None
 
     def scored_pairs() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for first in range(0, scores.truth.shape[0], DOCUMENTS):
-            part = slice(first, first + DOCUMENTS)
+        for first in range(0, scores.truth.shape[0], BLOCK):
+            part = slice(first, first + BLOCK)
             some, truth = scores.known[part], scores.truth[part].toarray()
             pairs = None if isinstance(some, np.ndarray) else some.tocoo()
             logits, true = (some.ravel(), truth.ravel()) if pairs is None else (pairs.data, truth[pairs.coords])

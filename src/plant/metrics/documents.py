@@ -1,12 +1,11 @@
 """Metrics of each document: of its best k labels, of its predicted labels, of its probabilities.
 
-Shapes: N documents, L labels, B resamples. Y is the set of true labels of a document, y_i its i-th best label. Equal
-scores are ranked by label id. A label with the score -inf is never retrieved.
+Shapes: N documents, L labels, B resamples. Y is the set of true labels of a document, y_i its i-th best label.
 
-- `y_true`: (N, L), a boolean sparse array;
-- `y_score`: (N, L), higher is better, dense or sparse (an entry that is not stored is never retrieved). To compute
-  several metrics of the same arrays, pass the result of `rank` for at least k;
-- `weights`: how often each document is drawn, (N,) for one resample or (N, B) for B of them; None: each document once;
+- `y_true`, `y_pred`: (N, L), boolean sparse arrays;
+- `y_score`: (N, L), higher is better, as `top_labels` reads it. To compute several metrics of the same arrays, pass the
+  result of `rank` for at least k;
+- `weights`: how often each document is drawn (arrays.py);
 - `average`: False gives the value of each document, (N,), NaN for a document without a value.
 
 A metric is the mean over the documents that have a value: a fraction in [0, 1], or (B,) fractions. Higher is better.
@@ -124,25 +123,25 @@ def document_f1(y_true: Sparse, y_pred: Sparse, *, weights: Weights = None, aver
     return _mean(2 * _hits(y_pred, y_true) / np.maximum(size, 1), size > 0, weights, average)
 
 
-def brier_skill(y_true: Sparse, y_score: Array | Sparse, *, weights: Weights = None) -> Array:
-    """1 - sum (p - y)^2 / sum y^2 over all pairs of a document and a label, with p = 1 / (1 + exp(-score)).
+def brier_skill(y_true: Sparse, gains: Array, *, weights: Weights = None) -> Array:
+    """1 - sum (p - y)^2 / sum y^2 over all pairs of a document and a label; `gains` are those of `brier_gains`.
 
     The reference is to predict p = 0 for every pair; its squared error (Brier 1950) is sum y^2. The skill is 1 if every
     probability is certain and right, 0 if it is as good as the reference, and negative if it is worse. It is a proper
     score: on average no p does better than the true probability. NaN without a true label.
 
-    `y_score` is (N, L), log-odds; p = 0 for the score -inf, and for an entry that a sparse array does not store. Or it
-    is (N,), the result of `brier_gains`.
-
-    >>> float(brier_skill(scipy.sparse.csr_array([[True, False]]), np.array([[np.inf, 0.0]])))
+    >>> y_true = scipy.sparse.csr_array([[True, False]])
+    >>> float(brier_skill(y_true, brier_gains(y_true, np.array([[np.inf, 0.0]]), 0.0)))
     0.75
     """
-    gains = y_score if y_score.ndim == 1 else brier_gains(y_true, y_score)
     return _ratio_of_sums(gains, np.diff(y_true.indptr).astype(float), weights)
 
 
-def brier_gains(y_true: Sparse, y_score: Array | Sparse, natural_threshold: float = 0.0) -> Array:
-    """(N,), the sum of y^2 - (p - y)^2 = 2 p y - p^2 over labels; log-odds are scores less the natural threshold."""
+def brier_gains(y_true: Sparse, y_score: Array | Sparse, natural_threshold: float) -> Array:
+    """(N,), the sum of y^2 - (p - y)^2 = 2 p y - p^2 over labels, with p = 1 / (1 + exp(natural threshold - score)).
+
+    p = 0 for the score -inf, and for an entry that a sparse array does not store.
+    """
     of_true, of_all = np.zeros(y_true.shape[0]), np.zeros(y_true.shape[0])
     for first in range(0, y_true.shape[0], BLOCK):
         part = slice(first, first + BLOCK)

@@ -22,8 +22,7 @@ class Threshold(NamedTuple):
 
 
 def best_threshold(scores: np.ndarray, truth: np.ndarray, objective: Objective = "macro_f1_present") -> Threshold:
-    """The threshold that maximises an F1. It is exact: every cut between two scores is tried, in O(M log M) for M
-    scores.
+    """The threshold that maximises an F1: every cut between two scores is tried, in O(M log M) for M scores.
 
     Equal maxima: the highest threshold, which predicts the fewest labels.
 
@@ -40,11 +39,9 @@ def best_threshold(scores: np.ndarray, truth: np.ndarray, objective: Objective =
     """
     if scores.shape != truth.shape:
         raise InputError(
-            "best_threshold",
-            expected=f"truth of the shape of scores, {scores.shape}",
-            got=f"{truth.shape}",
+            "best_threshold", expected=f"truth of the shape of scores, {scores.shape}", got=f"{truth.shape}",
             fix="Pass the two arrays of the same documents and labels.",
-        )
+        )  # fmt: skip
     positives = _required(truth.sum(axis=0))
     counted = np.flatnonzero(positives) if objective == "macro_f1_present" else np.arange(positives.size)
     width = max(1, BLOCK // max(1, len(scores)))
@@ -68,11 +65,9 @@ def _required(positives: np.ndarray) -> np.ndarray:
     positives = np.asarray(positives, dtype=np.int64)
     if not positives.any():
         raise InputError(
-            "threshold",
-            expected="at least one true label with training documents in the validation split",
-            got="none",
-            fix="Give the validation split documents with labels of the training split.",
-        )
+            "threshold", expected="at least one true label with training documents in the validation split",
+            got="none", fix="Give the validation split documents with labels of the training split.",
+        )  # fmt: skip
     return positives
 
 
@@ -104,8 +99,7 @@ def _steps(
 
 
 def _f1_gains(labels: np.ndarray, true: np.ndarray, positives: np.ndarray) -> np.ndarray:
-    """What each further prediction adds to the F1 of its label. Entries are sorted by label, then by descending
-    score."""
+    """What each further prediction adds to the F1 of its label. Entries are sorted by label, then from the best."""
     first = np.flatnonzero(np.diff(labels, prepend=-1))
     begin = np.repeat(first, np.diff(first, append=labels.size))  # where the label of each entry begins
     hits = np.cumsum(true)

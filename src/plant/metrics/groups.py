@@ -1,6 +1,6 @@
-"""Labels of a dataset, and their groups by the number of training documents.
+"""Labels of a dataset, and their groups by n_train, the number of training documents with the label.
 
-n_train is the number of training documents with the label. There are three families of groups:
+There are three families of groups:
 - frequency groups: `0`, `1-10`, `11-50`, `51-100`, `101-500`, `501+` (from `evaluation.frequency_groups`);
 - LMTC (Chalkidis et al. 2019): `frequent` (> 50), `few` (1 to 50), `zero` (0);
 - `rare`: at least 1 and fewer than `evaluation.rare_below`.
@@ -29,7 +29,7 @@ class LabelSpace:
 
     names: tuple[str, ...]
     n_train: np.ndarray
-    """(L,), training documents of each label."""
+    """(L,)."""
     documents: int
     """Number of training documents."""
     settings: Evaluation
@@ -86,13 +86,8 @@ def label_groups(n_train: np.ndarray, settings: Evaluation) -> dict[str, np.ndar
 def inverse_propensity(n_train: np.ndarray, documents: int, constants: tuple[float, float]) -> np.ndarray:
     """1/p_l = 1 + C (N_l + B)^-A with C = (ln N - 1)(B + 1)^A (Jain, Prabhu and Varma 2016, section 4).
 
-    Args:
-        n_train: (L,), N_l, training documents of each label.
-        documents: N, training documents.
-        constants: A and B.
-
-    Returns:
-        (L,), at least 1; larger for rarer labels.
+    N_l is `n_train`, N is `documents`, and `constants` are A and B. The result (L,) is at least 1, and larger for rarer
+    labels.
 
     >>> inverse_propensity(np.array([1, 100]), 1000, (0.55, 1.5)).round(3).tolist()
     [6.908, 1.77]

@@ -40,7 +40,6 @@ class Metric:
     base: str
     k: int | None = None
     rule: str = TUNED
-    """The threshold rule that predicts the labels."""
     group: str | None = None
 
     @property
@@ -69,10 +68,7 @@ def metrics(settings: Evaluation) -> dict[str, Metric]:
 
 
 def find(name: str, settings: Evaluation) -> Metric:
-    """The metric with this name.
-
-    Raises:
-        InputError: no metric has this name. The message suggests the nearest one.
+    """The metric with this name; InputError suggests the nearest one if there is none.
 
     >>> find("rare_f1", Evaluation())
     Metric(name='rare_f1', base='macro_f1_present', k=None, rule='tuned', group='rare')

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ import scipy  # loads its parts when they are used: the names of metrics need no
 from plant.ground import files, settings
 from plant.ground.errors import InputError
 from plant.ground.identity import digest
+from plant.metrics.arrays import Array, Sparse
 from plant.metrics.top import pair_ids, scores_at, sorted_csr, stored_at, top_entries
 
 LARGEST_FP16 = 65504.0
@@ -38,22 +39,22 @@ class Scores:
 
     document_ids: tuple[str, ...]
     label_names: tuple[str, ...]
-    truth: scipy.sparse.csr_array
+    truth: Sparse
     """(N, L), boolean."""
-    kept: scipy.sparse.csr_array
+    kept: Sparse
     """(N, L), float32: the scores of the top K labels and of all true labels (-inf for a true label without a
     score)."""
-    dense: np.ndarray | None
+    dense: Array | None
     """(N, L), float32: all scores. None: only the kept scores are known."""
     top: int
     """K."""
     natural_threshold: float | None
     """The system predicts the labels with scores above it: 0 for logits (probability .5). None: it has no threshold."""
     names: tuple[str | None, str | None] = (None, None)
-    """Names of the published split and label space, if the corpus has any."""
+    """Names of the published split and label space, if the corpus has any (`plant.ground.identity.read_names`)."""
 
     @cached_property
-    def retrieved(self) -> scipy.sparse.csr_array:
+    def retrieved(self) -> Sparse:
         """(N, L), float32: the top K scores alone.
 
         Predictions and rankings may only use these. The other kept scores belong to true labels: they were kept because
@@ -63,12 +64,12 @@ class Scores:
         return sorted_csr(scipy.sparse.coo_array((values, (rows, columns)), shape=self.kept.shape))
 
     @property
-    def known(self) -> np.ndarray | scipy.sparse.csr_array:
+    def known(self) -> Array | Sparse:
         """(N, L): all scores, or the top K scores if only these were kept."""
         return self.retrieved if self.dense is None else self.dense
 
     @cached_property
-    def bound(self) -> np.ndarray:
+    def bound(self) -> Array:
         """(N,): upper bound of the scores that were not kept, the K-th score; -inf if all scores were kept."""
         bound = np.full(self.kept.shape[0], -np.inf, dtype=np.float32)
         full = np.diff(self.retrieved.indptr) == self.top
@@ -84,26 +85,21 @@ def write_scores(
     *,
     document_ids: Sequence[str],
     label_names: Sequence[str],
-    truth: scipy.sparse.csr_array,
-    scores: np.ndarray | scipy.sparse.csr_array,
+    truth: Sparse,
+    scores: Array | Sparse,
     natural_threshold: float | None,
     settings: settings.Evaluation,
     names: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Write the scores of one split.
+    """Write the scores of one split into the system's evaluation folder; the other arguments as in `Scores`.
 
     Args:
-        folder: the system's evaluation folder.
         split: `val` or `test`; the start of the file names.
         document_ids: N distinct ids, in the order of the split's table.
-        label_names: L names, in the order of labels.parquet.
         truth: (N, L), nonzero if a label is true.
         scores: (N, L), higher is better, -inf for "no score". Or a sparse array: stored zeros are scores, and entries
             that it does not store count as -inf.
-        natural_threshold: see `Scores`.
         settings: `top`, `dense_limit` and `memory_gb` are read.
-        names: of the published split and label space (`plant.ground.identity.read_names`). Scores
-            whose split or label space has another name are never compared.
 
     Raises:
         InputError: a score is NaN or +inf, shapes do not match, ids repeat, a document has neither a score nor a label,
@@ -113,13 +109,12 @@ def write_scores(
     shape = (len(document_ids), len(label_names))
     truth = scipy.sparse.csr_array(truth, dtype=bool, copy=True)
     truth.eliminate_zeros()  # in place
-    _check(where, shape, document_ids, truth, scores)
+    _check(where, document_ids, label_names, truth, scores)
     dense = None
     if isinstance(scores, np.ndarray):
         require_memory(shape, settings=settings, where=where)
         if shape[1] <= settings.dense_limit:
-            dense = _to_fp16(scores)
-            scores = dense
+            scores = dense = to_fp16(scores)
     kept = kept_scores(scores, truth, settings.top)
     if (np.diff(kept.indptr) == 0).any():
         empty = int(np.argmax(np.diff(kept.indptr) == 0))
@@ -134,11 +129,13 @@ def write_scores(
         files.write_arrays(target, {"scores": dense}, metadata)
     else:
         target.unlink(missing_ok=True)
-    details = {"split": split, "documents": shape[0], "top": settings.top, "dense": dense is not None}
+    details = {
+        "split": split, "documents": shape[0], "top": settings.top, "dense": dense is not None,
+        "split_name": names[0], "label_space_name": names[1], "labels": list(label_names),
+    }  # fmt: skip
     table = _table(kept, truth, document_ids, label_names)
-    noted = {"split_name": names[0], "label_space_name": names[1], "labels": list(label_names)}
-    table = table.replace_schema_metadata({**metadata, METADATA: json.dumps({**details, **noted})})
-    files.write_with(Path(folder) / f"{split}.scores.parquet", lambda path: pq.write_table(table, path))
+    table = table.replace_schema_metadata({**metadata, METADATA: json.dumps(details)})
+    files.write_with(Path(folder) / f"{split}.scores.parquet", partial(pq.write_table, table))
 
 
 def read_scores(folder: Path, split: str) -> Scores:
@@ -150,10 +147,8 @@ def read_scores(folder: Path, split: str) -> Scores:
     path = files.require_file(Path(folder) / f"{split}.scores.parquet")
     try:
         table = pq.read_table(path)
-        details, natural = (
-            json.loads(table.schema.metadata[METADATA.encode()]),
-            table.schema.metadata[b"natural_threshold"],
-        )
+        metadata = table.schema.metadata
+        details, natural = json.loads(metadata[METADATA.encode()]), metadata[b"natural_threshold"]
         threshold = None if natural == b"none" else float(natural)
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise InputError(
@@ -171,19 +166,18 @@ def read_scores(folder: Path, split: str) -> Scores:
     dense = None
     if details["dense"]:
         dense = files.read_arrays(path.with_suffix(".safetensors"))["scores"].astype(np.float32)
-        if dense.shape != shape:
-            raise InputError(
-                str(path.with_suffix(".safetensors")), expected=f"scores of {shape[0]} documents x {shape[1]} labels",
-                got=f"{dense.shape[0]} x {dense.shape[1]}", fix="Delete both score files and run again.",
-            )  # fmt: skip
     names = details.get("split_name"), details.get("label_space_name")
     document_ids = tuple(ids.to_pylist())
     return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)
 
 
-def kept_scores(
-    scores: np.ndarray | scipy.sparse.csr_array, truth: scipy.sparse.csr_array, top: int
-) -> scipy.sparse.csr_array:
+def to_fp16(scores: Array) -> Array:
+    """Scores as fp16: those beyond its range become its largest value, -inf stays."""
+    finite = scores > -np.inf
+    return np.where(finite, np.clip(scores, -LARGEST_FP16, LARGEST_FP16), -np.inf).astype(np.float16)
+
+
+def kept_scores(scores: Array | Sparse, truth: Sparse, top: int) -> Sparse:
     """The top scores of each document and the scores of its true labels. Equal scores are ranked by label id."""
     rows, columns, values = top_entries(scores, top)
     true = truth.tocoo()
@@ -195,11 +189,7 @@ def kept_scores(
 
 
 def require_memory(shape: tuple[int, int], *, settings: settings.Evaluation, where: str) -> None:
-    """Refuse a dense float32 array of (documents, labels) that needs more than `settings.memory_gb`; call it first.
-
-    Raises:
-        InputError: the array is too large.
-    """
+    """InputError if a dense float32 array of (documents, labels) needs more than `settings.memory_gb`."""
     needed = shape[0] * shape[1] * 4 / 1e9
     if needed > settings.memory_gb:
         raise InputError(
@@ -210,13 +200,10 @@ def require_memory(shape: tuple[int, int], *, settings: settings.Evaluation, whe
 
 
 def require_comparable(first: Scores, second: Scores, where: str) -> None:
-    """Refuse to compare scores of two splits, of two label spaces, or with other true labels.
+    """InputError if two scores are of two splits, of two label spaces, or with other true labels.
 
     Splits and label spaces are the same if they hold the same documents and labels in the same order, and if their
     names do not differ.
-
-    Raises:
-        InputError: the scores cannot be compared. The message names both sides.
     """
     fix = "Compare systems of one dataset. If both come from it, delete the older evaluation folder and run again."
     members = (first.document_ids, second.document_ids), (first.label_names, second.label_names)
@@ -236,25 +223,19 @@ def _described(name: str | None, members: tuple[str, ...]) -> str:
 
 
 def _check(
-    where: str,
-    shape: tuple[int, int],
-    document_ids: Sequence[str],
-    truth: scipy.sparse.csr_array,
-    scores: np.ndarray | scipy.sparse.csr_array,
+    where: str, document_ids: Sequence[str], label_names: Sequence[str], truth: Sparse, scores: Array | Sparse
 ) -> None:
+    shape, repeated = (len(document_ids), len(label_names)), len(document_ids) - len(set(document_ids))
     for name, array in (("truth", truth), ("scores", scores)):
         if array.shape != shape:
             raise InputError(
                 where, expected=f"{name} of {shape[0]} documents x {shape[1]} labels",
-                got=f"{array.shape[0]} x {array.shape[1]}",
-                fix="Score every document for every label, in order.",
+                got=f"{array.shape[0]} x {array.shape[1]}", fix="Score every document for every label, in order.",
             )  # fmt: skip
-    if len(set(document_ids)) != shape[0]:
+    if repeated:
         raise InputError(
-            where, expected="distinct document ids",
-            got=f"{shape[0] - len(set(document_ids))} repeated",
-            fix="Give each document its own id.",
-        )  # fmt: skip
+            where, expected="distinct document ids", got=f"{repeated} repeated", fix="Give each document its own id."
+        )
     values = scores if isinstance(scores, np.ndarray) else scores.data
     if values.size and not float(values.max()) < np.inf:  # also catches NaN: the maximum is then NaN
         raise InputError(
@@ -264,24 +245,15 @@ def _check(
         )  # fmt: skip
 
 
-def _to_fp16(scores: np.ndarray) -> np.ndarray:
-    finite = scores > -np.inf
-    return np.where(finite, np.clip(scores, -LARGEST_FP16, LARGEST_FP16), -np.inf).astype(np.float16)
-
-
-def _table(
-    kept: scipy.sparse.csr_array, truth: scipy.sparse.csr_array, document_ids: Sequence[str], label_names: Sequence[str]
-) -> pa.Table:
-    rows = np.repeat(np.arange(kept.shape[0]), np.diff(kept.indptr))
-    columns, values = kept.indices.astype(np.int64), kept.data
-    order = np.lexsort((columns, -values, rows))
-    rows, columns, values = rows[order], columns[order], values[order]
-    true = stored_at(truth, rows, columns)
-    return pa.table(
-        {
-            "document_id": pa.array(document_ids, pa.string()).take(pa.array(rows)),
-            "label": pa.array(label_names, pa.string()).take(pa.array(columns)),
-            "score": pa.array(values, pa.float32()),
-            "truth": pa.array(true),
-        }
-    )
+def _table(kept: Sparse, truth: Sparse, document_ids: Sequence[str], label_names: Sequence[str]) -> pa.Table:
+    """One row for each kept score: by document, then from the best."""
+    entries = kept.tocoo()
+    rows, columns = entries.coords
+    order = np.lexsort((columns, -entries.data, rows))
+    rows, columns = rows[order], columns[order]
+    return pa.table({
+        "document_id": pa.array(document_ids, pa.string()).take(pa.array(rows)),
+        "label": pa.array(label_names, pa.string()).take(pa.array(columns)),
+        "score": pa.array(entries.data[order], pa.float32()),
+        "truth": pa.array(stored_at(truth, rows, columns)),
+    })  # fmt: skip

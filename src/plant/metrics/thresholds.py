@@ -97,9 +97,7 @@ def predict(
     rows, columns = kept.coords
     of_entries = None if n_train is None else n_train[columns]
     above = _less_slope(kept.data, slope, of_entries) > np.float32(threshold)
-    return scipy.sparse.csr_array(
-        (np.ones(int(above.sum()), dtype=bool), (rows[above], columns[above])), shape=kept.shape
-    )
+    return scipy.sparse.csr_array((above[above], (rows[above], columns[above])), shape=kept.shape)
 
 
 def _tune(
@@ -114,12 +112,10 @@ def _tune(
         scores = _less_slope(validation.dense, slope, labels.n_train)
         best = best_threshold(scores, validation.truth.toarray(), objective)
     else:
-        kept = validation.retrieved.tocoo()
-        columns, positives = kept.coords[1], np.bincount(validation.truth.indices, minlength=validation.truth.shape[1])
-        scores, truth = (
-            _less_slope(kept.data, slope, labels.n_train[columns]),
-            stored_at(validation.truth, *kept.coords),
-        )
+        kept, columns = validation.retrieved.tocoo(), validation.retrieved.indices
+        scores = _less_slope(kept.data, slope, labels.n_train[columns])
+        truth = stored_at(validation.truth, *kept.coords)
+        positives = np.bincount(validation.truth.indices, minlength=len(labels.names))
         best = best_threshold_of_entries(columns, scores, truth, positives=positives, objective=objective)
     return TunedThreshold(best.value, objective, best.objective, slope)
 

@@ -21,7 +21,6 @@ def top_labels(scores: np.ndarray | sp.csr_array, k: int) -> np.ndarray:
     Args:
         scores: (documents, labels). A label with the score -inf, or that a sparse array does not store, is never
             retrieved.
-        k: labels per row.
 
     Returns:
         (documents, k) label ids, int32; -1 if fewer than k labels have a score.

@@ -27,7 +27,7 @@ from plant.ground import files
 from plant.ground.errors import InputError, nearest
 from plant.ground.settings import Cleaning
 from plant.metrics.aligned import align
-from plant.metrics.scores import LARGEST_FP16, PART, SCORES, Scores, kept_scores
+from plant.metrics.scores import PART, SCORES, Scores, kept_scores, to_fp16
 from plant.serving import folder as places
 from plant.serving.folder import as_json, check_folder, new_folder
 from plant.serving.inputs import check_text
@@ -144,8 +144,7 @@ class SavedSystem:
         top = len(self.labels) if every else self.system["top"]
         dense = None
         if isinstance(values, np.ndarray) and len(self.labels) <= self.system["dense_limit"]:
-            bounded = np.where(values > -np.inf, np.clip(values, -LARGEST_FP16, LARGEST_FP16), -np.inf)
-            values = dense = bounded.astype(np.float16).astype(np.float32)
+            values = dense = to_fp16(values).astype(np.float32)
         truth = sp.csr_array(values.shape, dtype=bool)
         kept = kept_scores(values, truth, top)
         ids = tuple(str(number) for number in range(values.shape[0]))
