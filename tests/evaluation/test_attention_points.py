@@ -11,7 +11,7 @@ from sklearn.metrics import ndcg_score
 from torch import nn
 
 from plant.evaluation.attention import write_attention_points
-from plant.evaluation.attention_marks import REFERENCES, write_marks_study
+from plant.evaluation.attention_marks import write_marks_study
 from plant.evaluation.attention_mass import highest_grades, sampled, write_mass
 from plant.evaluation.points import POINTS, TrainedNetwork, attention, logits_of_parts
 from plant.ground.files import write_arrays
@@ -146,7 +146,7 @@ def test_attention_against_marks_is_that_of_a_loop(run, tmp_path):
     assert counts == {"marked_pairs": 5, "measured_pairs": 4}
     table = pl.read_parquet(out)
     assert set(table.columns) == {"scorer", "document", "label", "tokens", "marked", "ndcg", "mass", "recall", "drop"}
-    assert set(table["scorer"]) == {*POINTS, *REFERENCES}
+    assert set(table["scorer"]) == {*POINTS, "uniform", "random", "relevance", "marked", "occlusion"}
     for (document, label), places in PAIRS.items():
         number, name = int(document[-1]), NAMES.index(label)
         tokens, truth = DOCUMENTS["test"][number][0], np.zeros(len(DOCUMENTS["test"][number][0]))

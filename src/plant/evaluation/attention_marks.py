@@ -14,7 +14,7 @@ The logit is that of the trained network for all of them. Occlusion and drops ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,13 @@ import polars as pl
 
 from plant.corpus.reader import load_tokens
 from plant.evaluation.attention_mass import sampled
-from plant.evaluation.points import TrainedNetwork, attention, logits_of_parts
-from plant.ground.files import write_with
+from plant.evaluation.points import TrainedNetwork, attention, logits_of_parts, write_rows
 from plant.ground.seeds import generator
 from plant.ground.settings import AttentionStudy
 from plant.metrics.attention import equal_length_recall, marked_ndcg, mass, top_tokens
 from plant.model.batches import Corpus
 from plant.pretraining.lists import TopTokens
 
-REFERENCES = ("uniform", "random", "relevance", "marked", "occlusion")
 SCHEMA: dict[str, Any] = {
     "scorer": pl.String, "document": pl.UInt32, "label": pl.String, "tokens": pl.UInt32, "marked": pl.UInt32,
     **dict.fromkeys(("ndcg", "mass", "recall", "drop"), pl.Float64),
@@ -41,13 +39,17 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Marked:
-    """A document (its id in the corpus) with marked tokens."""
+    """A document with marked tokens.
+
+    Attributes:
+        document: its id in the corpus.
+        labels: ids of its labels with a marked token, in the trained label space (m).
+        tokens: bool (m, n), the marked tokens of each label.
+    """
 
     document: int
     labels: np.ndarray
-    """Ids of its labels with a marked token, in the trained label space (m)."""
     tokens: np.ndarray
-    """bool (m, n), the marked tokens of each label."""
 
 
 def write_marks_study(
@@ -69,7 +71,7 @@ def write_marks_study(
     for point, read in run.points():
         for each in found:
             rankings[each.document][point] = attention(run.classifier, read, each.document, each.labels)
-    parts = [pl.DataFrame(schema=SCHEMA)]
+    rows = []
     for each in found:  # the classifier is the trained network now
         scores = rankings.pop(each.document) | references(each, read, run.top, settings.seed)
         drops: dict[str, np.ndarray] = {}
@@ -79,18 +81,14 @@ def write_marks_study(
         for name, values in scores.items():
             row = {"scorer": name, "document": each.document - first, "label": [names[label] for label in each.labels]}
             row |= {"tokens": values.shape[1], "marked": each.tokens.sum(axis=1)}
-            measured = {**plausibility(values, each.tokens, settings.at), "drop": drops.get(name)}
-            parts.append(pl.DataFrame(row | measured, schema=SCHEMA))
-    write_with(out, pl.concat(parts).fill_nan(None).write_parquet)
+            rows.append(row | plausibility(values, each.tokens, settings.at) | {"drop": drops.get(name)})
+    write_rows(out, SCHEMA, rows)
     pairs = marks.select("document_id", "label").unique().height
     return {"marked_pairs": pairs, "measured_pairs": sum(len(each.labels) for each in found)}
 
 
 def marked_tokens(run: TrainedNetwork, marks: pl.DataFrame) -> Iterator[Marked]:
-    """Test documents with the tokens that overlap a mark.
-
-    Labels without a training document, and those without a marked token, are left out.
-    """
+    """Test documents with the tokens that overlap a mark, without untrained labels and labels without such a token."""
     texts, first = load_tokens(run.tokens), run.data.corpus.splits["test"][0]
     ids = {run.data.names[label]: place for place, label in enumerate(run.data.trained)}
     listed = pl.read_parquet(run.corpus / "test.parquet", columns=["document_id"])["document_id"]
@@ -125,7 +123,7 @@ def distribution(scores: np.ndarray) -> np.ndarray:
     return np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / scores.shape[1])
 
 
-def plausibility(scores: np.ndarray, marked: np.ndarray, k: int) -> Mapping[str, np.ndarray]:
+def plausibility(scores: np.ndarray, marked: np.ndarray, k: int) -> dict[str, np.ndarray]:
     """The measures against people, (m,) each. Drops of a logit may be negative: their mass is that of the others."""
     return {
         "ndcg": marked_ndcg(scores, marked, k),
@@ -153,8 +151,7 @@ def drop(run: TrainedNetwork, corpus: Corpus, each: Marked, scores: np.ndarray) 
     positions = np.arange(each.tokens.shape[1])
     sizes = each.tokens.sum(axis=1)
     kept = [np.delete(positions, top_tokens(row, size)) for row, size in zip(scores, sizes, strict=True)]
-    left = np.array([len(part) > 0 for part in kept])
     parts = [positions, *(part if len(part) else positions for part in kept)]
     logits = logits_of_parts(run.classifier, corpus, each.document, each.labels, parts)
     own = np.diagonal(logits[1:])  # label i without the tokens of row i
-    return np.where(left, logits[0] - own, np.nan)
+    return np.where(sizes < len(positions), logits[0] - own, np.nan)

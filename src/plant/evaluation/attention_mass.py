@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant.evaluation.points import TrainedNetwork, attention
-from plant.ground.files import write_with
+from plant.evaluation.points import TrainedNetwork, attention, write_rows
 from plant.ground.seeds import generator
 from plant.ground.settings import AttentionStudy
 from plant.metrics.attention import entropy, mass, relative_entropy
@@ -34,27 +33,27 @@ def write_mass(run: TrainedNetwork, *, settings: AttentionStudy, out: Path) -> N
     """Measure a sample of validation documents with a label, at each point of training, for each of their labels.
 
     The table `out` (parquet) has one row for each point, document (its place in the split) and label: `tokens` n;
-    `mass_first` and `mass_grades`, the attention on the tokens of the highest grade and of the highest grades, and
-    `uniform_first` and `uniform_grades`, what uniform attention has there (null without a relevant token); `entropy` in
-    nats and `relative_entropy`, entropy / ln n (null where n is 1).
+    `mass_first` and `mass_grades`, the attention on the two sets; `uniform_first` and `uniform_grades`, that of uniform
+    attention (null without a relevant token); `entropy` in nats; `relative_entropy`, entropy / ln n (null where n is
+    1).
     """
     corpus = run.data.corpus
     sample = sampled([d for d in corpus.documents("val") if len(corpus.labels(d))], settings.documents, settings.seed)
     names, first = [run.data.names[label] for label in run.data.trained], corpus.splits["val"][0]
-    parts = [pl.DataFrame(schema=SCHEMA)]
+    rows = []
     for point, read in run.points():
         for document in sample:
             labels = corpus.labels(document)
             values = measure(run.classifier, read, document, run.top, settings.grades)
             row = {"point": point, "document": document - first, "label": [names[label] for label in labels]}
-            parts.append(pl.DataFrame(row | {"tokens": len(corpus.tokens(document))} | values, schema=SCHEMA))
-    write_with(out, pl.concat(parts).fill_nan(None).write_parquet)
+            rows.append(row | {"tokens": len(corpus.tokens(document))} | values)
+    write_rows(out, SCHEMA, rows)
 
 
 def measure(
     classifier: LabelClassifier, corpus: Corpus, document: int, top: TopTokens, grades: int
 ) -> dict[str, np.ndarray]:
-    """The measured columns of `write_mass` for the labels of a document, (m,) each; NaN where one is not defined."""
+    """The measured columns of `write_mass` for the m labels of a document; NaN where one is not defined."""
     labels = corpus.labels(document)
     weights = attention(classifier, corpus, document, labels).astype(np.float64)  # (m, n)
     relevance = top.relevance_of(labels, corpus.tokens(document))
@@ -69,11 +68,7 @@ def measure(
 
 def highest_grades(relevance: np.ndarray, count: int) -> np.ndarray:
     """(m, n) boolean: the positions whose relevance is one of the `count` highest values above 0 of its row."""
-    chosen = np.zeros(relevance.shape, dtype=bool)
-    for row, values in enumerate(relevance):
-        found = np.unique(values[values > 0])[-count:]
-        chosen[row] = np.isin(values, found)
-    return chosen
+    return np.array([np.isin(values, np.unique(values[values > 0])[-count:]) for values in relevance])
 
 
 def sampled(documents: Sequence[int], size: int, seed: int) -> list[int]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 from torch import Tensor
 
 from plant.finetuning.kept_evidence import keep_evidence
+from plant.ground.files import write_with
 from plant.ground.settings import Finetuning
 from plant.model.assemble import TrainingData, load_weights, prepare
 from plant.model.batches import Corpus, pad_documents
-from plant.model.classifier import Known, LabelClassifier
+from plant.model.classifier import NOTHING, Known, LabelClassifier
 from plant.model.label_attention import ScoreBias
 from plant.pretraining.lists import TopTokens, load_top_tokens
 
@@ -71,26 +73,19 @@ def open_network(
     settings: Mapping[str, Any], *, corpus: Path, tokens: Path, relevance: Path, start: str | None, trained: Path,
     static: Path | None, residual: Path | None, **more: Any,
 ) -> tuple[TrainedNetwork, dict[str, Any]]:  # fmt: skip
-    """Build the network of a run, with the weights that its seed gives.
+    """The network of a run, with the weights that its seed gives, and facts for the provenance.
 
     Args:
         settings: sections of the config, with `backbone`, `compute`, `finetuning` and `initialisation`.
-        corpus: folder of the corpus.
         tokens: tokens.safetensors of the backbone.
         relevance: `mig.safetensors` of the relevance room.
-        start, trained: folders of the weights of Stage 1 (or None) and of Stage 2.
-        static, residual: as in `TrainedNetwork`.
+        start: `planted` of the network; `corpus`, `trained`, `static` and `residual` as in `TrainedNetwork`.
         more: the other arguments of `plant.model.assemble.prepare`.
-
-    Returns:
-        The network, and facts for the provenance.
     """
-    initial, planted = settings["initialisation"], None if start is None else Path(start)
+    initial, recipe = settings["initialisation"], Finetuning.model_validate(settings["finetuning"])
     data, classifier, facts = prepare(settings, corpus=corpus, tokens=tokens, initialisation=initial, **more)
-    network = TrainedNetwork(
-        data, load_top_tokens(relevance, data, k=None), classifier, Finetuning.model_validate(settings["finetuning"]),
-        planted, trained, corpus, tokens.parent, static, residual,
-    )  # fmt: skip
+    top, planted = load_top_tokens(relevance, data, k=None), None if start is None else Path(start)
+    network = TrainedNetwork(data, top, classifier, recipe, planted, trained, corpus, tokens.parent, static, residual)
     return network, facts
 
 
@@ -118,17 +113,17 @@ def logits_of_parts(
     """
     classifier.eval()
     device = classifier.attention.embeddings.device
-    known = _known(corpus, document, labels, device)
+    ids = torch.from_numpy(labels.astype(np.int64)).to(device)
+    known = NOTHING if corpus.known is None else corpus.known(np.array([document]), device)
+    bias, weights = (None if part is None else part(0, ids) for part in (known.bias, known.weights))  # (m, n)
     size = max(1, PADDED // max(map(len, kept)))
     rows = []
     for start in range(0, len(kept), size):
         part = kept[start : start + size]
+        evidence = None if known.evidence is None else known.evidence.expand(len(part), -1)
         altered = pad_documents(_altered(corpus, document, part), np.arange(len(part)), device)
-        ids = torch.from_numpy(labels.astype(np.int64)).to(device).expand(len(part), -1)
-        found = classifier.logits(
-            classifier.hidden_states(altered), altered.mask, ids, known=_known_of_parts(known, part)
-        )
-        rows.append(found.double().cpu().numpy())
+        altered = replace(altered, known=Known(_columns(bias, part), _columns(weights, part), evidence))
+        rows.append(classifier.predict(altered, ids.expand(len(part), -1)).double().cpu().numpy())
     return np.concatenate(rows)
 
 
@@ -140,26 +135,14 @@ def _altered(corpus: Corpus, document: int, kept: Sequence[np.ndarray]) -> Corpu
     return replace(corpus, input_ids=corpus.input_ids[places], offsets=offsets, features=features, known=None)
 
 
-_Evidence = tuple[Tensor | None, Tensor | None, Tensor | None]
-"""What counts say of one document: bias and weights (m, n), log-odds (1, |L|); None where there is none."""
+def _columns(values: Tensor | None, kept: Sequence[np.ndarray]) -> ScoreBias | None:
+    """What counts say of altered documents: of the whole one (m, n), the columns of the tokens that are left."""
+    if values is None:
+        return None
+    return lambda row, _: values[:, torch.from_numpy(kept[row]).to(values.device)]
 
 
-def _known(corpus: Corpus, document: int, labels: np.ndarray, device: torch.device) -> _Evidence:
-    if corpus.known is None:
-        return None, None, None
-    known = corpus.known(np.array([document]), device)
-    ids = torch.from_numpy(labels.astype(np.int64)).to(device)
-    bias, weights = (None if part is None else part(0, ids) for part in (known.bias, known.weights))
-    return bias, weights, known.evidence
-
-
-def _known_of_parts(known: _Evidence, kept: Sequence[np.ndarray]) -> Known:
-    """The evidence of altered documents: the columns of the tokens that are left."""
-
-    def columns(part: Tensor | None) -> ScoreBias | None:
-        if part is None:
-            return None
-        return lambda row, _: part[:, torch.from_numpy(kept[row]).to(part.device)]
-
-    bias, weights, evidence = known
-    return Known(columns(bias), columns(weights), None if evidence is None else evidence.expand(len(kept), -1))
+def write_rows(out: Path, schema: dict[str, Any], rows: Iterable[dict[str, Any]]) -> None:
+    """Write a parquet table of groups of rows: a group is columns, or single values that hold for all its rows."""
+    parts = [pl.DataFrame(schema=schema), *(pl.DataFrame(row, schema=schema) for row in rows)]
+    write_with(out, pl.concat(parts).fill_nan(None).write_parquet)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import polars as pl
@@ -28,38 +29,26 @@ def read_grid(points: Points, folder: Path, tuning: Tuning) -> pl.DataFrame:
         One row per epoch: arm, rates, seed, epoch, macro_f1, kept (the run keeps the weights of this epoch),
         patience_ended and seconds (both of the whole run).
     """
-    return pl.concat(
-        _run(folder / network / f"seed{seed}", arm, point, seed, tuning.patience)
-        for arm, networks in points.items()
-        for network, point in networks.items()
-        for seed in tuning.seeds
-    )
-
-
-def _run(folder: Path, arm: str, point: Tuned, seed: int, patience: int) -> pl.DataFrame:
-    history = pl.read_parquet(require_file(folder / "history.parquet")).sort("epoch")
-    best = int(history["macro_f1"].arg_max() or 0)  # the first of equal ones, as in training
-    return history.select(
-        pl.lit(arm).alias("arm"),
-        *(pl.lit(getattr(point, name)).alias(name) for name in RATES),
-        pl.lit(seed).alias("seed"),
-        "epoch",
-        "macro_f1",
-        (pl.col("epoch") == history["epoch"][best]).alias("kept"),
-        pl.lit(len(history) - 1 - best >= patience).alias("patience_ended"),
-        pl.lit(read_json(folder / "provenance.json")["resources"]["wall_seconds"]).alias("seconds"),
-    )
+    parts = []
+    for arm, networks in points.items():
+        for (network, point), seed in product(networks.items(), tuning.seeds):
+            run = folder / network / f"seed{seed}"
+            history = pl.read_parquet(require_file(run / "history.parquet")).sort("epoch")
+            best = int(history["macro_f1"].arg_max() or 0)  # the first of equal ones, as in training
+            own = {"arm": arm, **{name: getattr(point, name) for name in RATES}, "seed": seed}
+            seconds = read_json(run / "provenance.json")["resources"]["wall_seconds"]
+            parts.append(history.select(
+                *(pl.lit(value).alias(name) for name, value in own.items()), "epoch", "macro_f1",
+                kept=pl.col("epoch") == history["epoch"][best],
+                patience_ended=pl.lit(len(history) - 1 - best >= tuning.patience), seconds=pl.lit(seconds),
+            ))  # fmt: skip
+    return pl.concat(parts)
 
 
 def choose(grid: pl.DataFrame) -> dict[str, dict[str, float]]:
     """Arm -> rates with the best validation macro-F1, mean over seeds. Of equal ones the smaller rates, head first."""
-    means = (
-        grid.filter("kept")
-        .sort("arm", *RATES, "seed")
-        .group_by("arm", *RATES, maintain_order=True)
-        .agg(pl.col("macro_f1").mean())
-        .sort("macro_f1", *RATES, descending=[True, False, False])
-    )
+    runs = grid.filter("kept").sort("arm", *RATES, "seed").group_by("arm", *RATES, maintain_order=True)
+    means = runs.agg(pl.col("macro_f1").mean()).sort("macro_f1", *RATES, descending=[True, False, False])
     best = means.unique("arm", keep="first", maintain_order=True)
     return {row["arm"]: {name: row[name] for name in RATES} for row in best.iter_rows(named=True)}
 
