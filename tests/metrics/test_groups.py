@@ -1,16 +1,11 @@
 """Label groups and the label space."""
 
-from pathlib import Path
-
 import numpy as np
-import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation
-from plant.metrics.groups import label_groups, read_label_space
+from plant.metrics.groups import label_groups
 
 
 @given(arrays(np.uint16, 12))
@@ -29,12 +24,3 @@ def test_the_borders_of_the_groups_are_those_of_the_field() -> None:
     assert members["few"] == [1, 9, 10, 11, 50]
     assert members["frequent"] == [51, 500, 501]
     assert (members["1-10"], members["11-50"], members["501+"]) == ([1, 9, 10], [11, 50], [501])
-
-
-def test_a_table_without_counts_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "labels.parquet"
-    pl.DataFrame({"label": ["a"]}).write_parquet(path)
-    with pytest.raises(InputError, match="columns label and n_train"):
-        read_label_space(path, Evaluation())
-    with pytest.raises(InputError, match="expected a file"):
-        read_label_space(tmp_path / "nothing.parquet", Evaluation())

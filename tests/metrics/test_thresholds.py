@@ -5,10 +5,8 @@ import pytest
 from sklearn.metrics import f1_score
 
 from plant.evaluation.metrics import write_metrics as evaluate
-from plant.evaluation.runs import load_run
-from plant.evaluation.values import metric_values
 from plant.ground.settings import Evaluation
-from plant.metrics.groups import LabelSpace, read_label_space
+from plant.metrics.groups import LabelSpace
 from plant.metrics.scores import Scores
 from plant.metrics.thresholds import SLOPES, THRESHOLD_RULES, TunedThreshold
 
@@ -94,15 +92,3 @@ def test_a_registered_rule_is_a_suffix_of_metrics_and_a_record_of_metrics_json(w
     scored = test.scores > -np.inf
     assert report["micro_recall@always"] == pytest.approx((test.truth & scored).sum() / test.truth.sum())
     assert report["rare_f1@always"] is not None
-
-
-def test_thresholds_are_tuned_once_and_only_those_that_are_asked_for(written) -> None:
-    folder, labels = written(SEED)
-    space = read_label_space(labels, SETTINGS)
-    run = load_run(folder, space)
-    assert run.thresholds.cache_info().currsize == 1
-    first = metric_values(run, ["micro_f1@micro"])
-    assert run.thresholds.cache_info().currsize == 2
-    (folder / "val.scores.parquet").unlink()
-    again = load_run(folder, space, run.thresholds)
-    assert metric_values(again, ["micro_f1@micro"])["micro_f1@micro"] == first["micro_f1@micro"]

@@ -17,31 +17,19 @@ from plant.metrics.arrays import Array
 
 
 def mass(weights: Array, marked: Array) -> Array:
-    """Sum of the weights of the marked tokens, in [0, 1]; uniform attention gives the share of marked tokens.
-
-    >>> mass(np.array([[0.7, 0.2, 0.1]]), np.array([[True, False, True]])).round(3).tolist()
-    [0.8]
-    """
+    """Sum of the weights of the marked tokens, in [0, 1]; uniform attention gives the share of marked tokens."""
     return (weights * marked).sum(axis=-1)
 
 
 def entropy(weights: Array) -> Array:
-    """- sum_j w_j ln w_j in nats, in [0, ln n]; 0: all weight on one token; ln n: uniform attention.
-
-    >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4).tolist()
-    [0.6931, 0.0]
-    """
+    """- sum_j w_j ln w_j in nats, in [0, ln n]; 0: all weight on one token; ln n: uniform attention."""
     weights = weights.astype(np.float64)
     logs = np.log(np.where(weights > 0, weights, 1.0))
     return np.abs((weights * logs).sum(axis=-1))
 
 
 def relative_entropy(weights: Array) -> Array:
-    """Entropy divided by ln n, in [0, 1]; NaN for a document of one token.
-
-    >>> relative_entropy(np.array([[0.25, 0.25, 0.25, 0.25]])).round(4).tolist()
-    [1.0]
-    """
+    """Entropy divided by ln n, in [0, 1]; NaN for a document of one token."""
     tokens = weights.shape[-1]
     return entropy(weights) / (np.log(tokens) if tokens > 1 else np.nan)
 

@@ -53,21 +53,13 @@ def rank(y_true: Sparse, y_score: Ranked, k: int) -> Ranking:
 
 
 def precision_at_k(y_true: Sparse, y_score: Ranked, k: int, *, weights: Weights = None, average: bool = True) -> Array:
-    """P@k = 1/k sum_i 1[y_i in Y] (appendix E), at most min(k, |Y|) / k; documents without a true label do not count.
-
-    >>> float(precision_at_k(scipy.sparse.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 3).round(3))
-    0.667
-    """
+    """P@k = 1/k sum_i 1[y_i in Y] (appendix E); documents without a true label do not count."""
     ranking = rank(y_true, y_score, k)
     return _mean(ranking.hits[:, :k].sum(axis=1) / k, ranking.true > 0, weights, average)
 
 
 def recall_at_k(y_true: Sparse, y_score: Ranked, k: int, *, weights: Weights = None, average: bool = True) -> Array:
-    """R@k = 1/min(k, |Y|) sum_i 1[y_i in Y] (appendix E); documents without a true label do not count.
-
-    >>> float(recall_at_k(scipy.sparse.csr_array([[True, False, True]]), np.array([[0.9, 0.1, 0.5]]), 1))
-    1.0
-    """
+    """R@k = 1/min(k, |Y|) sum_i 1[y_i in Y] (appendix E); documents without a true label do not count."""
     ranking = rank(y_true, y_score, k)
     return _mean(ranking.hits[:, :k].sum(axis=1) / np.clip(ranking.true, 1, k), ranking.true > 0, weights, average)
 

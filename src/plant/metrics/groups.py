@@ -13,11 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plant.ground import files
-from plant.ground.errors import InputError
 from plant.ground.settings import Evaluation
 
 FREQUENT_ABOVE = 50
@@ -46,22 +44,12 @@ class LabelSpace:
 
 
 def read_label_space(labels_parquet: Path, settings: Evaluation) -> LabelSpace:
-    """Read labels.parquet, and the number of training documents from labels.safetensors beside it.
-
-    Raises:
-        InputError: a file is missing, or the table lacks `label` or `n_train`.
-    """
-    path = files.require_file(Path(labels_parquet))
-    try:
-        table = pq.read_table(path, columns=["label", "n_train"])
-        names, n_train = table["label"].to_pylist(), table["n_train"].to_numpy().astype(np.int64)
-    except (pa.ArrowException, KeyError) as error:
-        raise InputError(
-            str(path), expected="a labels table with the columns label and n_train",
-            got=f"another file ({type(error).__name__})", fix="Give the labels.parquet of the corpus folder.",
-        ) from error  # fmt: skip
+    """Read labels.parquet, and the number of training documents from labels.safetensors beside it."""
+    path = files.require_file(labels_parquet)
+    table = pq.read_table(path, columns=["label", "n_train"])
     documents = int(files.read_arrays(path.with_suffix(".safetensors"))["split_sizes"][0])
-    return LabelSpace(tuple(names), n_train, documents, settings)
+    n_train = table["n_train"].to_numpy().astype(np.int64)
+    return LabelSpace(tuple(table["label"].to_pylist()), n_train, documents, settings)
 
 
 def label_groups(n_train: np.ndarray, settings: Evaluation) -> dict[str, np.ndarray]:

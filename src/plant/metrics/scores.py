@@ -166,6 +166,11 @@ def read_scores(folder: Path, split: str) -> Scores:
     dense = None
     if details["dense"]:
         dense = files.read_arrays(path.with_suffix(".safetensors"))["scores"].astype(np.float32)
+        if dense.shape != shape:
+            raise InputError(
+                str(path.with_suffix(".safetensors")), expected=f"scores of {shape[0]} documents x {shape[1]} labels",
+                got=f"{dense.shape[0]} x {dense.shape[1]}", fix="Delete both score files and run again.",
+            )  # fmt: skip
     names = details.get("split_name"), details.get("label_space_name")
     document_ids = tuple(ids.to_pylist())
     return Scores(document_ids, labels, sorted_csr(true), sorted_csr(kept), dense, details["top"], threshold, names)

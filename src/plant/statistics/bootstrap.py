@@ -52,20 +52,16 @@ def intervals(comparison: ComparedSystems) -> pa.Table:
             }  # fmt: skip
             if name != reference:
                 other = values[reference, metric]
-                row["difference"] = float(own.by_seed.mean() - other.by_seed.mean())
-                row |= _difference(own - other, settings.confidence, 1 - least)
+                gains = (own - other).resampled["bootstrap"]
+                defined, paper = gains[~np.isnan(gains)], percentile_interval(gains, settings.confidence)
+                low, high = _interval(own - other, settings.confidence, least - 1, 1 - least)
+                row |= {
+                    "difference": float(own.by_seed.mean() - other.by_seed.mean()), "diff_low": low, "diff_high": high,
+                    "paper_gain": float(defined.mean()) if defined.size else None,
+                    "paper_low": paper.low, "paper_high": paper.high,
+                }  # fmt: skip
             rows.append(row)
     return to_table(rows, SCHEMA)
-
-
-def _difference(difference: MetricValues, confidence: float, largest: float) -> dict[str, float]:
-    gains = difference.resampled["bootstrap"]
-    paper, (low, high) = percentile_interval(gains, confidence), _interval(difference, confidence, -largest, largest)
-    defined = gains[~np.isnan(gains)]
-    return {
-        "paper_gain": float(defined.mean()) if defined.size else float("nan"),
-        "paper_low": paper.low, "paper_high": paper.high, "diff_low": low, "diff_high": high,
-    }  # fmt: skip
 
 
 def _interval(values: MetricValues, confidence: float, least: float, most: float) -> tuple[float, float]:

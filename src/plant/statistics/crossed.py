@@ -67,7 +67,6 @@ def crossed(differences: np.ndarray, error_documents: float, confidence: float, 
     Args:
         differences: (S,), the difference of each seed.
         error_documents: standard error of their mean over test documents.
-        confidence: level of the interval.
         trained: True: one run has no interval, because another seed could give another difference. False: the
             interval of one run is over documents alone, for systems without randomness. Then `error_seeds` is 0.
 

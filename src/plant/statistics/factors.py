@@ -14,15 +14,10 @@ Level = str | float
 
 @dataclass(frozen=True)
 class FactorEffect:
-    """The change of an effect between two levels of one factor, the other factors being equal.
+    """The change of an effect from `baseline`, the first level of a factor, to `level`, the other factors being equal.
 
-    Attributes:
-        factor: its name.
-        level, baseline: the two levels; `baseline` is the factor's first level.
-        change: of the effect, `level` minus `baseline`.
-        error: its standard error, for independent cells.
-        degrees: of freedom of the error; infinite where it comes from the cells' own errors.
-        low, high, p: interval and two-sided p-value by Student's t.
+    `error` is its standard error, for independent cells. `degrees` of freedom are infinite where the error comes from
+    the cells' own errors. `low`, `high` and the two-sided `p` are by Student's t.
     """
 
     factor: str
@@ -66,7 +61,6 @@ def factor_effects(
     Args:
         levels: factor -> level, for each of n cells. A factor that a cell does not name has its first level there.
         effects, errors: (n,) effects of the cells and their standard errors.
-        confidence: level of the intervals.
     """
     names = list(dict.fromkeys(name for cell in levels for name in cell))
     known = {name: list(dict.fromkeys(cell[name] for cell in levels if name in cell)) for name in names}

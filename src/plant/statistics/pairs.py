@@ -25,12 +25,10 @@ class Estimate:
 
 
 def pair_values(sums: np.ndarray, counts: np.ndarray, resamples: np.ndarray) -> MetricValues:
-    """The mean over the pairs of all documents, in the sample and in each resample.
+    """The mean over the pairs of all documents, in the sample and in each resample (N, B) of the documents.
 
-    Args:
-        sums: (S, N), the sum of a metric over the pairs of each of N documents, for each of S seeds.
-        counts: (S, N), numbers of these pairs.
-        resamples: (N, B), how often each document is drawn, as `plant.statistics.resampling.draw_bootstrap` has it.
+    `sums` (S, N) has the sum of a metric over the pairs of each of N documents, for each of S seeds; `counts` (S, N)
+    has the numbers of these pairs.
 
     >>> values = pair_values(np.array([[3.0, 1.0]]), np.array([[2.0, 2.0]]), np.array([[2, 1], [0, 1]]))
     >>> values.by_seed.tolist(), values.resampled["bootstrap"].tolist()

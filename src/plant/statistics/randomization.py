@@ -34,7 +34,7 @@ from plant.ground import seeds
 from plant.metrics.arrays import BLOCK
 from plant.metrics.documents import Ranking
 from plant.metrics.groups import LabelSpace
-from plant.metrics.scores import Scores, require_comparable
+from plant.metrics.scores import require_comparable
 from plant.statistics.resampling import count_clusters
 from plant.statistics.systems import ComparedSystems, to_table
 
@@ -46,14 +46,9 @@ ROUNDING = 1e-12
 
 
 def randomization_p(observed: float, swapped: np.ndarray) -> float:
-    """p = (1 + #{|delta*| >= |delta|}) / (1 + R); rounds without a value count as larger.
+    """p = (1 + #{|delta*| >= |delta|}) / (1 + R), in [1 / (1 + R), 1]; NaN if delta is not defined.
 
-    Args:
-        observed: delta.
-        swapped: (R,), delta* of each round.
-
-    Returns:
-        p in [1 / (1 + R), 1]; NaN if delta is not defined.
+    `observed` is delta, `swapped` (R,) is delta* of each round. Rounds without a value count as larger.
 
     >>> randomization_p(0.3, np.array([0.1, -0.3, 0.2]))
     0.5
@@ -74,9 +69,10 @@ def randomization_tests(comparison: ComparedSystems) -> pa.Table:
     rows = []
     for name in comparison.others:
         for metric, (observed, *swapped) in _differences(comparison, name).items():
-            p = randomization_p(observed, np.array(swapped))
-            row = {"system": name, "metric": metric, "difference": float(observed), "p": p, "resamples": len(swapped)}
-            rows.append(row)
+            rows.append({
+                "system": name, "metric": metric, "difference": float(observed),
+                "p": randomization_p(observed, np.array(swapped)), "resamples": len(swapped),
+            })  # fmt: skip
     return to_table(rows, SCHEMA)
 
 
@@ -93,8 +89,7 @@ def _differences(comparison: ComparedSystems, name: str) -> dict[str, np.ndarray
     ours, theirs = comparison.systems[name], comparison.systems[comparison.reference]
     metrics, resamples = comparison.settings.metrics, comparison.settings.resamples
     rng = seeds.generator(comparison.settings.seed, "statistics", "randomization", name)
-    clusters = comparison.clusters
-    swaps = draw_swaps(count_clusters(clusters), resamples, rng)[clusters]  # a cluster is swapped as a whole
+    swaps = draw_swaps(count_clusters(comparison.clusters), resamples, rng)[comparison.clusters]  # clusters as a whole
     swaps = np.concatenate([np.zeros_like(swaps[:, :1]), swaps], axis=1)
     pairs = math.lcm(len(ours), len(theirs))
     total = {metric: np.zeros(1 + resamples) for metric in metrics}
@@ -119,11 +114,11 @@ class Stacked:
 
     @cached_property
     def truth(self) -> sp.csr_array:
-        return _stack(self.first.truth, self.second.truth)
+        return sp.vstack([self.first.truth, self.second.truth], format="csr")
 
     def predictions(self, rule: str) -> sp.csr_array | None:
         first, second = self.first.predictions(rule), self.second.predictions(rule)
-        return None if first is None or second is None else _stack(first, second)
+        return None if first is None or second is None else sp.vstack([first, second], format="csr")
 
     def ranking(self, group: str | None) -> Ranking:
         first, second = self.first.ranking(group), self.second.ranking(group)
@@ -135,8 +130,8 @@ class Stacked:
         ranks = self._ranked(label_ranks)
         if ranks is not None:
             return ranks, None
-        (first, bound), (second, other) = (_kept(run.scores) for run in (self.first, self.second))
-        return _stack(first, second), np.concatenate([bound, other])
+        first, second = self.first.scores, self.second.scores
+        return sp.vstack([first.kept, second.kept], format="csr"), np.concatenate([first.bound, second.bound])
 
     @cached_property
     def all_scores(self) -> np.ndarray | None:
@@ -180,16 +175,3 @@ def overall_ranks(scores: np.ndarray) -> np.ndarray:
     ranks = (counts + 1) / 2 - np.cumsum(counts[::-1])[::-1]
     ranks = np.where(levels == -np.inf, -np.inf, ranks).astype(np.float32)
     return np.stack([ranks[np.searchsorted(levels, row)] for row in scores])
-
-
-def _kept(scores: Scores) -> tuple[sp.csr_array, np.ndarray]:
-    """Known scores, and the upper bound of each document's other scores."""
-    if scores.dense is None:
-        return scores.kept, scores.bound
-    known = np.nonzero(scores.dense > -np.inf)
-    entries = sp.csr_array((scores.dense[known], known), shape=scores.dense.shape)
-    return entries, np.full(len(scores.dense), -np.inf, dtype=np.float32)
-
-
-def _stack(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
-    return sp.csr_array(sp.vstack([first, second], format="csr"))

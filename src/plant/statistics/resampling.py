@@ -29,11 +29,8 @@ class Interval(NamedTuple):
 def draw(kind: Resampling, clusters: np.ndarray, settings: Statistics) -> np.ndarray:
     """The resamples of a comparison, (N, B) float32. The seed of the config fixes them.
 
-    Args:
-        kind: of resampling.
-        clusters: (N,) cluster of each document, 0 to G - 1. The documents of a cluster (a patient) are drawn together,
-            because they are not independent. Documents without groups are N clusters of one.
-        settings: number of resamples, and seed.
+    `clusters` (N,) has the cluster of each document, 0 to G - 1. The documents of a cluster (a patient) are drawn
+    together, because they are not independent. Documents without groups are N clusters of one.
     """
     draws = {"bootstrap": draw_bootstrap, "halves": draw_halves}
     count = count_clusters(clusters)
@@ -75,8 +72,7 @@ def percentile_interval(values: np.ndarray, confidence: float) -> Interval:
 
 
 def bootstrap_error(values: np.ndarray) -> float:
-    """Standard deviation of bootstrap values; NaN with fewer than two, or if one unit alone gives the metric a
-    value."""
+    """Standard deviation of bootstrap values; NaN where `half_sampling_error` is NaN."""
     defined = values[~np.isnan(values)]
     if defined.size < max(2, FEWEST_RESAMPLES * values.size):
         return float("nan")
@@ -84,22 +80,16 @@ def bootstrap_error(values: np.ndarray) -> float:
 
 
 def half_sampling_error(values: np.ndarray, units: int) -> float:
-    """Standard error of a metric of N units, from its values on random halves (delete-half jackknife).
-
-    The units are documents, or clusters of documents that are drawn together.
+    """Standard error of a metric of N units (documents, or clusters), from its values on random halves.
 
     Let S^2 be the variance of one unit's value. A mean over m of N units, drawn without replacement, has
     variance (1/m - 1/N) S^2; a mean over all N has S^2 / N. So the error is the standard deviation over halves,
     divided by sqrt(N/m - 1), which is about 1. Unlike the delete-one jackknife it is right for metrics that are not
     smooth. Unlike the bootstrap it repeats no unit (Shao and Wu 1989; choice C11).
 
-    Args:
-        values: (B,), the metric on halves of m = N // 2 units; NaN if it is not defined.
-        units: N.
-
-    Returns:
-        The error; NaN with fewer than two units or two defined values. NaN too if one unit alone gives the metric a
-        value (the one document with a rare label): the halves that hold it agree, whatever another document would say.
+    `values` (B,) is the metric on halves of m = N // 2 units, NaN if it is not defined. The error is NaN with fewer
+    than two units or two defined values. It is NaN too if one unit alone gives the metric a value (the one document
+    with a rare label): the halves that hold it agree, whatever another document would say.
     """
     half = units // 2
     defined = values[~np.isnan(values)]

@@ -10,18 +10,12 @@ Arrow = Literal["up", "down", ""]
 
 
 def arrow(p: float | None, low: float | None, high: float | None, *, alpha: float) -> Arrow:
-    """An arrow only if the test passes (p < alpha) AND the interval excludes 0 (appendix F).
+    """An arrow only if the test passes (p < alpha) AND the interval from `low` to `high` excludes 0 (appendix F).
+
+    "up" is a gain, "down" a drop. A bound of exactly 0 includes 0. A missing value gives no arrow.
 
     Tables use it twice: with the paper's Wilcoxon test and percentile interval, and with the approximate randomisation
     and our interval.
-
-    Args:
-        p: p-value of the difference to the reference, in [0, 1].
-        low, high: bounds of the difference. A bound of exactly 0 includes 0.
-        alpha: level of the test.
-
-    Returns:
-        "up" for a gain, "down" for a drop, else "" (also if a value is missing).
 
     >>> arrow(0.01, 0.006, 0.018, alpha=0.05), arrow(0.2, 0.006, 0.018, alpha=0.05), arrow(0.01, 0.0, 0.6, alpha=0.05)
     ('up', '', '')

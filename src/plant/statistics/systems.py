@@ -95,11 +95,7 @@ def open_comparison(
 ) -> ComparedSystems:
     """Read what all runs share: the label space, and the groups of the test documents.
 
-    Args:
-        systems: name -> evaluation folders with val and test scores, one or more.
-        reference: the system that every other is compared with.
-        labels_parquet: of the corpus. test.parquet lies beside it.
-        evaluation, settings: sections `evaluation` and `statistics` of the config.
+    `systems` and `reference` are those of `ComparedSystems`. test.parquet of the corpus lies beside its labels.parquet.
 
     Raises:
         InputError: the reference is no system, or a table of the corpus is missing or damaged.
@@ -109,23 +105,13 @@ def open_comparison(
             "statistics", expected="a reference among the systems", got=repr(reference), fix=nearest(reference, systems)
         )
     labels, test = read_label_space(labels_parquet, evaluation), Path(labels_parquet).with_name("test.parquet")
-    try:
-        groups = pq.read_table(files.require_file(test), columns=["group_id"])["group_id"].combine_chunks()
-    except (pa.ArrowException, KeyError) as error:
-        raise InputError(
-            str(test), expected="the test documents of a corpus, with the column group_id",
-            got=f"another file ({type(error).__name__})", fix="Delete it and run again.",
-        ) from error  # fmt: skip
+    groups = pq.read_table(files.require_file(test), columns=["group_id"])["group_id"].combine_chunks()
     clusters = groups.dictionary_encode().indices.to_numpy()  # in the order of their first documents
     return ComparedSystems(systems, reference, labels, settings, clusters)
 
 
 def each_run(comparison: ComparedSystems) -> Iterator[tuple[str, Run]]:
-    """(system, run), one run in memory at a time.
-
-    Raises:
-        InputError: two runs have other test documents or other true labels.
-    """
+    """(system, run), one run in memory at a time; InputError if two have other test documents or true labels."""
     first: Scores | None = None
     for name, folders in comparison.systems.items():
         for folder in folders:

@@ -34,11 +34,8 @@ def signed_rank(first: np.ndarray, second: np.ndarray) -> SignedRank:
     for small samples (up to 50 pairs without ties, 13 with ties). For larger ones it is the normal approximation,
     corrected for ties: `scipy.stats.wilcoxon(zero_method="wilcox")`.
 
-    Args:
-        first, second: (n,), pairs; a pair with a NaN is left out.
-
-    Returns:
-        p in [0, 1]. If all differences are 0: W = 0, n = 0, p = 1. Without a pair: NaN.
+    `first` and `second` are (n,); a pair with a NaN is left out. If all differences are 0: W = 0, n = 0, p = 1. Without
+    a pair W and p are NaN.
 
     >>> signed_rank(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.5, 3.0, 4.5, 6.0, 7.5]))
     SignedRank(statistic=0.0, n=5, p=0.0625)
