@@ -17,6 +17,7 @@ from plant.evaluation.points import POINTS, TrainedNetwork, attention, logits_of
 from plant.ground.files import write_arrays
 from plant.ground.settings import AttentionStudy, Finetuning
 from plant.model.assemble import load_training_data, save_weights
+from plant.model.batches import pad_documents
 from plant.model.classifier import LabelClassifier
 from plant.pretraining.lists import TopTokens
 
@@ -220,15 +221,10 @@ def test_what_a_recipe_keeps_is_part_of_its_attention_and_of_its_logits(run, fol
     # two altered documents of different length: the whole one, and one without its second token
     parts = [np.arange(5), np.array([0, 2, 3, 4])]
     logits = logits_of_parts(kept.classifier, corpus, document, np.array([0, 1]), parts)
-    whole = kept.classifier.predict(padded(corpus, document), torch.tensor([[0, 1]]))
+    padded = pad_documents(corpus, [document], torch.device("cpu"))
+    whole = kept.classifier.predict(padded, torch.tensor([[0, 1]]))
     np.testing.assert_allclose(logits[0], whole[0], rtol=1e-5)
     assert not np.allclose(logits[1], logits[0])
-
-
-def padded(corpus, document):
-    from plant.model.batches import pad_documents
-
-    return pad_documents(corpus, [document], torch.device("cpu"))
 
 
 def test_a_sample_is_fixed_by_its_seed_and_keeps_the_order():

@@ -53,20 +53,17 @@ def test_values_are_seed_means_of_metrics_json_and_differences_are_row_minus_ref
     folders, labels = written
     intervals, _, randomization = found
     reports = {name: [evaluate(folder, labels, Evaluation()) for folder in folders[name]] for name in folders}
-    for row in intervals.iter_rows(named=True):
-        seeds = [report[row["metric"]] for report in reports[row["system"]]]
+    rows = {(row["system"], row["metric"]): row for row in intervals.iter_rows(named=True)}
+    for (system, metric), row in rows.items():
+        seeds = [report[metric] for report in reports[system]]
         assert row["n_seeds"] == len(seeds)
         if None in seeds:
             assert row["value"] is None
             continue
         assert row["value"] == pytest.approx(np.mean(seeds))
-        spread = np.std(seeds, ddof=1) if len(seeds) > 1 else None
-        assert row["seed_sd"] == (None if spread is None else pytest.approx(spread))
-        reference = intervals.row(
-            by_predicate=(pl.col("system") == "plant") & (pl.col("metric") == row["metric"]), named=True
-        )
-        expected = None if row["system"] == "plant" else pytest.approx(row["value"] - reference["value"])
-        assert row["difference"] == expected
+        assert row["seed_sd"] == (pytest.approx(np.std(seeds, ddof=1)) if len(seeds) > 1 else None)
+        gain = pytest.approx(row["value"] - rows["plant", metric]["value"])
+        assert row["difference"] == (None if system == "plant" else gain)
     joined = randomization.join(intervals, on=["system", "metric"])
     assert (joined["difference"] - joined["difference_right"]).abs().max() < 1e-9
 

@@ -79,10 +79,8 @@ def simulate(
             expected = np.array([sample[key][0] for sample in plain])
             estimand = np.nanmean(expected)
             found.setdefault((*key, "percentile"), []).append((*percentile_interval(bootstrap, CONFIDENCE), estimand))
-            for name, error in (
-                ("bootstrap", bootstrap_error(bootstrap)),
-                ("half_sampling", half_sampling_error(halves, documents)),
-            ):
+            errors = {"bootstrap": bootstrap_error(bootstrap), "half_sampling": half_sampling_error(halves, documents)}
+            for name, error in errors.items():
                 limits = (0 if key[1] == "value" else -1, 1)
                 interval = np.clip([value - REACH * error, value + REACH * error], *limits)
                 found.setdefault((*key, name), []).append((*interval, estimand))
@@ -96,9 +94,8 @@ def held(records: np.ndarray) -> float:
 
 
 def test_our_interval_holds_the_estimand_where_the_percentile_interval_misses_it(run_of, take) -> None:
-    found = simulate(
-        run_of, take, 100, 60, test_sets=80, expectation_sets=300
-    )  # standard error of a coverage of .95: .024
+    # standard error of a coverage of .95: .024
+    found = simulate(run_of, take, 100, 60, test_sets=80, expectation_sets=300)
     for metric in METRICS:
         for quantity in ("value", "difference"):
             assert held(found[metric, quantity, "half_sampling"]) >= 0.86, (metric, quantity)
