@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import brier_score_loss, f1_score
 
+from plant.ground.settings import Evaluation
 from plant.metrics.documents import AT_K, brier_gains, brier_skill, document_f1, propensity_precision_at_k, rank
-from plant.metrics.groups import inverse_propensity
+from plant.metrics.groups import LabelSpace
 
 SCORES = arrays(np.float32, (6, 5), elements=st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf)))
 TRUTH = arrays(bool, (6, 5))
@@ -58,7 +59,7 @@ def test_propensity_scored_precision_is_the_ratio_of_jain_et_al() -> None:
     n_train, (a, b), total = rng.integers(0, 40, size=12), (0.55, 1.5), 200
     scale = (math.log(total) - 1) * (b + 1) ** a
     inverse = np.array([1 + scale * math.exp(-a * math.log(n + b)) for n in n_train])
-    assert inverse_propensity(n_train, total, (a, b)) == pytest.approx(inverse)
+    assert LabelSpace((), n_train, total, Evaluation(propensity=(a, b))).inverse_propensity == pytest.approx(inverse)
     for k in (1, 3, 5):
         found = best = 0.0
         for row, true in zip(scores, truth, strict=True):

@@ -42,7 +42,7 @@ def best_threshold(scores: np.ndarray, truth: np.ndarray, objective: Objective =
             "best_threshold", expected=f"truth of the shape of scores, {scores.shape}", got=f"{truth.shape}",
             fix="Pass the two arrays of the same documents and labels.",
         )  # fmt: skip
-    positives = _required(truth.sum(axis=0))
+    positives = truth.sum(axis=0)
     counted = np.flatnonzero(positives) if objective == "macro_f1_present" else np.arange(positives.size)
     width = max(1, BLOCK // max(1, len(scores)))
     blocks = [counted[start : start + width] for start in range(0, counted.size, width)]
@@ -53,22 +53,14 @@ def best_threshold(scores: np.ndarray, truth: np.ndarray, objective: Objective =
 def best_threshold_of_entries(
     labels: np.ndarray, scores: np.ndarray, truth: np.ndarray, *, positives: np.ndarray, objective: Objective
 ) -> Threshold:
-    """The same from a list of entries (label id, score, truth). A pair that is not listed is never predicted."""
-    positives = _required(positives)
+    """The same from a list of entries (label id, score, truth). A pair that is not listed is never predicted.
+
+    `positives` (L,) are all true labels, listed or not.
+    """
     return _best_cut([_steps(labels, scores, truth, positives, objective)], positives, objective)
 
 
 _Steps = tuple[np.ndarray, np.ndarray]
-
-
-def _required(positives: np.ndarray) -> np.ndarray:
-    positives = np.asarray(positives, dtype=np.int64)
-    if not positives.any():
-        raise InputError(
-            "threshold", expected="at least one true label with training documents in the validation split",
-            got="none", fix="Give the validation split documents with labels of the training split.",
-        )  # fmt: skip
-    return positives
 
 
 def _steps(
@@ -112,6 +104,11 @@ def _f1_gains(labels: np.ndarray, true: np.ndarray, positives: np.ndarray) -> np
 
 def _best_cut(steps: list[_Steps], positives: np.ndarray, objective: Objective) -> Threshold:
     """The best threshold, half-way between two neighbouring distinct scores."""
+    if not positives.any():
+        raise InputError(
+            "threshold", expected="at least one true label with training documents in the validation split",
+            got="none", fix="Give the validation split documents with labels of the training split.",
+        )  # fmt: skip
     codes, gains = (np.concatenate(parts) for parts in zip(*steps, strict=True))
     codes, gains = _per_level(codes, gains)
     totals = np.cumsum(gains[::-1], axis=0)  # from the highest score down

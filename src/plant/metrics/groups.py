@@ -39,8 +39,10 @@ class LabelSpace:
 
     @cached_property
     def inverse_propensity(self) -> np.ndarray:
-        """(L,), 1/p_l."""
-        return inverse_propensity(self.n_train, self.documents, self.settings.propensity)
+        """(L,), at least 1: 1/p_l = 1 + C (N_l + B)^-A, C = (ln N - 1)(B + 1)^A (Jain et al. 2016, section 4)."""
+        a, b = self.settings.propensity
+        scale = (np.log(max(self.documents, np.e)) - 1) * (b + 1) ** a  # N < e would give propensities above 1
+        return 1 + scale * (self.n_train + b) ** -a
 
 
 def read_label_space(labels_parquet: Path, settings: Evaluation) -> LabelSpace:
@@ -69,17 +71,3 @@ def label_groups(n_train: np.ndarray, settings: Evaluation) -> dict[str, np.ndar
     groups["zero"] = n_train == 0
     groups["rare"] = (n_train >= 1) & (n_train < settings.rare_below)
     return groups
-
-
-def inverse_propensity(n_train: np.ndarray, documents: int, constants: tuple[float, float]) -> np.ndarray:
-    """1/p_l = 1 + C (N_l + B)^-A with C = (ln N - 1)(B + 1)^A (Jain, Prabhu and Varma 2016, section 4).
-
-    N_l is `n_train`, N is `documents`, and `constants` are A and B. The result (L,) is at least 1, and larger for rarer
-    labels.
-
-    >>> inverse_propensity(np.array([1, 100]), 1000, (0.55, 1.5)).round(3).tolist()
-    [6.908, 1.77]
-    """
-    a, b = constants
-    scale = (np.log(max(documents, np.e)) - 1) * (b + 1) ** a  # N < e would give propensities above 1
-    return 1 + scale * (n_train + b) ** -a
