@@ -3,7 +3,7 @@
 A label is predicted if its score is above the threshold. `natural` is the system's own threshold (score 0, probability
 .5). Every other rule is an entry of `THRESHOLD_RULES`: it tunes a threshold on validation scores, never on test scores.
 
-To add a rule, write one function here under `@threshold_rule`. Then metrics named `micro_f1@<rule>` exist, and
+To add a rule, write one function here and list it in `THRESHOLD_RULES`. Then metrics named `micro_f1@<rule>` exist, and
 metrics.json records the threshold.
 """
 
@@ -38,35 +38,16 @@ class TunedThreshold:
     slope: float = 0.0
 
 
-Tuner = Callable[[Scores, LabelSpace], TunedThreshold]
-THRESHOLD_RULES: dict[str, Tuner] = {}
-"""Name -> function of the validation scores and the labels. It raises InputError if no validation document has a
-label."""
-
-
-def threshold_rule(name: str) -> Callable[[Tuner], Tuner]:
-    """Register a function as a threshold rule."""
-
-    def register(tune: Tuner) -> Tuner:
-        THRESHOLD_RULES[name] = tune
-        return tune
-
-    return register
-
-
-@threshold_rule(TUNED)
 def tune_for_objective(validation: Scores, labels: LabelSpace) -> TunedThreshold:
     """One threshold for all labels that maximises `evaluation.tune_for`. Metrics without a suffix use it."""
     return _tune(validation, labels, labels.settings.tune_for)
 
 
-@threshold_rule("micro")
 def tune_for_micro_f1(validation: Scores, labels: LabelSpace) -> TunedThreshold:
     """One threshold for all labels that maximises micro-F1. Most published micro-F1 is measured at it."""
     return _tune(validation, labels, "micro_f1")
 
 
-@threshold_rule("sloped")
 def tune_slope(validation: Scores, labels: LabelSpace) -> TunedThreshold:
     """A threshold that is linear in log(1 + training documents of the label) and maximises `evaluation.tune_for`.
 
@@ -82,6 +63,13 @@ def tune_slope(validation: Scores, labels: LabelSpace) -> TunedThreshold:
     tried = [_tune(validation, labels, objective, slope * unit, of_top=True) for slope in SLOPES]
     best = max(tried, key=lambda each: each.on_validation)  # the first of equal ones
     return _tune(validation, labels, objective, best.slope)
+
+
+THRESHOLD_RULES: dict[str, Callable[[Scores, LabelSpace], TunedThreshold]] = {
+    TUNED: tune_for_objective, "micro": tune_for_micro_f1, "sloped": tune_slope,
+}  # fmt: skip
+"""Name -> function of the validation scores and the labels. It raises InputError if no validation document has a
+label."""
 
 
 def predict(

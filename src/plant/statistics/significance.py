@@ -16,9 +16,6 @@ def arrow(p: float | None, low: float | None, high: float | None, *, alpha: floa
 
     Tables use it twice: with the paper's Wilcoxon test and percentile interval, and with the approximate randomisation
     and our interval.
-
-    >>> arrow(0.01, 0.006, 0.018, alpha=0.05), arrow(0.2, 0.006, 0.018, alpha=0.05), arrow(0.01, 0.0, 0.6, alpha=0.05)
-    ('up', '', '')
     """
     if p is None or low is None or high is None or np.isnan([p, low, high]).any() or not p < alpha:
         return ""
