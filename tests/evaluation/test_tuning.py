@@ -1,7 +1,5 @@
 """Tuning: a grid of histories whose right choice is known by hand, and the config that it becomes."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any
@@ -104,12 +102,6 @@ def test_equal_epochs_keep_the_first_and_patience_counts_from_it(tmp_path) -> No
     assert kept["epoch"].to_list() == [2, 6]
     assert kept["patience_ended"].to_list() == [True, False]
     assert own["seconds"].to_list() == [12.5] * 10
-
-
-def test_a_choice_inside_the_grid_that_patience_ended_raises_no_doubt(tmp_path) -> None:
-    best = {(arm, 0.0002, 0.01, seed): RISES_AND_WAITS for arm in ("plant", "single") for seed in (0, 1)}
-    grid = write_runs(tmp_path, best)
-    assert find_doubts(grid, choose(grid), load(CONFIG).tunings["notes"]) == []
 
 
 def test_an_edge_of_the_grid_and_a_run_that_was_not_at_its_end_are_said_with_the_arm(tmp_path) -> None:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import f1_score, precision_score, recall_score
 
@@ -30,18 +29,6 @@ def test_every_metric_is_that_of_scikit_learn(truth: np.ndarray, predicted: np.n
     total = means["precision"] + means["recall"]
     harmonic = 2 * means["precision"] * means["recall"] / total if total else 0
     assert value("macro_f1_caml", truth, predicted) == pytest.approx(harmonic)
-
-
-@given(arrays(bool, (5, 3)), arrays(bool, (5, 3)), arrays(np.int64, (5, 4), elements=st.integers(0, 3)))
-def test_a_weight_is_the_same_as_repeating_the_document(
-    truth: np.ndarray, predicted: np.ndarray, weights: np.ndarray
-) -> None:
-    counts = count(sp.csr_array(truth), sp.csr_array(predicted), weights)
-    for name, metric in COUNT_METRICS.items():
-        weighted = metric(counts)
-        for column in range(4):
-            drawn = np.repeat(np.arange(5), weights[:, column])
-            assert weighted[column] == pytest.approx(value(name, truth[drawn], predicted[drawn]), nan_ok=True), name
 
 
 def test_what_is_not_defined_is_nan_and_never_0() -> None:

@@ -1,7 +1,5 @@
 """Small systems on the same test documents, in memory and as files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

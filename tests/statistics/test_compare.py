@@ -152,19 +152,18 @@ def test_wilcoxon_says_what_it_was_computed_from(found) -> None:
     assert set(wilcoxon["system"]) == {"weak", "same", "base"}
 
 
-def test_the_same_seed_gives_the_same_tables_and_another_seed_other_intervals(written, found) -> None:
-    assert all(a.equals(b) for a, b in zip(found, tables(*written), strict=True))
-    other = tables(*written, SETTINGS.model_copy(update={"seed": 1}))
-    assert not found[0]["paper_low"].equals(other[0]["paper_low"])
-    assert found[0]["value"].equals(other[0]["value"])
-
-
-def test_the_error_of_our_interval_can_come_from_the_bootstrap(written, found) -> None:
-    assert SETTINGS.interval == "half_sampling"
-    halves, bootstrap = found[0], tables(*written, SETTINGS.model_copy(update={"interval": "bootstrap"}))[0]
-    assert halves["value"].equals(bootstrap["value"])
-    assert halves["paper_low"].equals(bootstrap["paper_low"])
-    assert not halves["low"].equals(bootstrap["low"])
+@pytest.mark.parametrize(
+    ("change", "same", "other"), [({"seed": 1}, "value", "paper_low"), ({"interval": "bootstrap"}, "paper_low", "low")]
+)
+def test_another_seed_or_another_error_of_documents_changes_intervals_alone(
+    written, change, found, same, other
+) -> None:
+    folders, labels = written
+    comparison = open_comparison(folders, reference="plant", **options(labels, SETTINGS.model_copy(update=change)))
+    changed = pl.from_arrow(intervals(comparison))
+    assert found[0]["value"].equals(changed["value"])
+    assert found[0][same].equals(changed[same])
+    assert not found[0][other].equals(changed[other])
 
 
 def test_kept_scores_are_enough_for_all_but_auc(tmp_path: Path, write_systems) -> None:
@@ -176,7 +175,7 @@ def test_kept_scores_are_enough_for_all_but_auc(tmp_path: Path, write_systems) -
         assert table.filter(~auc & (pl.col("metric") != "psp@3"))[column].null_count() == 0
 
 
-def test_the_tables_are_written_to_their_files(written, found, tmp_path: Path) -> None:
+def test_the_tables_are_written_to_their_files_and_the_same_seed_gives_the_same(written, found, tmp_path: Path) -> None:
     folders, labels = written
     targets = {name: tmp_path / "out" / f"{name}.parquet" for name in ("intervals", "wilcoxon", "randomization")}
     write_comparison(folders, targets, reference="plant", **options(labels))

@@ -1,7 +1,5 @@
 """Seeds and documents together: closed forms, simulation, and the systems' own scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -12,8 +12,6 @@ training and for references:
 The logit is that of the trained network for all of them. Occlusion and drops are measured in a sample of documents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

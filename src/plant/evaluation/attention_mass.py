@@ -5,8 +5,6 @@ with a relevance above 0. Equal values of relevance are one grade. Two sets are 
 the tokens of the highest grade there, and those of the highest few grades (`attention_study.grades`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

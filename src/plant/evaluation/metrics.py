@@ -1,7 +1,5 @@
 """metrics.json and per_label.parquet of one run, computed from its score files alone."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

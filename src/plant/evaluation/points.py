@@ -1,7 +1,5 @@
 """The attention of a network at three points of its training, and its logits where tokens are hidden."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

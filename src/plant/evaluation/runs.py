@@ -1,7 +1,5 @@
 """A run: one system and seed on the test split. Every metric is computed from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property

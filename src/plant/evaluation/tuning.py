@@ -4,8 +4,6 @@ An arm is a variant that is tuned. A point is one pair of learning rates. Only t
 they hold no score of the test split.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from itertools import product

@@ -1,7 +1,5 @@
 """The value of any metric of a run, in the test split and in resamples of its documents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -9,8 +9,6 @@ All return (m,) values. Tokens with equal weights have no order: the metrics of 
 So uniform attention gets what a random order gets on average.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from plant.metrics.arrays import Array

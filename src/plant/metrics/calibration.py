@@ -1,7 +1,5 @@
 """How well probabilities fit the truth: log-loss and expected calibration error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

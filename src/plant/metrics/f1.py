@@ -3,8 +3,6 @@
 A label is predicted if its score is above the threshold. A label with the score -inf is never predicted.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ There are three families of groups:
 - `rare`: at least 1 and fewer than `evaluation.rare_below`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path

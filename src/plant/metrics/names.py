@@ -11,8 +11,6 @@ Examples: `macro_f1_present`, `micro_f1@natural`, `ndcg@5`, `rp@5/few`, `macro_f
 All are fractions in [0, 1], and higher is better. Only `brier_skill` can be negative.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

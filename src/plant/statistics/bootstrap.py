@@ -1,7 +1,5 @@
 """Intervals: the paper's percentile bootstrap (appendix F), and one that is right for label-macro metrics."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every system against the reference: intervals, signed-rank tests and randomisation tests, each in its own file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

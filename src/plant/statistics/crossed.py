@@ -17,8 +17,6 @@ degrees of freedom are large. A nominal 95 % interval covers 95 % where document
 = 9 V_documents) it covers at least 94 % with five seeds, 92 % with three and 87 % with two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 

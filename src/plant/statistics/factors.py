@@ -1,7 +1,5 @@
 """How much each factor of a designed experiment changes an effect: least squares over the cells of the design."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Pairs of one document are not independent, so whole documents are drawn (bootstrap, `statistics.resamples`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -17,8 +17,6 @@ These outputs are swapped:
 Systems with S and S' seeds are paired seed by seed, cyclically, over lcm(S, S') pairs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields

@@ -4,8 +4,6 @@ A set of resamples is an array of weights (N, B): how often each of N documents 
 systems and seeds of a comparison are measured on the same weights, so their values are paired.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import numpy as np

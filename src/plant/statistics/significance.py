@@ -1,7 +1,5 @@
 """When a difference gets an arrow in a table."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

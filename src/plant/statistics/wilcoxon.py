@@ -1,7 +1,5 @@
 """The Wilcoxon signed-rank test as appendix F uses it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
