@@ -155,9 +155,7 @@ def test_wilcoxon_says_what_it_was_computed_from(found) -> None:
 @pytest.mark.parametrize(
     ("change", "same", "other"), [({"seed": 1}, "value", "paper_low"), ({"interval": "bootstrap"}, "paper_low", "low")]
 )
-def test_another_seed_or_another_error_of_documents_changes_intervals_alone(
-    written, change, found, same, other
-) -> None:
+def test_another_seed_or_another_kind_of_error_changes_intervals_alone(written, change, found, same, other) -> None:
     folders, labels = written
     comparison = open_comparison(folders, reference="plant", **options(labels, SETTINGS.model_copy(update=change)))
     changed = pl.from_arrow(intervals(comparison))

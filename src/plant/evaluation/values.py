@@ -67,7 +67,8 @@ def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict
         labels = slice(None) if metric.group is None else run.labels.groups[metric.group]
         value: np.ndarray | None
         if metric.base in CURVES:
-            value = mean_of(curves[metric.base][labels], ~np.isnan(curves[metric.base][labels]))
+            areas = curves[metric.base][labels]
+            value = mean_of(areas, ~np.isnan(areas))
         elif metric.base == MICRO_AUC:
             scores = run.all_scores
             value = None if scores is None else micro_roc_auc(run.truth, scores, weights)

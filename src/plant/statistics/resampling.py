@@ -70,7 +70,7 @@ def percentile_interval(values: np.ndarray, confidence: float) -> Interval:
 
 
 def bootstrap_error(values: np.ndarray) -> float:
-    """Standard deviation of bootstrap values; NaN where `half_sampling_error` is NaN."""
+    """Standard deviation of bootstrap values; NaN for the same reasons as `half_sampling_error`."""
     defined = values[~np.isnan(values)]
     if defined.size < max(2, FEWEST_RESAMPLES * values.size):
         return float("nan")
