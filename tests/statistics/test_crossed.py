@@ -37,12 +37,6 @@ def test_it_holds_its_level_where_seeds_and_documents_both_vary() -> None:
         held += found.low <= truth <= found.high
     # 95 % and a little more: the noise that differs by seed counts in both parts; standard error of the share .006
     assert 0.935 <= held / trials <= 0.985
-    documents_only = 0
-    for _ in range(trials):
-        by_document = rng.normal(0, 0.05, (5, 1)) + rng.normal(0, 0.2, (1, 100))
-        error = by_document.mean(axis=0).std(ddof=1) / np.sqrt(100)
-        documents_only += abs(by_document.mean()) <= 1.96 * error
-    assert documents_only / trials < 0.9  # documents alone promise too much
 
 
 @pytest.mark.parametrize(("count", "worst"), [(2, 0.874), (3, 0.921), (5, 0.941)])
