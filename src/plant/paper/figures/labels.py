@@ -115,7 +115,7 @@ def frequency_figure(data: ExperimentData) -> Figure:
     figure = new_figure(width_for(data.systems, COLUMN + 0.6), 2.6)
     axes, look = figure.add_subplot(), marks(data.systems, leading(data))
     draw_groups(axes, groups, look, {system.name: system.title for system in data.systems}, starts, height=1.9)
-    axes.set_xlabel(f"training documents of a label{rest_note(look)}")
+    axes.set_xlabel(f"training documents of a label{rest_note(look.values())}")
     return figure
 
 
@@ -141,20 +141,14 @@ def frequency_groups(labels: pl.DataFrame, starts: Sequence[int]) -> pl.DataFram
 
 
 def draw_groups(
-    axes: Axes,
-    groups: pl.DataFrame,
-    look: Mapping[str, Mark],
-    titles: Mapping[str, str],
-    starts: Sequence[int],
-    *,
+    axes: Axes, groups: pl.DataFrame, look: Mapping[str, Mark], titles: Mapping[str, str], starts: Sequence[int], *,
     height: float,
-) -> None:
-    """One line per system through the groups of `frequency_groups`, with the system's name at its end.
+) -> None:  # fmt: skip
+    """One line per system of `titles` through the groups of `frequency_groups`, with its name at its end.
 
     Args:
-        groups: as `frequency_groups` returns them.
-        look: system -> its mark; lines are drawn in this order.
         starts: lower ends of all groups.
+        height: of the axes, inches.
     """
     sizes = dict(groups.group_by("group").agg(pl.col("labels").max()).sort("group").iter_rows())
     present, ends = list(sizes), []
@@ -166,9 +160,7 @@ def draw_groups(
                   markeredgewidth=0.5, zorder=2 + mark.named)  # fmt: skip
         if x and mark.named:
             ends.append(EndLabel(x[-1], y[-1], titles[name], mark.ink, mark))
-    axes.set_xticks(
-        range(len(present)), [f"{_group_title(group, starts)}\n{_labels(sizes[group])}" for group in present]
-    )
+    axes.set_xticks(range(len(present)), [_group_title(group, starts, sizes[group]) for group in present])
     axes.set_xlim(-0.15, len(present) - 0.85)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     axes.grid(axis="x", visible=False)
@@ -176,11 +168,8 @@ def draw_groups(
     label_ends(axes, ends, height=height)
 
 
-def _labels(count: int) -> str:
-    return f"{count} label{'' if count == 1 else 's'}"
-
-
-def _group_title(start: int, starts: Sequence[int]) -> str:
-    """`11-50`, or `> 500` for the last group."""
+def _group_title(start: int, starts: Sequence[int], labels: int) -> str:
+    """`11-50`, or `> 500` for the last group, and the number of labels below it."""
     larger = [other for other in starts if other > start]
-    return f"{start}\N{EN DASH}{min(larger) - 1}" if larger else f"> {start - 1}"
+    title = f"{start}\N{EN DASH}{min(larger) - 1}" if larger else f"> {start - 1}"
+    return f"{title}\n{labels} label{'' if labels == 1 else 's'}"

@@ -6,7 +6,7 @@ The hue shows the kind of a system; lightness and marker show which one it is. N
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,9 +70,9 @@ def marks(systems: Sequence[System], leading: Collection[str] | None = None) -> 
     return look_of
 
 
-def rest_note(look: Mapping[str, Mark]) -> str:
+def rest_note(look: Iterable[Mark]) -> str:
     """What the grey marks are, for the axis label; empty without grey marks."""
-    grey = sum(not mark.named for mark in look.values())
+    grey = sum(not mark.named for mark in look)
     return f"\ngrey: {grey} other systems, all in the table" if grey else ""
 
 

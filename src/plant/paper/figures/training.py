@@ -29,15 +29,14 @@ from plant.paper.figures.style import (
 from plant.paper.inputs import read_histories
 
 STAGE1_COLUMNS = ("loss", "ndcg_val", "attention_mass")
-NOT_OVER_WORDS = ("attention_mass",)  # a Stage 1 over the vocabulary reads no document, so it has no attention
+NOT_OVER_WORDS = ("attention_mass",)  # a Stage 1 over the vocabulary reads no document
 STAGE2_COLUMNS = ("loss", "macro_f1")
 
 
 def stage_figure(data: ExperimentData) -> Figure:
-    """Points (nDCG@k at the end of Stage 1, macro-F1 of the test split after Stage 2), one per seed and system.
+    """A point for each seed. nDCG@k is that of the epoch from which Stage 2 starts: the best, or `pretraining_epoch`.
 
-    nDCG@k is that of the epoch from which Stage 2 starts: the best on validation, or `pretraining_epoch`. A system
-    without Stage 1 has no place on the x axis; a line shows its mean.
+    A system without Stage 1 has no place on the x axis; a line shows its mean.
     """
     stage1 = read_histories(data.inputs.pretrainings, STAGE1_COLUMNS, NOT_OVER_WORDS)
     f1 = data.metrics.filter(metric="macro_f1_present").select("system", "seed", pl.col("value") * 100)
@@ -67,7 +66,7 @@ def stage_figure(data: ExperimentData) -> Figure:
     k = "/".join(map(str, sorted({recipe.ndcg_k or recipe.k for recipe in recipes})))
     axes.set_xlabel(
         f"nDCG@{k} at the end of Stage 1 (validation, 0 to 1),\nagainst the recipe's own relevance; lines: no Stage 1"
-        f"{rest_note(look)}"
+        f"{rest_note(look.values())}"
     )
     axes.set_ylabel("macro-F1 (present), test, ×100")
     label_ends(axes, [EndLabel(axes.get_xlim()[1], *end) for end in ends], height=1.9)
@@ -91,8 +90,8 @@ Line = tuple[str, str, Mark]
 
 
 def curves_figure(data: ExperimentData) -> Figure:
-    """Loss and quality by epoch: Stage 1 above, Stage 2 below. Thin lines are seeds, thick ones their mean."""
-    look = marks(data.systems, leading(data) if len(data.networks) > MANY else None)
+    """Loss and quality by epoch: Stage 1 above, Stage 2 below."""
+    look = _look_of_networks(data)
     recipes: dict[str, Line] = {}
     for system in [data.reference, *data.systems[:-1]]:  # a recipe has the look of the first system that has it
         if system.pretraining is not None:
@@ -115,7 +114,7 @@ def curves_figure(data: ExperimentData) -> Figure:
         for axes, (column, title, factor) in zip(grid, panels, strict=True):
             draw_curves(axes, histories.with_columns(pl.col(column) * factor), column, lines, named=axes is grid[-1])
             axes.set_title(title)
-            axes.set_xlabel("epoch" + rest_note({name: mark for name, _, mark in lines}))
+            axes.set_xlabel("epoch" + rest_note(mark for _, _, mark in lines))
     return figure
 
 
@@ -135,47 +134,48 @@ TRAINING_CURVES = ReportFigure(
 def draw_curves(axes: Axes, histories: pl.DataFrame, column: str, lines: Sequence[Line], *, named: bool) -> None:
     """A column of the histories by epoch; `named`: with the titles at the ends of the lines."""
     ends = []
-    for name, title, mark in lines:
-        own = histories.filter(name=name).drop_nulls(column)
-        for _, seed in own.group_by("seed", maintain_order=True) if mark.named else ():
-            axes.plot(seed["epoch"], seed[column], color=mark.colour, linewidth=0.5, alpha=0.5)
+    for line in lines:
+        own = histories.filter(name=line[0]).drop_nulls(column)
         mean = own.group_by("epoch").agg(pl.col(column).mean()).sort("epoch")
-        if mean.is_empty():
-            continue
-        x, y = mean["epoch"].to_list(), mean[column].to_list()
-        axes.plot(x, y, color=mark.colour, marker=mark.marker, markersize=2.5, linestyle=mark.dash,
-                  zorder=2 + mark.named)  # fmt: skip
-        if mark.named:
-            ends.append(EndLabel(x[-1], y[-1], title, mark.ink, mark))
+        if not mean.is_empty():
+            ends += _draw_line(axes, own, mean, ("epoch", column), line)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
     if named:
         label_ends(axes, ends, height=1.2)
 
 
-def seconds_figure(data: ExperimentData) -> Figure:
-    """Macro-F1 on validation against CPU seconds. Thin lines are seeds, thick ones their mean.
+def _draw_line(
+    axes: Axes, runs: pl.DataFrame, mean: pl.DataFrame, columns: tuple[str, str], line: Line
+) -> list[EndLabel]:
+    """Thin lines for the seeds and a thick one for their mean; what stands at its end."""
+    (x, y), (_, title, mark) = columns, line
+    for _, run in runs.group_by("seed", maintain_order=True) if mark.named else ():
+        axes.plot(run[x], run[y], color=mark.colour, linewidth=0.5, alpha=0.5)
+    axes.plot(mean[x], mean[y], color=mark.colour, marker=mark.marker, markersize=2.5, linestyle=mark.dash,
+              zorder=2 + mark.named)  # fmt: skip
+    return [EndLabel(mean[x][-1], mean[y][-1], title, mark.ink, mark)] if mark.named else []
 
-    A run's epochs are taken as equally long. A system that starts from Stage 1 begins after the seconds of Stage 1.
-    """
+
+def _look_of_networks(data: ExperimentData) -> dict[str, Mark]:
+    """The marks of the systems, which are grey if there are too many networks."""
+    return marks(data.systems, leading(data) if len(data.networks) > MANY else None)
+
+
+def seconds_figure(data: ExperimentData) -> Figure:
+    """Macro-F1 on validation against CPU seconds, those of Stage 1 first."""
     curves = training_curves(data)
     if curves.is_empty():
         return sentence("No system of this experiment was trained by epochs.")
     curves = curves.with_columns(pl.col("macro_f1") * 100)
-    systems = list(data.networks.values())
-    look = marks(data.systems, leading(data) if len(systems) > MANY else None)
-    figure, ends = new_figure(width_for(systems, COLUMN + 1.6), 2.6), []
+    systems, look, ends = list(data.networks.values()), _look_of_networks(data), []
+    figure = new_figure(width_for(systems, COLUMN + 1.6), 2.6)
     axes = figure.add_subplot()
     for name, network in data.networks.items():
-        mark, own = look[network.name], curves.filter(name=name)
-        for _, run in own.group_by("seed", maintain_order=True) if mark.named else ():
-            axes.plot(run["seconds"], run["macro_f1"], color=mark.colour, linewidth=0.5, alpha=0.5)
+        own = curves.filter(name=name)
         mean = own.group_by("epoch").agg(pl.col("seconds", "macro_f1").mean(), pl.len()).sort("epoch")
         mean = mean.filter(pl.col("len") == own["seed"].n_unique())  # epochs that all seeds have
-        axes.plot(mean["seconds"], mean["macro_f1"], color=mark.colour, marker=mark.marker, markersize=2.5,
-                  linestyle=mark.dash, zorder=2 + mark.named)  # fmt: skip
-        if mark.named:
-            ends.append(EndLabel(mean["seconds"][-1], mean["macro_f1"][-1], network.title, mark.ink, mark))
-    grey = rest_note({network.name: look[network.name] for network in systems})
+        ends += _draw_line(axes, own, mean, ("seconds", "macro_f1"), (name, network.title, look[network.name]))
+    grey = rest_note(look[network.name] for network in systems)
     axes.set_xlabel(f"CPU seconds of training, Stage 1 included{grey}")
     axes.set_ylabel("macro-F1, validation, ×100")
     label_ends(axes, ends, height=1.9)
