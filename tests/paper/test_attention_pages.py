@@ -167,9 +167,3 @@ def test_tables_of_other_pairs_and_empty_ones_are_refused(settings, tmp_path):
         pl.read_parquet(path).clear().write_parquet(path)
     with pytest.raises(InputError, match="a measured pair of document and label, got none"):
         read_pairs(settings, "own", tables, scorer="scorer", metrics=METRICS)
-
-
-def test_systems_that_share_a_network_are_measured_once(settings):
-    found = Paths(settings).attention_tables("own", "attention_mass.parquet")
-    assert found["plant"][1] == "results/evaluation/own/cnn/mig+bce/seed1/attention_mass.parquet"
-    assert list(found) == ["plant", "random_init"]

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from drawn import texts
 from PIL import Image
 
 from plant.paper import contents
 from plant.paper.experiment.report import write_report
 from plant.paper.experiment.tables import write_tables
-from plant.paper.figures import write_figures
 from plant.paper.paths import Paths
 
 TABLE = """
@@ -73,8 +73,9 @@ def test_a_new_entry_is_declared_written_and_shown_in_its_section(toy, with_new_
     assert (out / "count.md").read_text(encoding="utf-8") == (
         "**Systems at 95%**\n\n| What | Number |\n| --- | ---: |\n| systems | 7 |\n\n- There are 7 of toy.\n"
     )
-    for name in contents.report_figures():  # a figure is not drawn anew for the page
-        (out / "figures").mkdir(exist_ok=True)
+    assert "PLANT" in texts(contents.report_figures()["name"].load()(toy.data))
+    (out / "figures").mkdir()
+    for name in contents.report_figures():
         Image.new("L", (1, 1)).save(out / "figures" / f"{name}.png")
     write_report(toy.data, out / "report.html", figures=out / "figures", choices=tmp_path)
     page = (out / "report.html").read_text(encoding="utf-8")
@@ -85,13 +86,6 @@ def test_a_new_entry_is_declared_written_and_shown_in_its_section(toy, with_new_
     assert '<figure id="figure-name">' in rare and "<strong>Who.</strong> The reference." in rare
     assert '<li><a href="#figure-name">Who</a></li>' in page
     assert '<li><a href="#table-count">How many</a></li>' in page
-
-
-def test_a_new_figure_is_drawn(toy, with_new_parts, monkeypatch, tmp_path):
-    only = {"name": contents.report_figures()["name"]}
-    monkeypatch.setattr("plant.paper.figures.report_figures", lambda: only)
-    write_figures(toy.data, tmp_path)
-    assert {path.name for path in tmp_path.glob("name.*")} == {"name.pdf", "name.png"}
 
 
 def test_the_contents_load_no_package_of_numbers_or_pictures():

@@ -137,29 +137,17 @@ def test_training_curves_of_many_networks_name_only_the_leading_ones(toy, monkey
     assert figure.axes[-1].get_xlabel() == "epoch\ngrey: 1 other systems, all in the table"
 
 
-def test_stage_figure_has_one_point_a_seed(toy):
-    figure = drawn(toy, "ndcg_and_macro_f1")
-    points = [line for line in figure.axes[0].get_lines() if line.get_linestyle() == "None"]
-    assert [len(line.get_xdata()) for line in points] == [3, 3]  # PLANT and shuffled relevance
-    assert "nDCG@100" in texts(figure)
-    best = [  # of the epoch that Stage 2 started from
-        pl.read_parquet(folder / "history.parquet").get_column("ndcg_val").max()
-        for folder in toy.inputs.pretrainings["mig"]
-    ]
-    assert list(points[1].get_xdata()) == pytest.approx(best)
-
-
-def test_a_system_that_starts_from_an_early_epoch_of_stage_1_stands_at_that_epoch(toy):
-    early = {"pretraining": "mig", "pretraining_epoch": 1, "finetuning": "focal", "title": "PLANT, 1 epoch"}
+@pytest.mark.parametrize("epoch", [None, 1])
+def test_stage_figure_has_a_point_for_each_seed_at_the_epoch_that_stage_2_starts_from(toy, epoch):
+    plant = {"pretraining": "mig", "pretraining_epoch": epoch, "finetuning": "focal"}
     stage1 = {"epochs": 4, "patience": None, "k": 100, "keep_epochs": True}
-    config = toy.with_config(variants={"plant": early}, pretrainings={"mig": stage1})
-    figure = drawn(config, "ndcg_and_macro_f1")
+    figure = drawn(toy.with_config(variants={"plant": plant}, pretrainings={"mig": stage1}), "ndcg_and_macro_f1")
     points = [line for line in figure.axes[0].get_lines() if line.get_linestyle() == "None"]
-    first = [
-        pl.read_parquet(folder / "history.parquet").filter(epoch=1)["ndcg_val"].item()
-        for folder in toy.inputs.pretrainings["mig"]
-    ]
-    assert list(points[1].get_xdata()) == pytest.approx(first)
+    assert [len(line.get_xdata()) for line in points] == [3, 3]  # shuffled relevance, and PLANT
+    assert "nDCG@100" in texts(figure)
+    runs = [pl.read_parquet(folder / "history.parquet") for folder in toy.inputs.pretrainings["mig"]]
+    expected = [run["ndcg_val"].max() if epoch is None else run.filter(epoch=epoch)["ndcg_val"].item() for run in runs]
+    assert list(points[1].get_xdata()) == pytest.approx(expected)
 
 
 def test_a_figure_with_nothing_to_show_says_why(toy):

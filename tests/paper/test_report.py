@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from plant.ground.errors import InputError
 from plant.ground.files import read_json, write_json
 from plant.ground.settings import load
 from plant.paper.contents import report_figures, report_tables
@@ -221,10 +220,3 @@ def test_settings_of_other_experiments_do_not_reach_the_report(toy):
     assert cut == cut_settings(toy.settings, "toy")
     assert set(cut.datasets) == {"toy"}
     assert "other" not in cut.finetunings
-
-
-def test_missing_figure_is_one_clear_error_and_nothing_is_written(toy, figures):
-    (figures / "rare_label_f1.png").unlink()
-    with pytest.raises(InputError, match=r"rare_label_f1\.png: expected a file"):
-        report(toy, figures)
-    assert not (toy.folder / "paper" / "report.html").exists()

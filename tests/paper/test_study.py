@@ -103,7 +103,6 @@ def test_the_design_has_clear_main_effects_and_equal_epochs(settings: Settings) 
 @pytest.mark.parametrize(("change", "message"), [
     ({"experiment": "nowhere"}, "unknown name 'nowhere'"),
     ({"system": "plant_chi"}, "has no 'plant_chi'"),
-    ({"against": "plant_short"}, "compared with itself"),
     ({"against_experiment": "vague_180_trained"}, "vague_180_trained has no 'random_init_short'"),
     ({"against_experiment": "vague_720_trainde"}, "against_experiment: unknown name"),
     ({"against_experiment": "clear_180_trained"}, "cut from 'clear_720', not from 'vague_720'"),
@@ -162,8 +161,6 @@ def test_a_row_may_compare_two_experiments(settings: Settings, contrasts: dict[s
     study = changed.studies[NAME]
     (cell,) = study.cells
     assert cell.opponent == f"elsewhere:{system}"
-    with pytest.raises(InputError, match=f"expected {system} against {cell.opponent}"):  # the contrast is missing
-        read_study(changed, study, contrasts)
     table = pl.read_parquet(contrasts[experiment]).unique("metric", maintain_order=True)
     path = tmp_path / "elsewhere.parquet"
     table.with_columns(pl.lit(cell.opponent).alias("against"), pl.lit(system).alias("system")).write_parquet(path)

@@ -62,11 +62,7 @@ def metric_title(name: str) -> str:
 
 
 def metric_titles(names: Iterable[str]) -> str:
-    """Metrics as part of a sentence.
-
-    >>> metric_titles(["macro_auc", "p@5"])
-    'macro-AUC, P@5'
-    """
+    """Metrics as part of a sentence."""
     return ", ".join(map(metric_title, names))
 
 
@@ -121,7 +117,7 @@ def interval(
 
 
 def interval_over(seeds: int, *, trained: bool = True) -> str:
-    """What our interval of one number covers (plant.statistics.bootstrap).
+    """What our interval of one number covers.
 
     Args:
         seeds: training runs; of a difference, those of the side that has more.
@@ -134,7 +130,7 @@ def interval_over(seeds: int, *, trained: bool = True) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """Three decimals, and "< 0.001" below.
+    """Three decimals.
 
     >>> p_value(0.04321), p_value(0.0000001), p_value(None)
     ('0.043', '< 0.001', '–')
@@ -145,11 +141,7 @@ def p_value(p: float | None) -> str:
 
 
 def p_equals(p: float | None) -> str:
-    """A p-value as the end of a sentence.
-
-    >>> p_equals(0.02), p_equals(0.0001)
-    ('= 0.020', '< 0.001')
-    """
+    """A p-value after "p": `= 0.020` or `< 0.001`."""
     text = p_value(p)
     return text if text.startswith("<") else f"= {text}"
 

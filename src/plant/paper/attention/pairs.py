@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -44,7 +43,6 @@ class Pairs:
 
     @property
     def reference(self) -> System:
-        """The system that the others are compared with."""
         return self.systems[0]
 
     @property
@@ -66,8 +64,8 @@ class Pairs:
 
     def difference(self, ours: tuple[str, str], theirs: tuple[str, str], metric: str) -> Estimate | None:
         """The first (system, scorer) minus the second, with its interval; None if one has no value."""
-        both = [self.values.get((*side, metric)) for side in (ours, theirs)]
-        return None if both[0] is None or both[1] is None else self._estimate(both[0] - both[1])
+        first, second = (self.values.get((*side, metric)) for side in (ours, theirs))
+        return self._estimate(None if first is None or second is None else first - second)
 
     def _estimate(self, values: MetricValues | None) -> Estimate | None:
         if values is None or not np.isfinite(values.by_seed).all():
@@ -103,34 +101,35 @@ def read_pairs(
                     str(path), expected=f"the pairs of document and label of {names[0]}", got="others",
                     fix="Delete it and run again.",
                 )  # fmt: skip
-            for key, both in _sums(table, scorer, metrics, first["document"].unique().sort()):
-                sums.setdefault((name, *key), []).append(both)
+            documents = first.select("document").unique().sort("document")
+            for place, metric, both in _sums(table, scorer, metrics, documents):
+                sums.setdefault((name, place, metric), []).append(both)
     if first is None or not first.height:
         raise InputError(
             f"experiment {experiment}", expected="a network with a measured pair of document and label", got="none",
             fix="Name an experiment with variants on a dataset whose documents have labels of the training split.",
         )  # fmt: skip
-    documents = first["document"].n_unique()
-    resamples = draw("bootstrap", np.arange(documents), settings.statistics)
+    count = first["document"].n_unique()
+    resamples = draw("bootstrap", np.arange(count), settings.statistics)
     values = {}
     for key, parts in sums.items():
         totals, counts = np.stack(parts, axis=1)
         values[key] = pair_values(totals, counts, resamples)
-    return Pairs(settings, experiment, tuple(known[name] for name in names), values, documents, first.height)
+    return Pairs(settings, experiment, tuple(known[name] for name in names), values, count, first.height)
 
 
-def _sums(table: pl.DataFrame, scorer: str, metrics: Sequence[str], documents: pl.Series) -> Any:
-    """((scorer, metric), (2, N) sums and counts of the pairs of each document) for each of them."""
-    frame = pl.DataFrame({"document": documents})
+def _sums(
+    table: pl.DataFrame, scorer: str, metrics: Sequence[str], documents: pl.DataFrame
+) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Scorer, metric, and (2, N): sums and counts of the pairs of each document."""
     for (name,), own in table.group_by([scorer], maintain_order=True):
         summed = own.group_by("document").agg(
-            *(pl.col(metric).sum().alias(f"{metric} sum") for metric in metrics),
-            *(pl.col(metric).count().alias(f"{metric} count") for metric in metrics),
+            pl.col(metrics).sum().name.suffix(" sum"), pl.col(metrics).count().name.suffix(" count")
         )
-        filled = frame.join(summed, on="document", how="left", maintain_order="left").fill_null(0)
+        filled = documents.join(summed, on="document", how="left", maintain_order="left").fill_null(0)
         for metric in metrics:
             columns = (filled[f"{metric} {what}"].cast(pl.Float64).to_numpy() for what in ("sum", "count"))
-            yield (str(name), metric), np.stack(list(columns))
+            yield str(name), metric, np.stack(list(columns))
 
 
 def bounds(own: Estimate, *, nats: bool = False) -> str:

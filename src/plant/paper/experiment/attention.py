@@ -40,28 +40,26 @@ def readings(data: ExperimentData) -> list[dict[str, Any]]:
     if data.hides_text:
         return []
     attention = read_attention(data.inputs)
-    known = set(attention["system"])
-    systems = [each for each in (data.roles.planted, data.roles.control) if each is not None and each.name in known]
-    if not systems:
+    pair = (each for each in (data.roles.planted, data.roles.control) if each is not None)
+    tables = {each: own for each in pair if not (own := attention.filter(system=each.name)).is_empty()}
+    if not tables:
         return []
-    tables = [attention.filter(system=system.name) for system in systems]
+    first = next(iter(tables.values()))
     chosen: dict[str, dict[str, Any]] = {}
-    for document, label in tables[0].filter("truth").select("document_id", "label").unique(maintain_order=True).rows():
-        parts = [table.filter(document_id=document, label=label).sort("position") for table in tables]
+    for document, label in first.filter("truth").select("document_id", "label").unique(maintain_order=True).rows():
+        parts = [table.filter(document_id=document, label=label).sort("position") for table in tables.values()]
         more = len(chosen) < data.settings.evaluation.attention_documents
         if not more or document in chosen or len({part.height for part in parts}) != 1:
             continue
         weights = [part["weight"].to_numpy() for part in parts]
-        tokens, relevance = parts[0]["token"], parts[0]["relevance"]
-        for part in parts[1:]:
-            relevance = relevance.fill_null(part["relevance"])
+        tokens, relevance = parts[0]["token"], parts[0]["relevance"].fill_null(parts[-1]["relevance"])
         chosen[document] = {
             "document": document, "label": label, "pieces": spaced(tokens.to_list()),
             "relevant": _most_relevant(tokens, relevance), "part": heaviest(weights),
             "largest": max(float(own.max()) for own in weights),
             "panels": [
                 {"system": system, "probability": float(part.item(0, "probability")), "weights": own}
-                for system, part, own in zip(systems, parts, weights, strict=True)
+                for system, part, own in zip(tables, parts, weights, strict=True)
             ],
         }  # fmt: skip
     return list(chosen.values())

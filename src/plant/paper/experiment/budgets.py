@@ -49,9 +49,8 @@ def training_curves(data: ExperimentData) -> pl.DataFrame:
 def budget_table(data: ExperimentData) -> Table:
     """The best macro-F1 on validation: of all passes, within the reference's passes, within its seconds.
 
-    The reference's budget is what it spent until its own best epoch, seed by seed. Only this table compares networks
-    before they are trained to the end. It reads validation, because weights of other epochs are not kept. A reference
-    without a network has no budget, and the last two columns are empty then.
+    Only this table compares networks before they are trained to the end. It reads validation, because weights of other
+    epochs are not kept.
     """
     curves = training_curves(data)
     best = curves.sort("macro_f1", "epoch", descending=[True, False]).unique(["name", "seed"], keep="first")

@@ -22,8 +22,6 @@ NOT_COUNTED = "attention.provenance.json"
 """The attention over a few documents is shown, and is no part of what a system costs."""
 FIT = ("calibration_error", "log_loss")
 """Numbers of `calibration` in metrics.json, for scores that are log-odds. It is null for other scores."""
-WILCOXON_COLUMNS = ("system", "metric", "statistic", "n", "p", "level", "anti_conservative")
-RANDOMIZATION_COLUMNS = ("system", "metric", "p", "resamples")
 ARROWS_BEHIND = {
     "paper_arrow": ("wilcoxon_p", "paper_low", "paper_high"),
     "our_arrow": ("randomization_p", "diff_low", "diff_high"),
@@ -35,11 +33,7 @@ ResultRow = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ExperimentData:
-    """One experiment. Each file is read once, when it is first used.
-
-    Raises:
-        InputError: a file is missing or unreadable, or lacks a column.
-    """
+    """One experiment. Each file is read once, when it is first used; a bad one is an InputError."""
 
     inputs: Inputs
     settings: Settings
@@ -85,16 +79,15 @@ class ExperimentData:
         `resamples`, null where a test was not made (the reference has none); `paper_arrow` (Wilcoxon test and
         percentile interval) and `our_arrow` (randomisation test and our interval): "up", "down" or "".
         """
-        folder, keys = Path(self.inputs.statistics), ["system", "metric"]
+        folder, keys = Path(self.inputs.statistics), ("system", "metric")
         results = read_table(folder / "intervals.parquet", INTERVAL_COLUMNS).select(INTERVAL_COLUMNS)
-        wilcoxon = read_table(folder / "wilcoxon.parquet", WILCOXON_COLUMNS).select(
-            *keys, pl.col("statistic", "n", "p").name.prefix("wilcoxon_"), "level", "anti_conservative"
-        )
-        randomization = read_table(folder / "randomization.parquet", RANDOMIZATION_COLUMNS).select(
-            *keys, pl.col("p").alias("randomization_p"), "resamples"
-        )
-        for test in (wilcoxon, randomization):
-            results = results.join(test, on=keys, how="left", validate="1:1", maintain_order="left")
+        for test, numbers, others in (
+            ("wilcoxon", ("statistic", "n", "p"), ("level", "anti_conservative")),
+            ("randomization", ("p",), ("resamples",)),
+        ):
+            table = read_table(folder / f"{test}.parquet", (*keys, *numbers, *others))
+            named = table.select(*keys, pl.col(numbers).name.prefix(f"{test}_"), *others)
+            results = results.join(named, on=keys, how="left", validate="1:1", maintain_order="left")
         alpha = self.settings.statistics.alpha
         return results.with_columns(
             pl.Series(name, [arrow(*row, alpha=alpha) for row in results.select(columns).iter_rows()], dtype=pl.String)
@@ -119,8 +112,8 @@ class ExperimentData:
         rows = []
         for system, seed, record in self.records:
             fit = record["calibration"] or {}
-            numbers = record | {"calibration": fit}
-            values = {name: value for name, value in numbers.items() if isinstance(value, int | float | None)}
+            values = {name: value for name, value in record.items() if isinstance(value, int | float | None)}
+            values.pop("calibration", None)
             values |= {name: fit.get(name) for name in FIT} | {"threshold": record["threshold"]["value"]}
             rows += [(system, seed, metric, value) for metric, value in values.items()]
         schema = {"system": pl.String, "seed": pl.Int64, "metric": pl.String, "value": pl.Float64}
@@ -134,14 +127,11 @@ class ExperimentData:
 
     @cached_property
     def labels(self) -> pl.DataFrame:
-        """per_label.parquet of every system, averaged over its seeds: one row for each system and label.
-
-        A label that is absent from the test split has no F1 and is left out.
-        """
+        """The labels of the test split: one row for each system and label, averaged over its seeds."""
         tables = [
-            read_table(folder / "per_label.parquet", LABEL_COLUMNS).select(
-                pl.lit(system).alias("system"), *LABEL_COLUMNS
-            )
+            read_table(folder / "per_label.parquet", LABEL_COLUMNS)
+            .select(LABEL_COLUMNS)
+            .with_columns(system=pl.lit(system))
             for system, _, folder in runs_of(self.inputs.evaluations)
         ]
         present = pl.concat(tables, how="vertical_relaxed").filter(pl.col("n_test") > 0)
@@ -152,12 +142,10 @@ class ExperimentData:
     def costs(self) -> list[dict[str, Any]]:
         """One flat record for each provenance sidecar: `stage`, `name`, `epochs` that ran (None if it is no training),
         the cost as `cost_of` has it, `commit`, `modified`, `platform`, `versions`."""
-        runs = {
-            STAGE1: self.inputs.pretrainings, STAGE2: self.inputs.finetunings, "evaluation": self.inputs.evaluations
-        }  # fmt: skip
-        groups = [(stage, "", folders) for stage, folders in self.inputs.stages.items()]
+        inputs, records = self.inputs, []
+        runs = {STAGE1: inputs.pretrainings, STAGE2: inputs.finetunings, "evaluation": inputs.evaluations}
+        groups = [(stage, "", folders) for stage, folders in inputs.stages.items()]
         groups += [(stage, name, folders) for stage, own in runs.items() for name, folders in own.items()]
-        records = []
         for stage, name, folder in ((stage, name, Path(each)) for stage, name, folders in groups for each in folders):
             trains = stage in TRAINING
             epochs = read_table(folder / "history.parquet", ["epoch"]).height if trains else None

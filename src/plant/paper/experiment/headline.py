@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from plant.paper.experiment.data import ExperimentData, ResultRow
 from plant.paper.systems import System, unequal_parts
@@ -32,7 +32,7 @@ SYNTHETIC_WARNING = (
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """`first` minus `second` on one metric, with our interval. All values are fractions."""
+    """`first` minus `second` on one metric, with our interval, in fractions."""
 
     metric: str
     first: System
@@ -47,29 +47,12 @@ class PairedDifference:
     """higher or lower only if our interval excludes 0 and the randomisation test agrees."""
 
     def sentence(self) -> str:
-        """Both values, the difference, the interval and the p-value."""
         p = f"; randomisation p {p_equals(self.p)}" if self.p is not None else ""
         return (
             f"{metric_title(self.metric)}: {self.first.title} {percent(self.first_value)}, {self.second.title} "
             f"{percent(self.second_value)}; difference {percent(self.difference, signed=True)} "
             f"{interval(self.low, self.high)}{p}."
         )
-
-
-@dataclass(frozen=True)
-class Headline:
-    """The top of the report."""
-
-    answer: str
-    """One sentence. The first metric of `paper.headline` decides it."""
-    best: str
-    """One sentence: the best system in each metric of `paper.headline`, with its value."""
-    details: tuple[str, ...]
-    """One sentence per comparison and metric."""
-    certainty: str
-    """What the intervals cover, and what they do not cover."""
-    warning: str
-    """Empty unless the corpus is synthetic."""
 
 
 def compare(
@@ -104,8 +87,8 @@ def best_of(data: ExperimentData, systems: Sequence[System], metric: str) -> lis
 def leading(data: ExperimentData) -> frozenset[str]:
     """Names of the systems that keep their colour in a figure with many systems.
 
-    They are the reference, the planted system, its controls, and the best network and the best baseline by the first
-    metric of `paper.headline`.
+    They are the reference, the planted system, its controls, and the best network and baseline by the first metric of
+    `paper.headline`.
     """
     roles = data.roles
     systems = [data.reference, roles.planted, roles.control, *(each for each in data.systems if each.kind == "control")]
@@ -115,19 +98,25 @@ def leading(data: ExperimentData) -> frozenset[str]:
     return frozenset(system.name for system in systems if system is not None)
 
 
-def write_headline(data: ExperimentData) -> Headline:
-    """Answer from the intervals of the planted system against its control and against the best baseline."""
+def write_headline(data: ExperimentData) -> dict[str, Any]:
+    """The top of the report, in sentences.
+
+    Returns:
+        `answer` to the paper's question, by the first metric of `paper.headline`; the `best` system in each metric;
+        `details`, one for each comparison and metric; `certainty`, what the intervals cover; and a `warning`, which is
+        empty unless the corpus is synthetic.
+    """
     planted, metrics = data.roles.planted, data.settings.paper.headline
     comparisons = [_comparisons(data, planted, metric) for metric in metrics] if planted else []
-    details = tuple(each.sentence() for of_metric in comparisons for each in dict.fromkeys(of_metric) if each)
+    details = [each.sentence() for of_metric in comparisons for each in dict.fromkeys(of_metric) if each]
     control, baseline, _ = comparisons[0] if comparisons else (None, None, None)
-    return Headline(
-        answer=_answer(data, control, baseline) if planted else "No planted system ran: there is nothing to judge.",
-        best=_best(data),
-        details=details or (("No interval between these systems was computed.",) if planted else ()),
-        certainty=_certainty(data),
-        warning=SYNTHETIC_WARNING if data.settings.is_stand_in(data.experiment.dataset) else "",
-    )
+    return {
+        "answer": _answer(data, control, baseline) if planted else "No planted system ran: there is nothing to judge.",
+        "best": _best(data),
+        "details": details or (["No interval between these systems was computed."] if planted else []),
+        "certainty": _certainty(data),
+        "warning": SYNTHETIC_WARNING if data.settings.is_stand_in(data.experiment.dataset) else "",
+    }
 
 
 def _comparisons(data: ExperimentData, planted: System, metric: str) -> list[PairedDifference | None]:

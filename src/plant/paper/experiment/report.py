@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
@@ -32,22 +32,17 @@ SECTIONS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One page. `sections` holds the Markdown below each heading of `SECTIONS`."""
+class Choice(NamedTuple):
+    """A page of docs/explanation/choices."""
 
     number: str
     title: str
     sections: dict[str, str]
+    """Heading -> the Markdown below it."""
 
 
 def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: Path) -> None:
-    """Write the report of one experiment.
-
-    Args:
-        figures: folder with the PNG files of `write_figures`.
-        choices: docs/explanation/choices; the report says what each page chose.
-    """
+    """Write the report of one experiment. `figures` and `choices` are the folders of its pictures and of the pages."""
     config = cut_settings(data.settings, data.name).model_dump(mode="json")
     page = template(__package__, "report.html.j2", first_paragraph=first_paragraph, top_words=_top_words, zip=zip)
     html = page.render(
@@ -57,9 +52,7 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
         contents=contents.contents(),
         tables={name: to_html(table) for name, table in build_tables(data).items()},
         pictures={name: _data_uri(Path(figures) / f"{name}.png") for name in contents.report_figures()},
-        legend=[
-            (KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(system.kind for system in data.systems)
-        ],
+        legend=[(KIND_COLOURS[kind], KIND_TITLES[kind]) for kind in dict.fromkeys(each.kind for each in data.systems)],
         readings=readings(data),
         choices=read_choices(choices),
         provenance=provenance_summary(data.costs),
@@ -69,7 +62,7 @@ def write_report(data: ExperimentData, target: Path, *, figures: Path, choices: 
 
 
 def to_html(table: Table) -> Markup:
-    """A table with a caption and scoped headers. Arrows carry a spoken text."""
+    """A table with a caption, scoped headers, and a spoken text for each arrow."""
     page = template(__package__, "table.html.j2", arrows=ARROWS, with_links=_with_links)
     return Markup(page.render(table=table))
 
@@ -98,9 +91,9 @@ def _data_uri(png: Path) -> str:
 
 def _top_words(pieces: Sequence[str], weights: np.ndarray) -> str:
     """The tokens with the largest weights as text, for readers who cannot see the shades."""
-    totals: dict[str, float] = {}
+    totals: dict[str, float] = defaultdict(float)
     for piece, weight in zip(pieces, weights, strict=True):
-        totals[piece.strip()] = totals.get(piece.strip(), 0.0) + float(weight)
+        totals[piece.strip()] += float(weight)
     ranked = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:5]
     return ", ".join(f"{word} {100 * weight:.0f}%" for word, weight in ranked)
 

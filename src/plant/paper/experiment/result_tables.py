@@ -1,9 +1,8 @@
 """The tables of an experiment's results.
 
-They are the paper's Table 6 for what ran, our own intervals beside it, the spread over seeds, and the scores as
-probabilities. Two procedures are kept apart. "Paper's": mean gain and percentile interval over B paired
-bootstrap resamples, arrows by Wilcoxon (appendix F). "Ours": the interval and the approximate randomisation test of
-the room statistics (choices C11 and C19).
+Two procedures are kept apart. "Paper's": mean gain and percentile interval over B paired bootstrap resamples, arrows by
+Wilcoxon (appendix F). "Ours": the interval and the approximate randomisation test of the room statistics (choices C11
+and C19).
 """
 
 from __future__ import annotations
@@ -161,8 +160,10 @@ def interval_table(data: ExperimentData) -> Table:
     ours = ("system", "metric", "value", "seed_sd", "n_seeds", "low", "high", "reference", "difference",
             "diff_low", "diff_high", "randomization_p", "resamples")  # fmt: skip
     return Table(
-        columns=("Metric", "System", "Value, interval (ours)", "Difference, interval (ours)", "p randomisation (ours)",
-                 "Gain, interval (paper's)", "p Wilcoxon (paper's)"),
+        columns=(
+            "Metric", "System", "Value, interval (ours)", "Difference, interval (ours)", "p randomisation (ours)",
+            "Gain, interval (paper's)", "p Wilcoxon (paper's)",
+        ),
         rows=tuple(_interval_row(data, metric, system) for metric in shown for system in data.systems),
         data=_long(data).select(ours),
         values={"over": OVER[several] if data.experiment.variants else OVER_DOCUMENTS},
@@ -215,24 +216,22 @@ def _interval_row(data: ExperimentData, metric: str, system: System) -> tuple[Ta
 def seed_table(data: ExperimentData) -> Table:
     """Mean and standard deviation (n - 1) over training seeds. One seed has no deviation."""
     metrics = data.settings.paper.metrics
-    spreads = {
-        (system, metric): spread
-        for system, metric, spread in data.metrics.group_by("system", "metric").agg(pl.col("value").std()).iter_rows()
-    }
-
-    seeds = {system.name: data.metrics.filter(system=system.name)["seed"].n_unique() for system in data.systems}
+    spreads = data.metrics.group_by("system", "metric").agg(pl.col("value").std()).drop_nulls("value")
+    spread_of = {(system, metric): spread for system, metric, spread in spreads.iter_rows()}
+    seeds = data.metrics.group_by("system").agg(pl.col("seed").n_unique())
+    seeds_of = dict(seeds.iter_rows())
 
     def cell(system: System, metric: str) -> TableCell:
         if metric == "seeds":
-            return TableCell(str(seeds[system.name]))
-        spread = spreads.get((system.name, metric))
+            return TableCell(str(seeds_of[system.name]))
+        spread = spread_of.get((system.name, metric))
         detail = "" if spread is None else f"± {percent(spread)}"
         return TableCell(percent(data.means.get((system.name, metric))), detail=detail)
 
     return Table(
         columns=("System", "Seeds", *map(metric_title, metrics)),
         rows=_by_system(data, ("seeds", *metrics), cell),
-        data=data.metrics.filter(pl.col("system").is_in(list(seeds))),
+        data=data.metrics,
     )
 
 
@@ -258,11 +257,10 @@ def probability_table(data: ExperimentData) -> Table:
     Scores without a natural threshold have none of these numbers.
     """
     columns = dict.fromkeys(_SHARES, percent) | dict.fromkeys(FIT, significant)
-    names = [system.name for system in data.systems]
     return Table(
         columns=("System", *map(metric_title, columns)),
         rows=_by_system(data, columns, lambda system, metric: columns[metric](data.means.get((system.name, metric)))),
-        data=data.metrics.filter(pl.col("system").is_in(names), pl.col("metric").is_in(list(columns))),
+        data=data.metrics.filter(pl.col("metric").is_in(list(columns))),
         values={"cut": any(record["exactness"]["lower_bounds"] for _, _, record in data.records)},
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from plant.ground.errors import InputError, nearest
 from plant.paper.contents import report_tables
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.render import Table, render_text, write_table
@@ -20,7 +19,6 @@ def write_tables(data: ExperimentData, folder: Path) -> None:
 
 def build_tables(data: ExperimentData) -> dict[str, Table]:
     """Name -> table with the name, the title and the notes of its entry, in the order of `plant.paper.contents`."""
-    _require_complete(data)
     statistics, tables = data.settings.statistics, {}
     for name, entry in report_tables().items():
         table = entry.load()(data)
@@ -33,22 +31,3 @@ def build_tables(data: ExperimentData) -> dict[str, Table]:
             table, name=name, title=render_text(entry.title, values), notes=tuple(filter(None, notes))
         )
     return tables
-
-
-def _require_complete(data: ExperimentData) -> None:
-    """Refuse results that lack a system or a metric of the config."""
-    for where, table in (("intervals.parquet", data.results), ("metrics.json", data.metrics)):
-        known = table["system"].unique().to_list()
-        for system in data.systems:
-            if system.name not in known:
-                raise InputError(
-                    where, expected=f"results of the system {system.name!r}", got=f"{', '.join(sorted(known))}",
-                    fix="Run its evaluation and the statistics again.",
-                )  # fmt: skip
-    measured = data.metrics["metric"].unique().to_list()
-    for metric in data.settings.paper.metrics:
-        if metric not in measured:
-            raise InputError(
-                f"paper.metrics: {metric}", expected="a metric of metrics.json", got="an unknown name",
-                fix=nearest(metric, measured),
-            )  # fmt: skip

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
-from plant.ground.errors import InputError
 from plant.ground.settings import Cell, Settings, Study
 from plant.paper.figures.study import axis_figure, effect_figure
 from plant.paper.inputs import read_table
@@ -48,13 +46,17 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
     Args:
         contrasts: experiment -> contrasts.parquet of the room statistics.
     """
-    study = settings.studies[name]
+    study, statistics = settings.studies[name], settings.statistics
     results = read_study(settings, study, contrasts)
-    answers = [answer for metric in study.metrics if (answer := _answer(results, metric))]
+    if study.axis is None:
+        draw = partial(effect_figure, results.effects, statistics, metrics=study.metrics, question=study.question)
+    else:
+        draw = partial(axis_figure, results.effects, statistics, study)
     datasets = dict.fromkeys(settings.experiments[name].dataset for cell in study.cells for name, _ in cell.sides)
     write_page(
-        folder, (effects_table(results), factors_table(results)), {"effects": partial(_figure, results)}, __package__,
-        "page.md.j2", study=study, answers=answers, alpha=settings.statistics.alpha, design=design_of(settings, study),
+        folder, (effects_table(results), factors_table(results)), {"effects": draw}, __package__, "page.md.j2",
+        study=study, answers=[answer for metric in study.metrics if (answer := _answer(results, metric))],
+        alpha=statistics.alpha, design=design_of(settings, study),
         synthetic=[dataset for dataset in datasets if settings.is_stand_in(dataset)],
     )  # fmt: skip
 
@@ -63,15 +65,8 @@ def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) 
     """Read the contrasts of every cell, correct their p-values, and estimate what the factors change."""
     rows: list[pl.DataFrame] = []
     for place, cell in enumerate(study.cells):
-        path = Path(contrasts[cell.experiment])
-        own = read_table(path, COLUMNS).filter(
-            pl.col("metric").is_in(study.metrics), system=cell.system, against=cell.opponent
-        )
-        if own.height != len(study.metrics):
-            raise InputError(
-                str(path), expected=f"{cell.system} against {cell.opponent} for {', '.join(study.metrics)}",
-                got=f"{own.height} row(s)", fix="Delete the file and run again.",
-            )  # fmt: skip
+        table = read_table(Path(contrasts[cell.experiment]), COLUMNS)
+        own = table.filter(pl.col("metric").is_in(study.metrics), system=cell.system, against=cell.opponent)
         keys = {"cell": place, "group": cell.group, "row": title_of(cell), "experiment": cell.experiment}
         rows.append(own.select(*(pl.lit(value).alias(key) for key, value in keys.items()), *COLUMNS))
     effects = _with_holm(pl.concat(rows))
@@ -129,7 +124,7 @@ def effects_table(results: StudyResults) -> Table:
 
 
 def _tested(effects: pl.DataFrame) -> str:
-    """How many differences the correction counts: those of one seed, or without a value, have no p-value."""
+    """What the correction counts. Differences of one seed, or without a value, have no p-value."""
     tested = effects["p"].count()
     return f"all {tested} differences" if tested == effects.height else f"the {tested} differences with a p-value"
 
@@ -163,15 +158,8 @@ def _cell(row: Mapping[str, Any], value: str, alpha: float) -> TableCell:
     return TableCell(percent(row[value], signed=True), detail=interval(row["low"], row["high"]), bold=significant)
 
 
-def _figure(results: StudyResults) -> Figure:
-    study, statistics = results.study, results.settings.statistics
-    if study.axis is None:
-        return effect_figure(results.effects, statistics, metrics=study.metrics, question=study.question)
-    return axis_figure(results.effects, statistics, study)
-
-
 def _answer(results: StudyResults, metric: str) -> dict[str, Any] | None:
-    """In how many settings a metric is higher or lower, and its extremes; None without a value."""
+    """The sentence of a metric: its outcomes and its extremes; None without a value."""
     here = results.effects.filter(metric=metric).drop_nulls("difference").sort("difference")
     if here.is_empty():
         return None
