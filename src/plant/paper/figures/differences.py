@@ -20,12 +20,12 @@ _WIDEST = 16
 
 
 def interval_figure(data: ExperimentData) -> Figure:
-    """One panel per metric, one row per system. A mark is filled if the difference is significant by our test.
-
-    The rows are grouped by the stage in which a system differs from the reference.
-    """
+    """One panel per metric, one row per system, grouped by the stage in which it differs from the reference."""
     shown = [metric for metric in data.settings.paper.metrics if (data.results["metric"] == metric).any()]
-    rows = _rows(data)
+    groups = group_systems(data.systems)
+    rows: list[System | str] = []  # the systems, each group after its name; one group alone has no name
+    for group, systems in groups.items():
+        rows += [group, *systems] if len(groups) > 1 else systems
     if not shown or not rows:
         return sentence("There is nothing to compare with the reference.")
     lines = -(-len(shown) // _COLUMNS)
@@ -54,17 +54,6 @@ DIFFERENCES = ReportFigure(
     alt="Forest plot, one panel a metric; the same numbers are in the table of intervals.",
     wide=True,
 )
-
-
-def _rows(data: ExperimentData) -> list[System | str]:
-    """The systems, each group after its name. One group alone has no name."""
-    groups = group_systems(data.systems)
-    if len(groups) == 1:
-        return [system for systems in groups.values() for system in systems]
-    rows: list[System | str] = []
-    for group, systems in groups.items():
-        rows += [group, *systems]
-    return rows
 
 
 def _panel(axes: Axes, data: ExperimentData, metric: str, rows: list[System | str]) -> None:

@@ -16,25 +16,21 @@ from plant.statistics.pairs import Estimate
 
 
 class ForestRow(NamedTuple):
-    """A row of `means_figure`."""
+    """A row of `means_figure`. A metric without an estimate stays empty; the rows of a group follow one another."""
 
     group: str
-    """Heading; the rows of a group follow one another."""
     title: str
     colour: str
     estimates: Mapping[str, Estimate | None]
-    """Metric -> mean and interval; a metric without one stays empty."""
 
 
 class ForestPanel(NamedTuple):
-    """A panel of `means_figure`."""
+    """A panel of `means_figure`: values times `scale`, and a dashed `line` at a place that is already scaled."""
 
     metric: str
     title: str
     scale: float = 100.0
-    """Factor of all values (100 for shares)."""
     line: float | None = None
-    """Place of a dashed line, already scaled; None: no line."""
 
 
 def means_figure(rows: Sequence[ForestRow], panels: Sequence[ForestPanel], *, title: str, note: str) -> Figure:
@@ -49,11 +45,9 @@ def means_figure(rows: Sequence[ForestRow], panels: Sequence[ForestPanel], *, ti
                 low, value, high = (panel.scale * number for number in (own.low, own.value, own.high))
                 forest_row(axes, place, (low, high), value, row.colour, sure=True)
 
-    names, drawn = [(row.group, row.title) for row in rows], {}
-    for panel in panels:
-        drawn["\n".join(textwrap.wrap(panel.title, 22))] = partial(draw, panel=panel)
-    note = "\n".join(textwrap.wrap(note, 130))
-    return rows_figure(names, drawn, title=title, note=note, gap=0.3, row_height=0.17)
+    names = [(row.group, row.title) for row in rows]
+    drawn = {textwrap.fill(panel.title, 22): partial(draw, panel=panel) for panel in panels}
+    return rows_figure(names, drawn, title=title, note=textwrap.fill(note, 130), gap=0.3, row_height=0.17)
 
 
 def rows_figure(
@@ -81,7 +75,7 @@ def rows_figure(
             group, xy=(0, place), xycoords=("axes fraction", "data"), xytext=(-6, 0), textcoords="offset points",
             ha="right", va="center", fontweight="bold", fontsize=7,
         )  # fmt: skip
-    figure.suptitle("\n".join(textwrap.wrap(title, 100)), fontsize=8.5, fontweight="bold")
+    figure.suptitle(textwrap.fill(title, 100), fontsize=8.5, fontweight="bold")
     figure.supxlabel(note, fontsize=7)
     return figure
 

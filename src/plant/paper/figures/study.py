@@ -31,12 +31,11 @@ def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Seq
     label of the group in test) stays empty.
 
     Args:
-        statistics: level of the corrected tests and of the intervals.
         metrics: one panel each; at most four are drawn.
     """
     rows = effects.filter(metric=metrics[0]).select("cell", "group", "row").sort("cell")
     panels = {
-        "\n".join(textwrap.wrap(metric_title(metric), 12)): partial(
+        textwrap.fill(metric_title(metric), 12): partial(
             _panel, effects=effects.filter(metric=metric), cells=rows["cell"].to_list(), alpha=statistics.alpha
         )
         for metric in metrics[:_PANELS]
@@ -59,37 +58,17 @@ def _panel(axes: Axes, places: Sequence[float], *, effects: pl.DataFrame, cells:
         significant = row["p_holm"] is not None and row["p_holm"] < alpha
         colour = OPEN if not significant else HIGHER if value > 0 else LOWER
         if abs(value) > limit:
-            _write_at_edge(axes, y, value, colour)
+            right = value > 0
+            text = f"{value:+,.0f} \N{RIGHTWARDS ARROW}" if right else f"\N{LEFTWARDS ARROW} {value:+,.0f}"
+            axes.annotate(text, xy=(float(right), y), xycoords=("axes fraction", "data"),
+                          ha="right" if right else "left", va="center", color=colour, fontsize=6)  # fmt: skip
             continue
         bounds = None if row["low"] is None else (100 * row["low"], 100 * row["high"])
         forest_row(axes, y, bounds, value, colour, sure=significant)
 
 
-def _write_at_edge(axes: Axes, y: float, value: float, colour: str) -> None:
-    right = value > 0
-    axes.annotate(
-        f"{value:+,.0f} \N{RIGHTWARDS ARROW}" if right else f"\N{LEFTWARDS ARROW} {value:+,.0f}",
-        xy=(float(right), y), xycoords=("axes fraction", "data"), ha="right" if right else "left", va="center",
-        color=colour, fontsize=6,
-    )  # fmt: skip
-
-
-def _tick(level: float) -> str:
-    """A level below the axis.
-
-    >>> _tick(2000.0), _tick(0.25)
-    ('2,000', '0.25')
-    """
-    return f"{level:,.0f}" if level == round(level) else f"{level:g}"
-
-
 def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> Figure:
-    """Differences against the levels of `study.axis`: one line for each group, a grey band for the control.
-
-    Args:
-        statistics: level of the intervals.
-        study: with `axis`.
-    """
+    """Differences against the levels of `study.axis`: one line for each group, a grey band for the control."""
     levels = [float(cell.levels[str(study.axis)]) for cell in study.cells]
     table = effects.join(pl.DataFrame({"cell": range(len(levels)), "level": levels}), on="cell").sort("level")
     figure = new_figure(PAGE, 2.6)
@@ -109,11 +88,12 @@ def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> 
             )  # fmt: skip
         if min(levels) > 0:
             axes.set_xscale("log")
-        axes.set_xticks(sorted(set(levels)), [_tick(level) for level in sorted(set(levels))])
+        ticks = sorted(set(levels))
+        axes.set_xticks(ticks, [f"{tick:,.0f}" if tick == round(tick) else f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
         axes.set_xlabel(str(study.axis))
-        axes.set_title("\n".join(textwrap.wrap(metric_title(metric), 18)), fontsize=7)
+        axes.set_title(textwrap.fill(metric_title(metric), 18), fontsize=7)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=6.5)
-    figure.suptitle("\n".join(textwrap.wrap(study.question, 100)), fontsize=8.5, fontweight="bold")
+    figure.suptitle(textwrap.fill(study.question, 100), fontsize=8.5, fontweight="bold")
     figure.supylabel(f"difference in points, {100 * statistics.confidence:g}% interval", fontsize=7)
     return figure

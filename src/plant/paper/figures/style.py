@@ -1,7 +1,7 @@
 """One look for all figures, and saving them so that the same numbers give the same bytes.
 
 matplotlib's settings are in style.yaml. They turn formulas off: a dollar sign in a label or a word is a dollar sign.
-The hue shows the kind of a system; lightness and marker show which one it is. Names are beside the marks.
+The hue shows the kind of a system; lightness and marker show which one it is.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ def _lighter(colour: str, share: float) -> str:
     >>> _lighter("#000000", 0.5)
     '#808080'
     """
-    red, green, blue = to_rgb(colour)
-    return to_hex([channel + (1 - channel) * share for channel in (red, green, blue)])
+    return to_hex([channel + (1 - channel) * share for channel in to_rgb(colour)])
 
 
 @contextmanager
@@ -168,12 +167,12 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, height: float) -> None
     gap = (high - low) * 8.5 / (72 * height)  # 8.5 points a line of text
     right = max(label.x for label in labels)
     for label, y in zip(labels, spread([label.y for label in labels], gap), strict=True):
+        sign = label.sign
         axes.annotate(
-            label.text, xy=(right, y), xytext=(12 if label.sign else 5, 0), textcoords="offset points", va="center",
+            label.text, xy=(right, y), xytext=(12 if sign else 5, 0), textcoords="offset points", va="center",
             fontsize=6.5, color=label.colour, annotation_clip=False,
         )  # fmt: skip
-        if label.sign and (figure := axes.get_figure(root=True)):
+        if sign and (figure := axes.get_figure(root=True)):
             place = offset_copy(axes.transData, figure, x=7, units="points")
-            sign = label.sign
             point = Line2D([right], [y], marker=sign.marker, color=sign.colour, markersize=3.5, transform=place)
             figure.add_artist(point)

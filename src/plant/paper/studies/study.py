@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant.ground.settings import Cell, Settings, Study
+from plant.ground.settings import Cell, Experiment, Settings, Study
 from plant.paper.figures.study import axis_figure, effect_figure
 from plant.paper.inputs import read_table
 from plant.paper.pages import write_page
@@ -63,7 +63,7 @@ def write_study(settings: Settings, name: str, contrasts: Mapping[str, Path], fo
 
 def read_study(settings: Settings, study: Study, contrasts: Mapping[str, Path]) -> StudyResults:
     """Read the contrasts of every cell, correct their p-values, and estimate what the factors change."""
-    rows: list[pl.DataFrame] = []
+    rows = []
     for place, cell in enumerate(study.cells):
         table = read_table(Path(contrasts[cell.experiment]), COLUMNS)
         own = table.filter(pl.col("metric").is_in(study.metrics), system=cell.system, against=cell.opponent)
@@ -196,26 +196,24 @@ def plain(level: str | float) -> str:
     return f"{level:g}" if isinstance(level, float) else level
 
 
-def sides_of(settings: Settings, cell: Cell) -> list[System]:
-    """Both systems of a row."""
-    return [find_system(settings, settings.experiments[name], system) for name, system in cell.sides]
+def sides_of(settings: Settings, cell: Cell) -> list[tuple[Experiment, System]]:
+    """Both systems of a row, each with its experiment."""
+    named = [(settings.experiments[name], system) for name, system in cell.sides]
+    return [(experiment, find_system(settings, experiment, system)) for experiment, system in named]
 
 
 def patience(settings: Settings, cell: Cell) -> int | None:
     """Epochs without a better validation value after which Stage 2 of both sides stops; None if a side runs them all,
     or if the two differ."""
-    values = {
-        settings.stage2_of(settings.experiments[name], system.name).patience
-        for (name, _), system in zip(cell.sides, sides_of(settings, cell), strict=True)
-        if system.epochs
-    }
+    sides = sides_of(settings, cell)
+    values = {settings.stage2_of(experiment, system.name).patience for experiment, system in sides if system.epochs}
     return values.pop() if len(values) == 1 else None
 
 
 def is_equal(settings: Settings, cell: Cell) -> bool:
     """Whether both sides of a row have the same compute: the same number of epochs, or the same patience. True if a
     side has no network."""
-    epochs = {sum(system.epochs) for system in sides_of(settings, cell) if system.epochs}
+    epochs = {sum(system.epochs) for _, system in sides_of(settings, cell) if system.epochs}
     return len(epochs) < 2 or patience(settings, cell) is not None
 
 
@@ -224,9 +222,8 @@ def design_of(settings: Settings, study: Study) -> str:
     networks = {
         (experiment.dataset, experiment.backbone, settings.variants[system.name].network, seed)
         for cell in study.cells
-        for (name, _), system in zip(cell.sides, sides_of(settings, cell), strict=True)
+        for experiment, system in sides_of(settings, cell)
         if system.epochs
-        for experiment in [settings.experiments[name]]
         for seed in settings.experiments[cell.experiment].seeds
     }
     return template(__package__, "design.md.j2").render(
@@ -236,6 +233,5 @@ def design_of(settings: Settings, study: Study) -> str:
         unequal=[title_of(cell) for cell in study.cells if not is_equal(settings, cell)],
         title_of=title_of,
         escape=markdown_escape,
-        experiments=lambda cell: [settings.experiments[name] for name, _ in cell.sides],
-        epochs=lambda cell: [system.epochs for system in sides_of(settings, cell)],
+        sides_of=partial(sides_of, settings),
     )
