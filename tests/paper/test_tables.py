@@ -167,6 +167,7 @@ def test_cost_table_gives_mean_time_largest_memory_and_the_epochs_that_ran(toy):
     assert rows["Stage 1: mig"] == ["3", "4", "21.0 s", "702 MB", *["–"] * 3, "cpu (a processor)"]
     assert (rows["Stage 2: random init, focal + HNM"][1], rows["Stage 2: PLANT"][1]) == ("9 to 12", "12")
     assert table.data.filter(stage="Stage 2", name="focal").get_column("epochs").to_list() == [12, 9, 12]
+    assert any("The energy of processors is not measured." in note for note in table.notes)
     assert table.data.filter(stage="evaluation").get_column("epochs").null_count() > 0
 
 

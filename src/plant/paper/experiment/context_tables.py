@@ -30,9 +30,7 @@ def corpus_table(data: ExperimentData) -> Table:
     Quartiles have the form of the paper's Table 7: median (first quartile to third).
     """
     numbers = list(_flatten(read_json(Path(data.inputs.corpus) / "statistics.json")))
-    shown = {
-        (split, name): percent(value) if name.startswith(_CEILING) else _count(value) for split, name, value in numbers
-    }
+    shown = {(split, name): _value(name, value) for split, name, value in numbers}
     for split, name in list(shown):
         if name.endswith(" median"):
             base = name.removesuffix(" median")
@@ -41,7 +39,7 @@ def corpus_table(data: ExperimentData) -> Table:
     order = {name: place for place, name in enumerate(_FIRST)}
     seen = dict.fromkeys(name for _, name in shown)
     names = sorted(seen, key=lambda name: order.get(name.split(" ")[0], len(order)))
-    columns = [*SPLITS, *(["all"] if any(split == "all" for split, _ in shown) else [])]
+    columns = (*SPLITS, "all")
     schema = {"split": pl.String, "statistic": pl.String, "value": pl.Float64}
     return Table(
         columns=("Statistic", *columns),
@@ -90,15 +88,14 @@ def _flatten(node: Any, path: tuple[str, ...] = (), split: str = "all") -> Itera
         yield split, " ".join(path), float(node)
 
 
-def _count(value: float) -> str:
+def _value(name: str, value: float) -> str:
+    if name.startswith(_CEILING):
+        return percent(value)
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 
 def cost_table(data: ExperimentData) -> Table:
-    """Wall time, memory, trained weights and energy of every stage, from the provenance sidecars.
-
-    The runs of a stage and name are its seeds.
-    """
+    """Wall time, memory, trained weights and energy of every stage. The runs of a stage and name are its seeds."""
     frame = pl.DataFrame(data.costs, schema=_COST_COLUMNS, strict=False)
     systems = {system.name: system.title for system in data.systems}
     networks = {name: system.title for name, system in data.networks.items()}
@@ -133,7 +130,7 @@ Epochs run are those that training really ran; the best one on validation is kep
 
 Wall time is that of the job, without the start of Python. Peak memory is the largest of the runs.
 
-Energy is that of device and host together, of the parts that a run tells.
+Energy is that of the devices, over the runs that measured it. The energy of processors is not measured.
 """,
 )
 
