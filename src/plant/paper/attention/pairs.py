@@ -150,10 +150,10 @@ def sure(own: Estimate) -> bool:
     return own.low > 0 or own.high < 0
 
 
-def fields(own: Estimate | None, *names: str) -> dict[str, float | None]:
-    """Value and interval of an estimate under three names; None without one."""
-    numbers = (None,) * 3 if own is None else (own.value, own.low, own.high)
-    return dict(zip(names, numbers, strict=True))
+def fields(own: Estimate | None, name: str) -> dict[str, float | None]:
+    """An estimate as columns, the value under `name`; None without one."""
+    numbers = (None,) * 4 if own is None else (own.value, own.low, own.high, own.n_seeds)
+    return dict(zip((name, "low", "high", "n_seeds"), numbers, strict=True))
 
 
 def rows_of(pairs: Pairs, metrics: Sequence[str], scorers: Sequence[str]) -> pl.DataFrame:
@@ -163,9 +163,10 @@ def rows_of(pairs: Pairs, metrics: Sequence[str], scorers: Sequence[str]) -> pl.
         own = pairs.estimate(system, scorer, metric)
         if own is not None:
             other = pairs.difference((system, scorer), (reference, scorer), metric) if system != reference else None
+            beside = fields(other, "difference")
             rows.append({
                 "experiment": pairs.experiment, "system": system, "scorer": scorer, "metric": metric,
-                **fields(own, "value", "low", "high"), "n_seeds": own.n_seeds, "reference": reference,
-                **fields(other, "difference", "diff_low", "diff_high"),
+                **fields(own, "value"), "reference": reference,
+                "difference": beside["difference"], "diff_low": beside["low"], "diff_high": beside["high"],
             })  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)

@@ -75,7 +75,7 @@ def differences_table(pairs: Pairs) -> Table:
             cells = (cell(found[metric], signed=True) for metric in LIKENESS)
             body.append(row_of(system.title, POINT_TITLES[point], against, *cells))
             key = {"system": system.name, "scorer": point, "against": scorer or other.name}
-            rows += [{**key, "metric": metric, **_fields(own, "difference")} for metric, own in found.items()]
+            rows += [{**key, "metric": metric, **fields(own, "difference")} for metric, own in found.items()]
     return Table(
         name="differences",
         title="Differences in likeness to what people marked, in points (×100)",
@@ -95,7 +95,7 @@ def drops_table(pairs: Pairs) -> Table:
         beside = pairs.difference((system.name, scorer), (system.name, "random"), "drop")
         more = "" if scorer == "random" else cell(beside, nats=True, signed=True)
         body.append(row_of(system.title, title, cell(own, nats=True), more))
-        rows.append({"system": system.name, "hidden": scorer, **_fields(own, "drop")})
+        rows.append({"system": system.name, "hidden": scorer, **fields(own, "drop")})
     return Table(
         name="drops",
         title="Faithfulness: by how much the label's logit drops when tokens are taken out of the document",
@@ -154,10 +154,6 @@ def _titles(pairs: Pairs) -> tuple[str, str, str]:
 
 def _means(pairs: Pairs) -> str:
     return f"{pairs.means('a label with marked tokens, in')}."
-
-
-def _fields(own: Estimate | None, name: str) -> dict[str, float | None]:
-    return fields(own, name, "low", "high") | {"n_seeds": None if own is None else own.n_seeds}
 
 
 def _figure(pairs: Pairs) -> Figure:

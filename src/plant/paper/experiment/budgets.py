@@ -11,7 +11,7 @@ from plant.paper.costs import STAGE1, STAGE2, TRAINING
 from plant.paper.experiment.data import ExperimentData
 from plant.paper.inputs import read_histories
 from plant.paper.render import Table, row_of
-from plant.paper.wording import MISSING, percent, seconds
+from plant.paper.wording import fixed, percent, seconds
 
 _BUDGETS = ("passes", "seconds")
 
@@ -65,7 +65,7 @@ def budget_table(data: ExperimentData) -> Table:
     for name, network in data.networks.items():
         mean = values.filter(name=name).select(pl.col(pl.Float64, pl.Int64).mean()).row(0, named=True)
         shares = (percent(mean[f"best_in_equal_{budget}"]) for budget in _BUDGETS)
-        spent = (f"{mean['passes']:.1f}", seconds(mean["seconds"])) if mean["passes"] is not None else [MISSING] * 2
+        spent = fixed(mean["passes"], 1), seconds(mean["seconds"])
         rows.append(row_of(network.title, percent(mean["best"]), *spent, *shares))
     return Table(
         columns=(

@@ -93,8 +93,8 @@ def leading(data: ExperimentData) -> frozenset[str]:
     roles = data.roles
     systems = [data.reference, roles.planted, roles.control, *(each for each in data.systems if each.kind == "control")]
     networks = [system for system in data.systems if system not in roles.baselines]
-    for metric in data.settings.paper.headline[:1]:
-        systems += [*best_of(data, roles.baselines, metric)[:1], *best_of(data, networks, metric)[:1]]
+    for group in (roles.baselines, networks):
+        systems += best_of(data, group, data.settings.paper.headline[0])[:1]
     return frozenset(system.name for system in systems if system is not None)
 
 

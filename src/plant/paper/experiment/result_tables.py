@@ -8,7 +8,7 @@ and C19).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -298,10 +298,9 @@ Stage 3 with the channel network alone calibrates a network (choice C25).
 
 
 def _by_system(
-    data: ExperimentData, columns: Iterable[str], cell: Callable[[System, str], TableCell | str]
+    data: ExperimentData, columns: Collection[str], cell: Callable[[System, str], TableCell | str]
 ) -> tuple[tuple[TableCell, ...], ...]:
     """A row for each system: its title, and a cell for each column."""
-    columns = tuple(columns)
     return tuple(row_of(system.title, *(cell(system, column) for column in columns)) for system in data.systems)
 
 
