@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from plant.ground.files import write_json
 from plant.ground.seeds import generator
 from plant.ground.settings import Experiment, Settings, load
 from plant.paper.experiment.data import ExperimentData
-from plant.paper.inputs import Inputs, runs_of
+from plant.paper.inputs import ATTENTION_COLUMNS, INTERVAL_COLUMNS, Inputs, runs_of
 from plant.paper.paths import Paths
 
 SYSTEMS = {  # name: (macro-F1, rare F1), fractions
@@ -49,16 +49,16 @@ class Toy:
         path = self.inputs.statistics / f"{table}.parquet"
         change(pl.read_parquet(path)).write_parquet(path)
 
-    def with_config(self, **sections: dict[str, Any]) -> Toy:
-        """The same files under a config with some keys changed, a section a keyword."""
+    def with_config(self, experiment: dict[str, Any] | None = None, **sections: dict[str, Any]) -> Toy:
+        """The same files under a config with some keys changed: of the experiment, and of a section a keyword."""
         config = toy_config()
+        config["experiments"]["toy"] |= experiment or {}
         for section, keys in sections.items():
             config.setdefault(section, {}).update(keys)
         return replace(self, settings=load(config))
 
     def with_experiment(self, **keys: Any) -> Toy:
-        """The same files under a config with some keys of the experiment changed."""
-        return self.with_config(experiments={"toy": toy_config()["experiments"]["toy"] | keys})
+        return self.with_config(keys)
 
 
 def toy_config() -> dict[str, Any]:
@@ -159,17 +159,13 @@ def write_statistics(folder: Path) -> None:
                 aggregate = metric not in ("p@5", "ndcg@5")
                 wilcoxon.append((system, metric, 10.0, 300, 1e-9, "resample" if aggregate else "document", aggregate))
                 randomization.append((system, metric, gap, 0.001, 1000))
-    write(folder / "intervals.parquet", intervals, [
-        "system", "metric", "value", "seed_sd", "n_seeds", "low", "high", "reference", "difference", "paper_gain",
-        "paper_low", "paper_high", "diff_low", "diff_high",
-    ])  # fmt: skip
-    write(
-        folder / "wilcoxon.parquet", wilcoxon, ["system", "metric", "statistic", "n", "p", "level", "anti_conservative"]
-    )
+    write(folder / "intervals.parquet", intervals, INTERVAL_COLUMNS)
+    columns = ["system", "metric", "statistic", "n", "p", "level", "anti_conservative"]
+    write(folder / "wilcoxon.parquet", wilcoxon, columns)
     write(folder / "randomization.parquet", randomization, ["system", "metric", "difference", "p", "resamples"])
 
 
-def write(path: Path, rows: list[tuple[Any, ...]], columns: list[str]) -> None:
+def write(path: Path, rows: list[tuple[Any, ...]], columns: Sequence[str]) -> None:
     pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None).write_parquet(path)
 
 
@@ -233,7 +229,7 @@ def write_attention(path: Path, *, planted: bool) -> None:
              0.9 if planted and token in (" fever", " cough", " chest") else None)
             for i, (token, weight) in enumerate(zip(tokens, weights, strict=True))
         ]  # fmt: skip
-    write(path, rows, ["document_id", "label", "truth", "probability", "position", "token", "weight", "relevance"])
+    write(path, rows, ATTENTION_COLUMNS)
 
 
 def corpus_statistics() -> dict[str, Any]:

@@ -65,12 +65,8 @@ def test_every_value_is_that_of_a_loop_over_the_files(toy):
 def test_a_reference_with_stage_3_has_the_budget_of_its_network_and_a_baseline_has_none(toy):
     first = budget_table(toy.data).data
     both = {"pretraining": "mig", "finetuning": "focal", "evidence": "words"}
-    stage3 = toy.with_config(
-        evidences={"words": {}}, variants={"both": both},
-        experiments={"toy": toy.experiment.model_dump() | {
-            "variants": [*toy.experiment.variants, "both"], "reference": "both"
-        }},
-    )  # fmt: skip
+    experiment = {"variants": [*toy.experiment.variants, "both"], "reference": "both"}
+    stage3 = toy.with_config(experiment, evidences={"words": {}}, variants={"both": both})
     assert budget_table(stage3.data).data.equals(first)
     baseline = toy.with_experiment(reference="combined")
     assert "Not equal compute" not in " ".join(build_tables(baseline.data)["ablation"].notes)

@@ -128,15 +128,6 @@ def test_forest_rows_are_grouped_by_the_stage_that_differs_from_the_reference(to
     assert set(group_systems(baseline.data.systems)) == {"networks", "no network"}
 
 
-def test_training_curves_of_many_networks_name_only_the_leading_ones(toy, monkeypatch):
-    assert "random init, BCE" in texts(drawn(toy, "training_curves"))
-    for module in ("style", "training"):
-        monkeypatch.setattr(f"plant.paper.figures.{module}.MANY", 3)
-    figure = drawn(toy, "training_curves")
-    assert "random init, BCE" not in texts(figure)
-    assert figure.axes[-1].get_xlabel() == "epoch\ngrey: 1 other systems, all in the table"
-
-
 @pytest.mark.parametrize("epoch", [None, 1])
 def test_stage_figure_has_a_point_for_each_seed_at_the_epoch_that_stage_2_starts_from(toy, epoch):
     plant = {"pretraining": "mig", "pretraining_epoch": epoch, "finetuning": "focal"}
@@ -201,14 +192,14 @@ def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
 
 
 @pytest.mark.parametrize("grey", [0, 1])
-@pytest.mark.parametrize("name", ["frequency_groups", "ndcg_and_macro_f1", "learning_over_time"])
+@pytest.mark.parametrize("name", ["frequency_groups", "ndcg_and_macro_f1", "learning_over_time", "training_curves"])
 def test_of_many_systems_only_the_leading_ones_have_a_colour_and_a_name(toy, monkeypatch, name, grey):
     networks = toy.with_experiment(baselines=[])
     module = report_figures()[name].module
     for where in ("style", "training"):
         monkeypatch.setattr(f"plant.paper.figures.{where}.MANY", len(networks.data.systems) - grey)
     monkeypatch.setattr(f"{module}.leading", lambda data: {"plant", "focal", "shuffled"})
-    axes = drawn(networks, name).axes[0]
+    axes = drawn(networks, name).axes[-1]
     shown = {text.get_text() for text in axes.texts}
     titles = {system.title for system in networks.data.systems if not grey or system.name != "bce"}
     assert shown == titles
@@ -220,11 +211,10 @@ def test_curve_of_a_network_has_the_title_of_the_variant_that_is_the_network_alo
     """Variants that differ in Stage 3 share a network, whose files stand under the first of them."""
     variants = ["plant_evidence", "plant", "focal_evidence", "bce"]
     toy = toy.with_config(
-        evidences={"all": {}},
+        {"variants": variants}, evidences={"all": {}},
         variants={"focal_evidence": {"finetuning": "focal_long", "evidence": "all", "title": "random init + evidence"},
                   "plant_evidence": {"pretraining": "mig", "finetuning": "focal", "evidence": "all",
                                      "title": "PLANT + evidence"}},
-        experiments={"toy": toy.experiment.model_dump(mode="json") | {"variants": variants}},
     )  # fmt: skip
     assert {name: system.title for name, system in toy.data.networks.items()} == {
         "plant_evidence": "PLANT", "focal_evidence": "none+focal_long", "bce": "random init, BCE",

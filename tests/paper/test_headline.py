@@ -130,8 +130,7 @@ def test_control_is_the_random_initialisation_with_the_same_loss_and_budget(toy)
 def test_unequal_budget_is_said(toy, section, name, change, said):
     """The budget, early stopping on one side, or another loss, with both values."""
     recipe = getattr(toy.settings, section)[name].model_dump(mode="json") | change
-    experiment = toy.experiment.model_dump(mode="json") | {"variants": ["plant", "focal"]}
-    other = toy.with_config(**{section: {name: recipe}}, experiments={"toy": experiment})
+    other = toy.with_config({"variants": ["plant", "focal"]}, **{section: {name: recipe}})
     assert other.data.roles.equal_compute is False
     assert f"Not an equal-compute comparison: {said}." in headline(other)["certainty"]
 
@@ -148,8 +147,7 @@ def test_an_answer_from_one_seed_says_so_and_what_its_intervals_are_over(toy):
 def test_static_attention_plants_its_relevance_without_a_stage_1(toy, measure, kind):
     recipe = toy.settings.finetunings["focal_long"].model_dump(mode="json")
     static = {**recipe, "static_attention": 1.0, "static_measure": measure}
-    experiment = toy.experiment.model_dump(mode="json") | {"reference": "focal"}
-    with_static = toy.with_config(finetunings={"focal_long": static}, experiments={"toy": experiment})
+    with_static = toy.with_config({"reference": "focal"}, finetunings={"focal_long": static})
     kinds = {system.name: system.kind for system in with_static.data.systems}
     names = ("focal", "bce", "plant", "shuffled", "combined")
     assert [kinds[name] for name in names] == [kind, "unplanted", "planted", "control", "no network"]
