@@ -74,7 +74,7 @@ def _values(run: TestOutputs, wanted: list[Metric], weights: np.ndarray) -> dict
             value = None if scores is None else micro_roc_auc(run.truth, scores, weights)
         elif metric.base in COUNT_METRICS:
             tally = counts.get(metric.rule)
-            value = None if tally is None else COUNT_METRICS[metric.base](tally.of(labels))
+            value = None if tally is None else COUNT_METRICS[metric.base](run.truth, tally.of(labels))
         elif metric.base == BRIER_SKILL:
             gains = run.brier_gains
             value = None if gains is None else brier_skill(run.truth, gains, weights=exact)

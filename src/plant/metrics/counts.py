@@ -1,23 +1,26 @@
-"""Precision, recall and F1 of predicted labels, each a function of the counts of every label.
+"""Precision, recall and F1 of predicted labels, each written as a function of counts.
 
-- `macro_*_present`: mean over the labels with a positive (Edin et al. 2023); NaN if no label has one;
-- `macro_*_all`: mean over all labels (PLANT, appendix E);
-- `macro_f1_caml`: harmonic mean of macro-precision and macro-recall over all labels (Mullenbach et al. 2018);
-- `micro_*`: from the sums of the counts over labels (appendix E); NaN if the denominator is 0.
+Every metric is called as `metric(y_true, y_pred, weights=None)`:
 
-In a macro mean a label whose own value has the denominator 0 counts as 0. Values are fractions in [0, 1], or (B,)
-fractions for B resamples. Higher is better. NaN: the metric is not defined.
+- `y_true`, `y_pred`: (N, L) boolean sparse arrays of N documents and L labels. To compute several metrics of the same
+  arrays, pass the result of `count` as `y_pred`;
+- `weights`: how often each document is drawn, (N,) for one resample or (N, B) for B of them; None: each document once.
 
->>> predicted = scipy.sparse.csr_array([[True, True], [False, True]])
->>> counts = count(scipy.sparse.csr_array([[True, False], [True, True]]), predicted)
->>> float(COUNT_METRICS["micro_f1"](counts).round(3)), float(COUNT_METRICS["macro_recall_all"](counts))
+It returns a fraction in [0, 1], or (B,) fractions. Higher is better. NaN: the metric is not defined.
+
+>>> y_true = scipy.sparse.csr_array([[True, False], [True, True]])
+>>> y_pred = scipy.sparse.csr_array([[True, True], [False, True]])
+>>> float(micro_f1(y_true, y_pred).round(3)), float(macro_recall_all(y_true, y_pred))
 (0.667, 0.75)
+>>> micro_f1(y_true, y_pred, weights=np.array([[1, 2], [1, 0]])).round(3).tolist()  # second resample: document 0 twice
+[0.667, 0.667]
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 import scipy  # loads its parts when they are used: the names of metrics need none
@@ -41,54 +44,105 @@ class Counts:
         return Counts(self.hits[labels], self.predicted[labels], self.positives[labels])
 
 
-def count(y_true: Sparse, y_pred: Sparse, weights: Weights = None) -> Counts:
-    """The counts of every label, from boolean arrays (N, L) of N documents."""
+def count(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Counts:
+    """The counts of every label. Counts are returned unchanged."""
+    if isinstance(y_pred, Counts):
+        return y_pred
     weights = np.ones(y_true.shape[0]) if weights is None else weights
-
-    def total(labels: Sparse) -> Array:
-        return np.asarray(scipy.sparse.csr_array(labels.T, dtype=weights.dtype) @ weights, dtype=np.float64)
-
-    return Counts(total(y_pred.multiply(y_true)), total(y_pred), total(y_true))
+    arrays = (y_pred.multiply(y_true), y_pred, y_true)
+    return Counts(
+        *(
+            np.asarray(scipy.sparse.csr_array(each.T, dtype=weights.dtype) @ weights, dtype=np.float64)
+            for each in arrays
+        )
+    )
 
 
 def label_f1(counts: Counts) -> Array:
-    """2 TP / (predicted + positives) of each label, (L,) or (L, B)."""
+    """2 TP / (predicted + positives) of each label, (L,) or (L, B); 0 for a label that is neither predicted nor
+    true."""
     return ratio(2 * counts.hits, counts.predicted + counts.positives)
 
 
-def label_precision(counts: Counts) -> Array:
-    """TP / predicted of each label, (L,) or (L, B)."""
-    return ratio(counts.hits, counts.predicted)
+COUNT_METRICS: dict[str, Callable[..., Array]] = {}
+"""Metric name -> function."""
 
 
-def label_recall(counts: Counts) -> Array:
-    """TP / positives of each label, (L,) or (L, B)."""
-    return ratio(counts.hits, counts.positives)
+def _metric(of_counts: Callable[[Counts], Array]) -> Callable[..., Array]:
+    """Make `metric(y_true, y_pred, weights=None)` of a function of counts, and list it."""
+
+    @wraps(of_counts)
+    def metric(y_true: Sparse, y_pred: Sparse | Counts, weights: Weights = None) -> Array:
+        return of_counts(count(y_true, y_pred, weights))
+
+    COUNT_METRICS[metric.__name__] = metric
+    return metric
 
 
-def _all(values: Array) -> Array:
-    return values.mean(axis=0) if values.shape[0] else np.full(values.shape[1:], np.nan)[()]
+@_metric
+def macro_f1_present(counts: Counts) -> Array:
+    """Mean F1 over the labels with a positive (Edin et al. 2023); NaN if no label has one."""
+    return _mean(label_f1(counts), counts.positives > 0)
 
 
-def _caml(counts: Counts) -> Array:
-    precision, recall = _all(label_precision(counts)), _all(label_recall(counts))
+@_metric
+def macro_f1_all(counts: Counts) -> Array:
+    """Mean F1 over all labels (PLANT, appendix E); a label that is neither predicted nor true counts as 0."""
+    return _mean(label_f1(counts))
+
+
+@_metric
+def macro_f1_caml(counts: Counts) -> Array:
+    """Harmonic mean of macro-precision and macro-recall over all labels (Mullenbach et al. 2018)."""
+    precision, recall = (_mean(ratio(counts.hits, all_of)) for all_of in (counts.predicted, counts.positives))
     return np.where(np.isnan(precision), np.nan, ratio(2 * precision * recall, precision + recall))[()]
 
 
-def _micro(above: Array, below: Array) -> Array:
-    return ratio(above.sum(axis=0), below.sum(axis=0), np.nan)
+@_metric
+def macro_precision_all(counts: Counts) -> Array:
+    """Mean TP / predicted over all labels (appendix E); a label that is never predicted counts as 0."""
+    return _mean(ratio(counts.hits, counts.predicted))
 
 
-COUNT_METRICS: dict[str, Callable[[Counts], Array]] = {
-    "macro_f1_present": lambda counts: mean_of(label_f1(counts), counts.positives > 0),
-    "macro_f1_all": lambda counts: _all(label_f1(counts)),
-    "macro_f1_caml": _caml,
-    "macro_precision_all": lambda counts: _all(label_precision(counts)),
-    "macro_recall_all": lambda counts: _all(label_recall(counts)),
-    "macro_precision_present": lambda counts: mean_of(label_precision(counts), counts.positives > 0),
-    "macro_recall_present": lambda counts: mean_of(label_recall(counts), counts.positives > 0),
-    "micro_precision": lambda counts: _micro(counts.hits, counts.predicted),
-    "micro_recall": lambda counts: _micro(counts.hits, counts.positives),
-    "micro_f1": lambda counts: _micro(2 * counts.hits, counts.predicted + counts.positives),
-}
-"""Metric name -> function of the counts."""
+@_metric
+def macro_recall_all(counts: Counts) -> Array:
+    """Mean TP / positives over all labels (appendix E); a label without a positive counts as 0."""
+    return _mean(ratio(counts.hits, counts.positives))
+
+
+@_metric
+def macro_precision_present(counts: Counts) -> Array:
+    """Mean TP / predicted over the labels with a positive; a label that is never predicted counts as 0."""
+    return _mean(ratio(counts.hits, counts.predicted), counts.positives > 0)
+
+
+@_metric
+def macro_recall_present(counts: Counts) -> Array:
+    """Mean TP / positives over the labels with a positive; NaN if no label has one."""
+    return _mean(ratio(counts.hits, counts.positives), counts.positives > 0)
+
+
+@_metric
+def micro_precision(counts: Counts) -> Array:
+    """Sum of TP / sum of predictions (appendix E); NaN without any prediction."""
+    return ratio(counts.hits.sum(axis=0), counts.predicted.sum(axis=0), np.nan)
+
+
+@_metric
+def micro_recall(counts: Counts) -> Array:
+    """Sum of TP / sum of positives (appendix E); NaN without any positive."""
+    return ratio(counts.hits.sum(axis=0), counts.positives.sum(axis=0), np.nan)
+
+
+@_metric
+def micro_f1(counts: Counts) -> Array:
+    """2 sum TP / (sum of predictions + sum of positives) (appendix E); NaN without both."""
+    total = counts.predicted.sum(axis=0) + counts.positives.sum(axis=0)
+    return ratio(2 * counts.hits.sum(axis=0), total, np.nan)
+
+
+def _mean(values: Array, counted: Array | None = None) -> Array:
+    """Mean over labels, or over the counted ones; NaN without a label."""
+    if counted is not None:
+        return mean_of(values, counted)
+    return values.mean(axis=0) if values.shape[0] else np.full(values.shape[1:], np.nan)[()]
