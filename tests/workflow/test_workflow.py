@@ -222,11 +222,6 @@ def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_befor
     assert planned(snakemake(tmp_path, config, "--dry-run", "plan")) == {"plan": 1}
 
 
-def test_targets_that_are_named_for_something_of_the_config_are_listed(tmp_path, snakemake, config):
-    listed = snakemake(tmp_path, config, "--list-target-rules").stdout.split()
-    assert {"experiment_small", "ablation_random_init_in_small", "reproduce_table_6"} <= set(listed)
-
-
 NETWORK = {"kind": "word_network", "encoder": "awd_lstm", "hidden_size": 16, "attention_heads": 2}
 
 

@@ -1,15 +1,4 @@
-"""Audit: the paper's printed numbers against one another. Needs no data and no result of this pipeline.
-
-REQUIRED INPUTS
-    src/plant/paper/values/values.yaml (the transcription), src/plant/paper/audit/audit.yaml (findings in words)
-
-OUTPUTS
-    results/paper/audit.md, results/paper/audit.csv
-"""
-
-
-localrules:
-    audit,
+"""Audit: the paper's printed numbers against one another. Needs no data and no result of this pipeline."""
 
 
 rule audit:
@@ -23,6 +12,7 @@ rule audit:
         provenance="<results>/paper/audit.provenance.json",
     log:
         "logs/paper/audit.log",
+    localrule: True
     params:
         settings=section(),
         code=code("audit"),

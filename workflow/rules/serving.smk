@@ -1,12 +1,6 @@
 """Serving: a system of an experiment as one folder that classifies new texts.
 
-REQUIRED INPUTS
-    results/corpus/<dataset>/, results/finetuning/.../seed<seed>/
-    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val.scores.parquet,metrics.json}
-
-OUTPUTS
-    results/serving/<experiment>/<system>/   the model folder; <system> `best`: the best system on validation that can be saved
-    results/serving/<experiment>/<system>.provenance.json
+The system `best` is the best one on validation that can be saved.
 """
 
 

@@ -1,11 +1,4 @@
-"""Statistics: intervals and tests from scores alone; no model is needed to redo them.
-
-REQUIRED INPUTS
-    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val,test}.scores.parquet   of an experiment's systems
-
-OUTPUTS
-    results/statistics/<experiment>/{intervals,wilcoxon,randomization}.parquet
-"""
+"""Statistics: intervals and tests from scores alone; no model is needed to redo them."""
 
 
 include: "inputs/statistics.smk"

@@ -1,12 +1,4 @@
-"""Studies: designed experiments, from the pairs of systems that they compare to a page.
-
-REQUIRED INPUTS
-    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val,test}.scores.parquet   of a study's systems
-
-OUTPUTS
-    results/statistics/<experiment>/contrasts.parquet
-    results/paper/studies/<study>/{page.md,tables/*,figures/*}
-"""
+"""Studies: designed experiments, from the pairs of systems that they compare to a page."""
 
 
 include: "inputs/studies.smk"

@@ -1,19 +1,11 @@
-"""Tuning: learning rates and epochs of Stage 2, chosen on validation, the same grid for every arm.
-
-REQUIRED INPUTS
-    results/finetuning/<dataset>/<backbone>/<pretraining>+<recipe of a point>/seed<seed>/{history.parquet,provenance.json}
-
-OUTPUTS
-    results/tuning/<tuning>/grid.csv        every validation score
-    results/tuning/<tuning>/chosen.yaml     a config with the section `tuned`: lay it over the one that made it
-"""
+"""Tuning: learning rates and epochs of Stage 2, chosen on validation, the same grid for every arm."""
 
 
 include: "inputs/tuning.smk"
 
 
 rule write_choice:
-    """The rates with the best validation macro-F1, of every arm; warns where the grid may not hold the best."""
+    """The rates with the best validation macro-F1, of every arm, as a config to lay over the one that made it."""
     input:
         runs=lambda wildcards: in_folders([tuning_runs(wildcards)], ["history.parquet", "provenance.json"]),
     output:
