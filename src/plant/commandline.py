@@ -6,7 +6,6 @@ import gc
 import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plant.ground.errors import InputError, nearest
+from plant.ground.errors import InputError, nearest, printable
 
 if TYPE_CHECKING:
     from plant.serving.inputs import Document, Source
@@ -100,10 +99,9 @@ def predict(
     kind: Annotated[str | None, typer.Option("--input", help="text, csv, tsv, jsonl or parquet.")] = None,
 ) -> None:
     """Label new texts: labels, scores, thresholds and reasons."""
-    with _without_collection():
-        from plant.serving.inputs import open_documents
-        from plant.serving.predict import predictions
-        from plant.serving.show import FORMATS
+    from plant.serving.inputs import open_documents
+    from plant.serving.predict import predictions
+    from plant.serving.show import FORMATS
 
     if output not in FORMATS:
         raise InputError("--format", expected=", ".join(FORMATS), got=repr(output), fix=nearest(output, FORMATS))
@@ -118,27 +116,14 @@ def predict(
 
 def _load(folder: str) -> SavedSystem:
     """The model of a folder, on the GPU if there is one."""
-    with _without_collection():
-        from plant.serving.system import load_system
+    from plant.serving.system import load_system
 
-        model = load_system(folder)
-        if model.classifier is not None:
-            import torch
+    model = load_system(folder)
+    if model.classifier is not None:
+        import torch
 
-            model.classifier.to("cuda" if torch.cuda.is_available() else "cpu")
+        model.classifier.to("cuda" if torch.cuda.is_available() else "cpu")
     return model
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """No garbage collection inside: three thousand modules are loaded, and a sixth of their time went into looking for
-    garbage. Nothing of them is looked at again."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _with_progress(source: Source) -> Iterator[Document]:
@@ -190,9 +175,9 @@ def trace(
     root: Annotated[Path, typer.Option(help="Folder of all results.")] = RESULTS,
 ) -> None:
     """Say where a result comes from, back to the raw files."""
-    from plant.ground.trace import trace_cells
+    from plant.ground.trace import trace as follow
 
-    _print(trace_cells(file, words or [], system=system, root=root))
+    _print(follow(file, words or [], system=system, root=root))
 
 
 @app.command()
@@ -230,8 +215,6 @@ def _require(command: str, extra: str, *packages: str) -> None:
 
 
 def _print(lines: Iterable[str]) -> None:
-    from plant.ground.errors import printable
-
     for line in lines:
         sys.stdout.write(printable(line) + "\n")
     sys.stdout.flush()  # before a process of its own writes
@@ -242,6 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     So is a file that cannot be opened or written. A letter that the terminal cannot show is written as its number.
     """
+    gc.set_threshold(100_000)  # three thousand modules are loaded: a sixth of the time would go into garbage collection
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -251,8 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        where, got = str(error.filename2 or error.filename), str(error.strerror)
-        said = InputError(where, expected="a path that can be used", got=got, fix="Name another.")
+        where = str(error.filename2 or error.filename)
+        said = InputError(where, expected="a path that can be used", got=str(error.strerror), fix="Name another.")
         sys.exit(f"plant: {said}")
     except SystemExit as ended:
         if ended.code:

@@ -96,7 +96,6 @@ OUT_OF_RANGE = [
     ("finetunings.focal.learning_rate", float("nan"), "finite number"),
     ("finetunings.focal.clip", float("inf"), "finite number"),
     ("finetunings.focal.learning_rate", 1e38, "less than or equal to 10"),
-    ("baselines.character_ngrams", [6, 4], "the shortest comes first, got 6 and 4"),
     (
         "studies.a", {"question": "?", "cells": [{"experiment": "demo", "system": "plant", "against": "plant"}]},
         "studies.a.cells.0: 'plant' is compared with itself",
@@ -112,7 +111,7 @@ OUT_OF_RANGE = [
         "tuned.notes/tiny/plant+focal", {"head_learning_rate": 100, "learning_rate": 1},
         "head_learning_rate: .* less than or equal to 10",
     ),
-    ("evaluation.at", [0], r"1 fault\(s\)[^\n]*\n  evaluation\.at\.0: Input should be greater than 0"),
+    ("evaluation.at", [0], r"evaluation\.at\.0: Input should be greater than 0"),
     ("relevance.k", 2**70, "less than 2147483648"),
     ("backbones.tiny.vocabulary", 10**9, "less than or equal to 10000000"),
     ("finetunings.focal.weight_decay", 1e30, "less than or equal to 100"),
@@ -125,8 +124,7 @@ OUT_OF_RANGE = [
     ("statistics.resamples", 10**12, "less than or equal to 1000000"),
     ("datasets.notes.generate.admissions", 10**12, "less than or equal to 10000000"),
     ("datasets.mine", {"source": "table", "files": {}}, "datasets.mine.files: .* at least 1 item"),
-    *(("datasets.mine.path", path, "datasets.mine.path: a path has a name") for path in ("", "x\0.csv", "x" * 256)),
-    *(("results", path, "results: a path has a name, no control characters") for path in ("", "/", "a\nb")),
+    ("results", "", "results: String should have at least 1 character"),
     ("results", "~/results", "results: `~` would be a folder of this name"),
     ("evaluation", 3, "valid dictionary"),
 ]  # fmt: skip
@@ -158,8 +156,7 @@ DANGLING = [
     ("evaluation.top", 10, "at least the largest of evaluation.at = 15 must be kept"),
     ("evaluation.frequency_groups", [11, 1], "lower ends must rise"),
     ("experiments", {}, "at least one is needed"),
-    ("results", "{x}", "results: braces have a meaning in paths of Snakemake, got '{x}'"),
-    ("results", "out[1]", "results: [ ] * ? make a pattern of a path, got 'out[1]'"),
+    ("results", "{x}", "results: { } [ ] * ? make a pattern of a path, got '{x}'"),
     ("experiments.demo.seeds", [], "at least one is needed"),
     ("experiments.demo.seeds", [1, 1], "each may be named once"),
 ]

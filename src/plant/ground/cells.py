@@ -62,12 +62,8 @@ def print_row(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Cut:
-    """The systems and experiments that are followed through a job that compares several. Empty: all.
-
-    Attributes:
-        systems: names of variants and baselines.
-        experiments: names of experiments.
-    """
+    """The systems (variants and baselines) and experiments that are followed through a job that compares several.
+    Empty: all."""
 
     systems: frozenset[str] = frozenset()
     experiments: frozenset[str] = frozenset()
@@ -79,12 +75,7 @@ class Cut:
         return cls(*(frozenset(row[key] for row in rows if row.get(key)) for key in ("system", "experiment")))
 
     def keeps(self, settings: Mapping[str, Any], path: str) -> bool:
-        """Whether an input of a job is followed. A job that compares nothing keeps all its inputs.
-
-        Args:
-            settings: settings in the job's sidecar.
-            path: the input.
-        """
+        """Whether an input of a job with these settings is followed. A job that compares nothing keeps them all."""
         owners = [owner for folder, *owner in _owners(settings) if f"{path}/".startswith(f"{folder}/")]
         return not owners or any(
             (not self.experiments or experiment in self.experiments)

@@ -1,9 +1,7 @@
 """`plant trace` says where a number comes from, and `plant verify` whether results have changed.
 
-`plant trace FILE` follows the provenance sidecars from a result back to the raw files. For each step it prints the
-files that were read, whether they are unchanged (SHA-256), and the seed, code, versions, time and memory. `plant trace
-TABLE.csv WORD ...` starts at the cells of a table whose names include the words. `plant verify FOLDER` compares every
-file with the SHA-256 that its job wrote.
+`plant trace` follows the provenance sidecars from a result back to the raw files. For each step it prints the files
+that were read, whether they are unchanged (SHA-256), and the seed, code, versions, time and memory.
 """
 
 from __future__ import annotations
@@ -42,11 +40,7 @@ class Step:
 
 
 class Index:
-    """Which job made which file, from all sidecars below a folder.
-
-    Args:
-        root: folder of all results.
-    """
+    """Which job made which file, from all sidecars below a folder."""
 
     def __init__(self, root: Path) -> None:
         self.makers: dict[str, Step] = {}
@@ -118,25 +112,31 @@ class Chain:
             yield from self.lines(maker, read, level + 1)
 
 
-def trace(target: Path, *, root: Path, cut: Cut | None = None) -> Iterator[str]:
-    """The lines of the chain behind a file.
+def trace(file: Path, words: Sequence[str] = (), *, system: str | None = None, root: Path) -> Iterator[str]:
+    """The lines of `plant trace`: the rows of a table that words name, and the chain behind them.
 
     Args:
-        target: a file that the pipeline made, or its sidecar.
+        file: a file that the pipeline made, or its sidecar. With words, a table in CSV.
+        words: names of a cell; none: the whole file.
+        system: follow this one only where several are compared.
         root: folder of all results.
-        cut: the systems that are followed through a step that compares several. None: all.
 
     Raises:
-        InputError: no sidecar names the file.
+        InputError: no sidecar names the file, or the words name no row.
     """
-    index, name = Index(root), public_path(target)
+    rows = find_rows(file, words) if words else []
+    cut = Cut.of(rows)
+    cut = Cut(frozenset([system]), cut.experiments) if system else cut
+    index, name = Index(root), public_path(file)
     first = index.maker(name)
     if first is None:
         raise InputError(
-            str(target), expected="a file that a job of this pipeline made", got="none that a sidecar names",
+            str(file), expected="a file that a job of this pipeline made", got="none that a sidecar names",
             fix=f"Give its path below {root}, from the folder in which Snakemake was started, or name another --root.",
         )  # fmt: skip
-    chain, made = Chain(first, index, cut or Cut()), first.facts["outputs"].get(name)
+    if rows:
+        yield from (*map(print_row, rows), "")
+    chain, made = Chain(first, index, cut), first.facts["outputs"].get(name)
     if made is None:
         yield name
     yield from chain.lines(first, {} if made is None else {name: made}, 0)
@@ -213,22 +213,3 @@ def verify(root: Path) -> tuple[list[str], str]:
     anew = "is not what its job wrote; anew: snakemake --cores 1 --force"
     lines = [f"{path} {anew} {path} (and your --configfile)" for path in changed]
     return lines, f"{len(states) - gone} files compared, {len(changed)} changed; {gone} are no longer there"
-
-
-def trace_cells(file: Path, words: Sequence[str], *, system: str | None, root: Path) -> Iterator[str]:
-    """The lines of `plant trace`: the rows of a table that words name, and the chain behind them.
-
-    Args:
-        file: as `trace`, or a table in CSV.
-        words: names of a cell; none: the whole file.
-        system: follow this one only where several are compared.
-        root: folder of all results.
-
-    Raises:
-        InputError: as `trace`, or the words name no row.
-    """
-    rows = find_rows(file, words) if words else []
-    cut = Cut.of(rows)
-    cut = Cut(frozenset([system]), cut.experiments) if system else cut
-    lines = list(trace(file, root=root, cut=cut))
-    return iter([*map(print_row, rows), *([""] if rows else []), *lines])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, TypeVar
 
@@ -21,18 +20,6 @@ def _each_once(values: tuple) -> tuple:
     return values
 
 
-def _path(text: str) -> str:
-    names = [name for name in text.split("/") if name]
-    if (
-        not names
-        or len(text) > 1024
-        or any(len(name.encode()) > 255 for name in names)
-        or re.search(r"[\x00-\x1f]", text)
-    ):
-        raise ValueError("a path has a name, no control characters, at most 255 bytes a name and 1,024 characters")
-    return text
-
-
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 Positive = Annotated[int, Field(gt=0, lt=2**31)]
@@ -42,8 +29,7 @@ Size = Annotated[int, Field(gt=0, le=65_536)]
 """Size of a layer or a number of them: more is a slip of the pen, and no machine could hold it."""
 Vocabulary = Annotated[int, Field(gt=0, le=10_000_000)]
 """Number of tokens that a tokenizer learns: more than ten million would end in an error after hours."""
-FilePath = Annotated[str, AfterValidator(_path)]
-"""A path that a file system can hold."""
+FilePath = Annotated[str, StringConstraints(min_length=1)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 """A rate of 1 would leave nothing to learn from."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, ValidationInfo, field_validator, model_validator
 
 from plant.ground.errors import InputError, nearest
-from plant.ground.settings.base import NAME, NO_PRETRAINING, FilePath, Frozen, Name, refuse
+from plant.ground.settings.base import NAME, FilePath, Frozen, Name, refuse
 from plant.ground.settings.corpus import Dataset, Download, Subset
-from plant.ground.settings.model import Backbone, Words
+from plant.ground.settings.faults import combination_faults, unknown_names
+from plant.ground.settings.model import Backbone
 from plant.ground.settings.recipes import Evidence, Finetuning, Pretraining, Relevance, Variant
 from plant.ground.settings.results import (
     AttentionStudy,
@@ -24,9 +25,8 @@ from plant.ground.settings.results import (
     Paper,
     Statistics,
     Study,
-    study_faults,
 )
-from plant.ground.settings.tuning import Tuned, Tuning, tuning_faults
+from plant.ground.settings.tuning import Tuned, Tuning
 
 PLAINER = {
     NAME: "a name has letters from A to Z, digits and . _ - only, and starts with a letter or a digit",
@@ -74,7 +74,7 @@ class Settings(Frozen):
     def _names_exist(self, info: ValidationInfo) -> Settings:
         """Check the sections against one another. A job gets a part of the config, and that is not checked again."""
         if info.context == WHOLE:
-            refuse(_faults(self))
+            refuse(list(unknown_names(self)) or combination_faults(self))
         return self
 
     def whole(self, dataset: str) -> str:
@@ -151,18 +151,17 @@ def load(config: Mapping[str, Any], *, where: str = "config") -> Settings:
 
     Raises:
         InputError: one error that lists every fault: unknown keys (with the nearest known one), values out of range,
-            and unknown names. Names are checked only if all values are valid.
+            and unknown names. Names are checked only if all values are valid, and combinations of sections only if all
+            names exist.
     """
     try:
         return Settings.model_validate(dict(config), context=WHOLE)
     except ValidationError as error:
-        faults = [line for fault in _first_causes(error.errors()) for line in _describe(fault)]
+        faults = [line for fault in error.errors() for line in _describe(fault)]
     raise InputError(
-        where,
-        expected="a config as docs/reference/config.md describes it",
-        got=f"{len(faults)} fault(s)",
+        where, expected="a config as docs/reference/config.md describes it", got=f"{len(faults)} fault(s)",
         fix="Correct:\n  " + "\n  ".join(faults),
-    )
+    )  # fmt: skip
 
 
 def forget_foreign_nulls(config: MutableMapping[str, Any]) -> None:
@@ -181,24 +180,14 @@ def forget_foreign_nulls(config: MutableMapping[str, Any]) -> None:
                 del entry[key]
 
 
-def _first_causes(faults: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The faults without those that a list is too short: pydantic also says so where an item of the list is bad."""
-    places = [fault["loc"] for fault in faults]
-    return [
-        fault
-        for fault in faults
-        if fault["type"] != "too_short" or not any(place[:-1] == fault["loc"] for place in places)
-    ]
-
-
 def _describe(fault: Mapping[str, Any]) -> Iterator[str]:
     """One line for each fault in an error of pydantic, with the key that has it."""
-    keys = [
-        str(part) for place, part in enumerate(fault["loc"]) if not _is_tag(fault["loc"], place) and part != "[key]"
-    ]
+    location = fault["loc"]
+    tagged = location and location[0] in ("datasets", "backbones")  # the third part is the value of `source` or `kind`
+    keys = [str(part) for place, part in enumerate(location) if part != "[key]" and not (tagged and place == 2)]
     path = ".".join(keys) + ": " if keys else ""
     if fault["type"] == "extra_forbidden":
-        yield f"{path}unknown key. {nearest(keys[-1], _keys_beside(fault['loc']))}"
+        yield f"{path}unknown key. {nearest(keys[-1], _keys_beside(location))}"
     elif fault["type"] == "missing":
         yield f"{path}missing"
     elif fault["type"] == "value_error":  # raised by a validator of ours, with a line for each fault
@@ -208,11 +197,6 @@ def _describe(fault: Mapping[str, Any]) -> Iterator[str]:
     else:
         said = PLAINER.get(fault.get("ctx", {}).get("pattern", fault["type"]), fault["msg"])
         yield f"{path}{said}" + ("" if isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})")
-
-
-def _is_tag(location: tuple[Any, ...], place: int) -> bool:
-    """Whether this part of an error's location is the value of `source` or `kind`. That is no key of the config."""
-    return place == 2 and location[0] in ("datasets", "backbones")
 
 
 def _keys_beside(location: tuple[Any, ...]) -> list[str]:
@@ -231,116 +215,6 @@ def _keys_beside(location: tuple[Any, ...]) -> list[str]:
         optional = [kind for kind in get_args(node) if kind is not type(None)]
         node = optional[0] if type(None) in get_args(node) else node
     return sorted(node.model_fields)
-
-
-def _check(path: str, name: str, known: Mapping[str, Any], extra: tuple[str, ...] = ()) -> Iterator[str]:
-    if name not in known and name not in extra:
-        yield f"{path}: unknown name {name!r}. {nearest(name, [*known, *extra])}"
-
-
-def _faults(settings: Settings) -> Iterator[str]:
-    """Unknown names, and combinations of sections that cannot work."""
-    if not settings.experiments:
-        yield "experiments: at least one is needed"
-    if "{" in settings.results or "}" in settings.results:
-        yield f"results: braces have a meaning in paths of Snakemake, got {settings.results!r}"
-    if set("[]*?") & set(settings.results):  # polars would look for files that fit it
-        yield f"results: [ ] * ? make a pattern of a path, got {settings.results!r}"
-    if NO_PRETRAINING in settings.pretrainings:
-        yield f"pretrainings.{NO_PRETRAINING}: this name is reserved for random initialisation"
-    yield from _unused(settings)
-    for name, dataset in settings.datasets.items():
-        if isinstance(dataset, Subset):
-            whole = {key: value for key, value in settings.datasets.items() if not isinstance(value, Subset)}
-            yield from _check(f"datasets.{name}.of", dataset.of, whole)
-    if settings.paper.main_backbone is not None:
-        yield from _check("paper.main_backbone", settings.paper.main_backbone, settings.backbones)
-    for name, pretraining in settings.pretrainings.items():
-        if pretraining.k > settings.relevance.k:
-            yield f"pretrainings.{name}.k: {pretraining.k} is more than relevance.k = {settings.relevance.k}"
-    for part in (_variant_faults, _experiment_faults, study_faults, tuning_faults):
-        yield from part(settings)
-
-
-def _variant_faults(settings: Settings) -> Iterator[str]:
-    if "best" in settings.variants:
-        yield "variants.best: this name belongs to the folder of the best system (results/serving)"
-    for name, recipe in settings.variants.items():
-        yield from _check(f"variants.{name}.pretraining", recipe.pretraining, settings.pretrainings, (NO_PRETRAINING,))
-        yield from _check(f"variants.{name}.finetuning", recipe.finetuning, settings.finetunings)
-        if recipe.evidence is not None:
-            yield from _check(f"variants.{name}.evidence", recipe.evidence, settings.evidences)
-        yield from _other_backbone(settings, name)
-        yield from _epoch_of(settings, name)
-        stage1, stage2 = settings.pretrainings.get(recipe.pretraining), settings.finetunings.get(recipe.finetuning)
-        ranks_words = stage1 is not None and stage1.lists == "vocabulary"
-        if stage2 is not None and stage2.differentiable_attention and not ranks_words:
-            yield (
-                f"variants.{name}: {recipe.finetuning} has differentiable_attention, which needs a pretraining with "
-                f"`lists: vocabulary`; got {recipe.pretraining}"
-            )
-        if stage2 is not None and ranks_words and not stage2.differentiable_attention:
-            yield (
-                f"variants.{name}: {recipe.pretraining} has `lists: vocabulary`, which only differentiable_attention "
-                f"reads; {recipe.finetuning} has none"
-            )
-
-
-def _experiment_faults(settings: Settings) -> Iterator[str]:
-    for name, experiment in settings.experiments.items():
-        path = f"experiments.{name}"
-        yield from _check(f"{path}.dataset", experiment.dataset, settings.datasets)
-        yield from _check(f"{path}.backbone", experiment.backbone, settings.backbones)
-        for variant in experiment.variants:
-            yield from _check(f"{path}.variants", variant, settings.variants)
-        if name in ("tables", "figures"):
-            yield f"{path}: this name belongs to a folder of results/paper"
-        if isinstance(settings.backbones.get(experiment.backbone), Words) and experiment.variants:
-            yield f"{path}.backbone: {experiment.backbone!r} has no network; variants need one"
-
-
-def _unused(settings: Settings) -> Iterator[str]:
-    """Datasets that no experiment uses."""
-    used = {experiment.dataset for experiment in settings.experiments.values()}
-    used |= {settings.whole(name) for name in used & set(settings.datasets)}
-    for name in settings.datasets:
-        if name not in used:
-            yield (
-                f"datasets.{name}: no experiment uses it. Name it in one (`dataset: {name}`; with `on_request: true` "
-                "it is no part of `all`), or leave it out"
-            )
-
-
-def _other_backbone(settings: Settings, variant: str) -> Iterator[str]:
-    """Faults of `average_with`."""
-    recipe, path = settings.variants[variant], f"variants.{variant}.average_with"
-    if recipe.average_with is None:
-        return
-    yield from _check(path, recipe.average_with, settings.backbones)
-    if isinstance(settings.backbones.get(recipe.average_with), Words):
-        yield f"{path}: {recipe.average_with!r} has no network"
-    if recipe.evidence is not None:
-        yield f"{path}: a variant has `average_with` or `evidence`, not both"
-    for name, experiment in settings.experiments.items():
-        if variant in experiment.variants and experiment.backbone == recipe.average_with:
-            yield f"{path}: experiments.{name} has this backbone itself; name another one"
-
-
-def _epoch_of(settings: Settings, variant: str) -> Iterator[str]:
-    """Faults of `pretraining_epoch`."""
-    recipe = settings.variants[variant]
-    epoch, path = recipe.pretraining_epoch, f"variants.{variant}.pretraining_epoch"
-    stage1 = settings.pretrainings.get(recipe.pretraining)
-    if epoch is None:
-        return
-    if stage1 is None:
-        yield f"{path}: needs a Stage 1 recipe"
-    elif not stage1.keep_epochs:
-        yield f"{path}: needs pretrainings.{recipe.pretraining}.keep_epochs: true"
-    elif stage1.patience is not None:
-        yield f"{path}: needs pretrainings.{recipe.pretraining}.patience: null (else that epoch may not be reached)"
-    elif epoch > stage1.epochs:
-        yield f"{path}: {recipe.pretraining} has {stage1.epochs} epochs, got {epoch}"
 
 
 def parse_dataset(section: Mapping[str, Any]) -> Dataset:

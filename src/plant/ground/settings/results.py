@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,9 +21,6 @@ from plant.ground.settings.base import (
     SomeOnce,
     refuse,
 )
-
-if TYPE_CHECKING:
-    from plant.ground.settings.load import Settings
 
 
 class Evaluation(Frozen):
@@ -152,13 +148,18 @@ class Experiment(Frozen):
     """Make intervals, tests, tables, figures and a report. False: scores and metrics only (for example, points of a
     sweep that a figure of the paper reads)."""
 
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Names of all that is compared."""
+        return (*self.variants, *self.baselines)
+
     @model_validator(mode="after")
     def _can_be_compared(self) -> Experiment:
-        systems, faults = [*self.variants, *self.baselines], []
-        if not systems:
+        faults = []
+        if not self.systems:
             faults.append("no variants and no baselines")
-        elif self.reference not in systems:
-            faults.append(f"reference: unknown name {self.reference!r}. {nearest(self.reference, systems)}")
+        elif self.reference not in self.systems:
+            faults.append(f"reference: unknown name {self.reference!r}. {nearest(self.reference, self.systems)}")
         if self.variants and not self.seeds:
             faults.append("seeds: at least one is needed")
         refuse(faults)
@@ -259,13 +260,6 @@ class BaselineSettings(Frozen):
     reasons: Positive = 32
     """Number of weights of the linear model kept per label, the largest ones, to be shown as reasons (choice C25)."""
 
-    @model_validator(mode="after")
-    def _rises(self) -> BaselineSettings:
-        shortest, longest = self.character_ngrams
-        if shortest > longest:
-            raise ValueError(f"character_ngrams: the shortest comes first, got {shortest} and {longest}")
-        return self
-
 
 class Hardware(Frozen):
     """The GPU that the plan assumes (target `plan`)."""
@@ -290,39 +284,3 @@ class Compute(Frozen):
     deterministic: bool = False
     """True: the same seed gives the same bits on a GPU too, at some cost (docs/explanation/nothing-lost.md). On a CPU
     this is always so."""
-
-
-def study_faults(settings: Settings) -> Iterator[str]:
-    """Faults of all studies: unknown experiments and systems, and metrics without intervals."""
-    for name in settings.studies:
-        yield from _study(settings, name)
-
-
-def _study(settings: Settings, name: str) -> Iterator[str]:
-    study = settings.studies[name]
-    for metric in study.metrics:
-        if metric not in settings.statistics.metrics:
-            yield f"studies.{name}.metrics: {metric!r} is not among statistics.metrics"
-    for place, cell in enumerate(study.cells):
-        path = f"studies.{name}.cells.{place}"
-        keys = (("experiment", "system"), ("against_experiment", "against"))
-        for (where, key), (place_of, system) in zip(keys, cell.sides, strict=True):
-            experiment = settings.experiments.get(place_of)
-            if experiment is None:
-                yield f"{path}.{where}: unknown name {place_of!r}. {nearest(place_of, settings.experiments)}"
-                break
-            systems = [*experiment.variants, *experiment.baselines]
-            if system not in systems:
-                yield f"{path}.{key}: {place_of} has no {system!r}. {nearest(system, systems)}"
-        both = [settings.experiments[each] for each, _ in cell.sides if each in settings.experiments]
-        if len(both) == len(cell.sides):
-            yield from _other_experiment(settings, path, *both)
-
-
-def _other_experiment(settings: Settings, path: str, ours: Experiment, theirs: Experiment) -> Iterator[str]:
-    """Faults of a difference between two experiments."""
-    wholes = [settings.whole(each.dataset) for each in (ours, theirs) if each.dataset in settings.datasets]
-    if len(set(wholes)) > 1:
-        yield f"{path}.against_experiment: its dataset is cut from {wholes[1]!r}, not from {wholes[0]!r}"
-    if not set(ours.seeds) <= set(theirs.seeds):
-        yield f"{path}.against_experiment: it has the seeds {list(theirs.seeds)}, {list(ours.seeds)} are compared"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
-from plant.ground.errors import nearest
 from plant.ground.settings.base import Frozen, LearningRate, Name, Positive, Seed, SomeOnce
 
 if TYPE_CHECKING:
@@ -99,36 +97,3 @@ def further_runs(settings: Settings, name: str) -> dict[str, str]:
 def run_name(experiment: Experiment, variant: Variant) -> str:
     """Name of a Stage 2 run, in its folder and in `tuned`."""
     return f"{experiment.dataset}/{experiment.backbone}/{variant.network}"
-
-
-def tuning_faults(settings: Settings) -> Iterator[str]:
-    """Faults of both sections: names that do not exist."""
-    for name in settings.tunings:
-        yield from _tuning(settings, name)
-    runs = [
-        run_name(experiment, settings.variants[variant])
-        for experiment in settings.experiments.values()
-        for variant in experiment.variants
-        if variant in settings.variants
-    ]
-    for key in settings.tuned:
-        if key not in runs:
-            yield f"tuned: no experiment has a run {key!r}. {nearest(key, runs)}"
-
-
-def _tuning(settings: Settings, name: str) -> Iterator[str]:
-    """Faults of a tuning: unknown experiments, and arms that its experiment does not have."""
-    tuning, path = settings.tunings[name], f"tunings.{name}"
-    for key, used in (("experiment", [tuning.experiment]), ("also", tuning.also)):
-        for each in used:
-            if each not in settings.experiments:
-                yield f"{path}.{key}: unknown name {each!r}. {nearest(each, settings.experiments)}"
-    experiment = settings.experiments.get(tuning.experiment)
-    if experiment is None:
-        return
-    for arm in tuning.variants:
-        if arm not in experiment.variants:
-            yield f"{path}.variants: {tuning.experiment} has no {arm!r}. {nearest(arm, experiment.variants)}"
-        elif arm in settings.variants:
-            taken = settings.finetunings.keys() & tuning.points(settings.variants[arm].finetuning).keys()
-            yield from (f"finetunings.{recipe}: this name belongs to a point of {path}" for recipe in sorted(taken))
