@@ -52,11 +52,7 @@ def save_checkpoint(folder: Path, *, state: Mapping[str, Any], tensors: Mapping[
 
 
 def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[str, "Tensor"]] | None:
-    """The checkpoint in `folder`. None: there is no checkpoint, or it belongs to another configuration.
-
-    Args:
-        folder: folder of the run.
-        digest: digest of all that the run depends on. A checkpoint with another digest is not used.
+    """The checkpoint in `folder`. None: there is none, or its `digest`, of all that a run depends on, is another one.
 
     Raises:
         InputError: a file is damaged. The error names it, and the command that makes it again.
@@ -79,11 +75,9 @@ def load_checkpoint(folder: Path, *, digest: str) -> tuple[dict[str, Any], dict[
 def damaged(file: Path, error: Exception) -> InputError:
     """The error for a checkpoint file that cannot be used."""
     return InputError(
-        str(file),
-        expected="a whole checkpoint",
-        got=f"a damaged one ({type(error).__name__}: {error})",
+        str(file), expected="a whole checkpoint", got=f"a damaged one ({type(error).__name__}: {error})",
         fix=f"Delete the folder {file.parent} and run the same command again: the stage starts from its beginning.",
-    )
+    )  # fmt: skip
 
 
 def discard_checkpoint(folder: Path) -> None:

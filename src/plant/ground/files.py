@@ -94,9 +94,7 @@ def raise_room_error(error: Exception, target: Path) -> None:
 def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
     """An error that says what to do about an error of the operating system. None: there is no known answer.
 
-    Args:
-        error: the error of the system. It may name a temporary file.
-        outputs: outputs of the job, which the user knows.
+    The error may name a temporary file; the `outputs` of the job are those that the user knows.
     """
     if isinstance(error, FileNotFoundError):
         path = re.search(r"'(.+?)'|\(os error 2\): (.+)", str(error))  # as Python and pyarrow say it, or as polars
@@ -107,7 +105,8 @@ def explain(error: OSError, outputs: Sequence[Path]) -> InputError | None:
     if error.errno not in NO_ROOM:
         return None
     place = Path(error.filename) if error.filename else None
-    if error.errno == errno.EACCES and place and not any(_is_written(place, path) for path in outputs):
+    around = [place in (path, *path.parents) or place.is_relative_to(path.parent) for path in outputs] if place else []
+    if error.errno == errno.EACCES and place and not any(around):  # it is no output, and not around, in or beside one
         return unreadable(place)
     return InputError(
         ", ".join(map(str, outputs)), expected="to write", got=repr(os.strerror(error.errno)),
@@ -120,11 +119,6 @@ def unreadable(path: Path) -> InputError:
     return InputError(
         str(path), expected="to read it", got=repr(os.strerror(errno.EACCES)), fix="Change its owner or its mode."
     )
-
-
-def _is_written(place: Path, output: Path) -> bool:
-    """Whether a job with this output writes at `place`: around the output, in it, or beside it."""
-    return place in (output, *output.parents) or place.is_relative_to(output.parent)
 
 
 def is_private(path: Path) -> bool:

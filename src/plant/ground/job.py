@@ -29,6 +29,7 @@ BAD_INPUT = 2  # exit status of an InputError
 TRY_AGAIN = 75  # exit status of an interrupted run that can continue (EX_TEMPFAIL)
 INTERRUPTED = 130  # exit status after Ctrl-C, as in shells
 SHOW_ERRORS = "PLANT_SHOW_ERRORS"  # environment variable: show the message of an unexpected error on private data
+TRACEBACK = ".traceback"  # ending of the file beside the log with the traceback of an unexpected error
 GARBAGE = 10_000  # new objects between two searches for cycles; Python's 700 make imports a tenth slower
 
 
@@ -48,14 +49,8 @@ def describe(
 ) -> dict[str, Any]:  # fmt: skip
     """A job as plain data.
 
-    Args:
-        inputs: name -> path or paths; or the files of Snakemake, of which some have names.
-        outputs: the same.
-        rule: name of the rule.
-        wildcards: wildcards of the job.
-        params: params of the rule. `settings` has the sections of the config that the job uses.
-        log: file of the log. None: the shell redirects the output.
-        threads: number of threads that the job may use.
+    Inputs and outputs are name -> path or paths, or the files of Snakemake, of which some have names. The param
+    `settings` has the sections of the config that the job uses. Without a `log`, the shell redirects the output.
     """
     named = {name: _plain(value) for part in (inputs, outputs) for name, value in part.items()}
     return {
@@ -75,10 +70,10 @@ def job(
         main: does the work. What it returns is added to the sidecar (`device` names the device).
         reads: arguments -> further files that are read, such as raw files that the settings name.
 
-    All inputs are hashed. Small ones are compared with the sidecar of the job that made them before any work, and all
-    of them after an unexpected error: a damaged one is an InputError. An InputError is one line, and the exit status is
-    2. An unexpected error is one line that names the file with the traceback, beside the log; the exit status is 1. A
-    training run that SIGTERM or Ctrl-C interrupted ends with 75. It continues when it is started again.
+    Small inputs are compared with the sidecar of the job that made them before any work, and all of them after an
+    unexpected error: a damaged one is an InputError. An InputError is one line, and the exit status is 2. An unexpected
+    error is one line that names the file with the traceback, beside the log; the exit status is 1. A training run that
+    SIGTERM or Ctrl-C interrupted ends with 75. It continues when it is started again.
 
     If a dataset is credentialed, or only the owner can read an input, then only the owner can read the outputs, their
     folders and the log. The message of an unexpected error is not shown then, because it may quote the data.
@@ -110,17 +105,11 @@ def job(
         if first and args.private:
             _close_folders()
         if first and args.provenance is not None:
+            made = [path for path in written() if not path.name.startswith(".")]
             write_provenance(
-                args.provenance,
-                settings=args.settings,
-                inputs=read,
-                seed=args.seed,
-                started=meter.started,
-                resources=_with_earlier(args, used),
-                outputs=[path for path in written() if not path.name.startswith(".")],
-                device=device,
-                extra=extra,
-            )
+                args.provenance, settings=args.settings, inputs=read, seed=args.seed, started=meter.started,
+                resources=_with_earlier(args, used), outputs=made, device=device, extra=extra,
+            )  # fmt: skip
             _attempts(args).unlink(missing_ok=True)
         _leave_group()
     if terminal is not None and "screen" in args:
@@ -173,7 +162,7 @@ def _start_log(handed: Mapping[str, Any], first: bool) -> int | None:
     """Send all output to the log. Returns the terminal, unless the shell redirects the output."""
     terminal = None
     if handed["log"] is not None:
-        _trace_file(Path(handed["log"])).unlink(missing_ok=True)  # of an earlier run
+        Path(handed["log"]).with_suffix(TRACEBACK).unlink(missing_ok=True)  # of an earlier run
         terminal = os.dup(sys.stderr.fileno())
         file = os.open(handed["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         for stream in (sys.stdout, sys.stderr):
@@ -241,16 +230,11 @@ def _tell_unexpected(error: Exception, args: Arguments) -> None:
     if args.log is None:
         sys.stderr.write(trace)
         return
-    file = _trace_file(args.log)
+    file = args.log.with_suffix(TRACEBACK)
     file.write_text(trace, encoding="utf-8")
     if args.private:
         file.chmod(0o600)
     log.error("error: unexpected %s (%s); the traceback is in %s", kind, printable(said.partition("\n")[0]), file)
-
-
-def _trace_file(log: Path) -> Path:
-    """The file for the traceback of an unexpected error."""
-    return log.with_suffix(".traceback")
 
 
 def _targets(args: Arguments) -> list[Path]:

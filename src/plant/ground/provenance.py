@@ -50,6 +50,7 @@ VERSIONS_OF = (
     "torch",
     "transformers",
 )
+"""Packages that can change a number."""
 
 
 def write_provenance(
@@ -67,16 +68,16 @@ def write_provenance(
     """Write the sidecar of one step, as JSON.
 
     It has no document text and no home directory. Paths below the working directory are relative to it, and the home
-    directory is `~`, in `settings` and `extra` too.
+    directory is `~`, in `settings` and `extra` too. All inputs and outputs, files and folders, are hashed.
 
     Args:
         target: the sidecar, usually `provenance.json` beside the result.
         settings: the sections of the config that the step depends on.
-        inputs: files and folders that were read. Each is hashed.
+        inputs: what was read.
         seed: seed of the step. None: nothing is random.
         started: `time.time()` at the start of the step.
         resources: seconds, memory and energy of the step (`plant.ground.resources`).
-        outputs: files and folders that were written. Each is hashed, so that `plant trace` finds its job.
+        outputs: what was written; by it `plant trace` finds the job of a file.
         device: the device that did the work, as torch names it (`cpu`, `cuda`, `cuda:0`).
         extra: more facts of the step. They cannot replace the others.
 
@@ -85,11 +86,11 @@ def write_provenance(
     """
     facts = {
         "settings": dict(settings),
-        "inputs": {_public(str(path)): sha256(path) for path in map(Path, inputs)},
-        "outputs": {_public(str(path)): sha256(path) for path in map(Path, outputs)},
+        "inputs": {public_path(path): sha256(path) for path in inputs},
+        "outputs": {public_path(path): sha256(path) for path in outputs},
         "seed": seed,
         "code": _code(),
-        "versions": _versions(),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS_OF}},
         "platform": platform.platform(),
         "device": {"kind": device, "name": _device_name(device)},
         "resources": dict(resources),
@@ -111,7 +112,7 @@ def sha256(path: Path) -> str:
         with path.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     if not path.is_dir():
-        raise InputError(_public(str(path)), expected="a file or a folder", got=absence(path), fix="Check the path.")
+        raise InputError(public_path(path), expected="a file or a folder", got=absence(path), fix="Check the path.")
     total = hashlib.sha256()
     for file in _visible_files(path):
         total.update(f"{file.relative_to(path).as_posix()}\0{sha256(file)}\0".encode())
@@ -158,7 +159,7 @@ def changed_inputs(sidecar: Path, sources: Iterable[str]) -> list[str]:
         return []
     written, facts = sidecar.stat().st_mtime, read_json(sidecar)
     named = [(Path(path).expanduser(), made) for path, made in facts.get("inputs", {}).items()]
-    places = [Path(public_path(Path(source))).expanduser() for source in sources]
+    places = [Path(public_path(source)).expanduser() for source in sources]
     newer = [
         (path, made)
         for path, made in named
@@ -256,12 +257,8 @@ def _git(*arguments: str) -> str | None:
     return answer.stdout.strip() if answer.returncode == 0 else None
 
 
-def _versions() -> dict[str, str | None]:
-    """Version of Python and of each package that can change a number. None: it is not installed."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in VERSIONS_OF}}
-
-
 def _version(package: str) -> str | None:
+    """None: it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -281,21 +278,15 @@ def _device_name(device: str) -> str:
 def _without_home(value: Any) -> Any:
     """The value with all paths in it made public."""
     if isinstance(value, Mapping):
-        return {_public(str(key)): _without_home(inner) for key, inner in value.items()}
+        return {public_path(str(key)): _without_home(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_without_home(inner) for inner in value]
-    if isinstance(value, Path):
-        return _public(str(value))
-    return _public(value) if isinstance(value, str) else value
+    return public_path(value) if isinstance(value, str | Path) else value
 
 
-def public_path(path: Path) -> str:
-    """A path as sidecars write it: relative to the working directory, or with `~` for the home directory."""
-    return _public(str(path))
-
-
-def _public(text: str) -> str:
-    """An absolute path relative to the working directory or to `~`. Any other text is unchanged."""
+def public_path(path: Path | str) -> str:
+    """An absolute path as sidecars write it: relative to the working directory or to `~`. Other text is unchanged."""
+    text = str(path)
     if not text.startswith("/"):
         return text
     path, here, home = Path(text), Path.cwd(), Path.home()

@@ -17,12 +17,9 @@ PEAKS = ("peak_host_mb", "peak_device_mb")
 
 
 class Meter:
-    """A clock and the energy counters of GPUs. They start when the object is made.
+    """A clock and the energy counters of GPUs. They start when the object is made, at `time.time()` = `started`.
 
     The energy is that of whole devices during the step. It is an upper bound if other programs use them too.
-
-    Attributes:
-        started: `time.time()` at the start.
     """
 
     def __init__(self) -> None:
