@@ -167,8 +167,8 @@ class _Dataset(Frozen):
             "split.table": self.split.table,
             "labels.keep": self.labels.keep,
         }
-        several = {"split.ids": self.split.ids, "files": getattr(self, "files", None)}
-        files |= {f"{key}.{name}": path for key, paths in several.items() for name, path in (paths or {}).items()}
+        for key, paths in (("split.ids", self.split.ids), ("files", getattr(self, "files", None))):
+            files |= {f"{key}.{name}": path for name, path in (paths or {}).items()}
         return {key: path for key, path in files.items() if path is not None}
 
     @property
@@ -230,11 +230,7 @@ class OwnTable(_Dataset):
     def _one_way(self) -> OwnTable:
         if (self.path is None) == (self.files is None):
             raise ValueError("give either `path` or `files`")
-        if self.labels_column == self.text_column:
-            raise ValueError(
-                f"labels_column: {self.text_column!r} is the column of the text; name the column of the labels"
-            )
-        for key in ("id_column", "group_column", "split_column"):
+        for key in ("labels_column", "id_column", "group_column", "split_column"):
             if getattr(self, key) == self.text_column:
                 raise ValueError(f"{key}: {self.text_column!r} is the column of the text")
         if self.split_column is not None and (self.files or self.split.ids or self.split.table):

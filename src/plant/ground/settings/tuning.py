@@ -66,12 +66,12 @@ class Tuning(Frozen):
 
 def tuning_points(settings: Settings, name: str) -> dict[str, dict[str, Tuned]]:
     """Arm of a tuning -> network of each grid point (its folder name) -> the values that the point replaces."""
-    tuning, chosen = settings.tunings[name], {}
-    for arm in tuning.variants:
-        variant = settings.variants[arm]
-        points = tuning.points(variant.finetuning).items()
-        chosen[arm] = {f"{variant.initial}+{recipe}": point for recipe, point in points}
-    return chosen
+    tuning = settings.tunings[name]
+    arms = {arm: settings.variants[arm] for arm in tuning.variants}
+    return {
+        arm: {f"{variant.initial}+{recipe}": point for recipe, point in tuning.points(variant.finetuning).items()}
+        for arm, variant in arms.items()
+    }
 
 
 def runs_of_arms(settings: Settings, name: str) -> dict[str, str]:
