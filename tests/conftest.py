@@ -1,6 +1,5 @@
 """For all tests: no network, one thread, the same examples every time."""
 
-import base64
 import json
 import os
 import select
@@ -214,10 +213,9 @@ def start(folder: Path, config: dict, *arguments: str, cores: str = "2", **optio
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     command = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--directory", folder,
                "--configfile", path, "--cores", cores, *arguments]  # fmt: skip
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True, **options,
-    )  # fmt: skip
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **options}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=environment, start_new_session=True, **options)
 
 
 def run(folder: Path, config: dict, *arguments: str, cores: str = "2") -> subprocess.CompletedProcess:
@@ -323,11 +321,6 @@ class Browser:
     def write(self, text: str) -> None:
         """Type into what has the focus."""
         self.call("Input.insertText", text=text)
-
-    def picture(self, target: Path, *, whole: bool = False) -> None:
-        """A PNG of the window, or of the whole page."""
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        target.write_bytes(base64.b64decode(found["data"]))
 
     def close(self) -> None:
         os.close(self._commands)

@@ -6,8 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 ROOMS = ("corpus", "relevance", "model", "pretraining", "finetuning", "evaluation", "statistics", "paper", "serving")
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION = 400, 80
@@ -104,12 +102,6 @@ def test_every_test_asserts_something() -> None:
         if not any(is_claim(node) for node in ast.walk(function))
     ]
     assert empty == []
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_room_has_tests(room: str) -> None:
-    assert (ROOT / "src" / "plant" / room).is_dir()
-    assert list((ROOT / "tests" / room).glob("test_*.py"))
 
 
 def test_choices_and_their_citations_match_both_ways() -> None:

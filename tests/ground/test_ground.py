@@ -19,14 +19,9 @@ from hypothesis.extra import numpy as arrays_of
 from safetensors import safe_open
 
 from plant.ground import files, seeds
-from plant.ground.errors import InputError, nearest
+from plant.ground.errors import InputError
 
 # --- errors ---------------------------------------------------------------------------------------
-
-
-def test_an_input_error_says_where_what_was_expected_what_came_and_what_to_do() -> None:
-    error = InputError("labels.csv", expected="a column `label`", got="columns a, b", fix="Name it in the config.")
-    assert str(error) == "labels.csv: expected a column `label`, got columns a, b. Name it in the config."
 
 
 def test_an_input_error_survives_the_way_back_from_a_worker_process() -> None:
@@ -34,12 +29,6 @@ def test_an_input_error_survives_the_way_back_from_a_worker_process() -> None:
     twin = copy.copy(error)  # by the protocol that pickling uses too
     assert isinstance(twin, InputError)
     assert (twin.where, twin.expected, twin.got, twin.fix, str(twin)) == ("where", "this", "that", "Do it.", str(error))
-
-
-def test_a_misspelt_name_is_answered_with_the_nearest_and_a_strange_one_with_all() -> None:
-    assert nearest("lerning_rate", ["epochs", "learning_rate"]) == "Did you mean 'learning_rate'?"
-    assert nearest("qqqq", ["b", "a"]) == "Known: a, b."
-    assert nearest("qqqq", []) == "Known: none."
 
 
 # --- files ----------------------------------------------------------------------------------------

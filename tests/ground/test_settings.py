@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from plant.ground.errors import InputError
-from plant.ground.settings import Settings, forget_foreign_nulls, load
+from plant.ground.settings import forget_foreign_nulls, load
 from plant.ground.settings.written import check_written
 
 SYSTEMS = {"dataset": "notes", "backbone": "tiny", "variants": ["plant", "random_init"], "reference": "plant"}
@@ -92,41 +92,21 @@ OUT_OF_RANGE = [
         ("pretrainings.plant", {"lists": "vocabulary", key: value}, f"plant.{key}: lists of the vocabulary")
         for key, value in {"objective": "mse", "label_min_documents": 5, "keep_epochs": True}.items()
     ),
-    ("finetunings.focal.epsilon", 0.5, "less than 0.5"),
     ("finetunings.focal.learning_rate", float("nan"), "finite number"),
-    ("finetunings.focal.clip", float("inf"), "finite number"),
     ("finetunings.focal.learning_rate", 1e38, "less than or equal to 10"),
     (
         "studies.a", {"question": "?", "cells": [{"experiment": "demo", "system": "plant", "against": "plant"}]},
         "studies.a.cells.0: 'plant' is compared with itself",
     ),
-    ("statistics.seed", -1, "greater than or equal to 0"),
     ("experiments.demo.seeds", [2**70], "less than 4294967296"),
-    ("statistics.metrics", [], "at least 1 item"),
     *(
-        (path, ["map", "map"], f"{path}: .*each may be named once")
-        for path in ("statistics.metrics", "paper.metrics", "paper.headline")
-    ),
-    (
-        "tuned.notes/tiny/plant+focal", {"head_learning_rate": 100, "learning_rate": 1},
-        "head_learning_rate: .* less than or equal to 10",
+        (path, ["map", "map"], f"{path}: .*each may be named once") for path in ("statistics.metrics", "paper.headline")
     ),
     ("evaluation.at", [0], r"evaluation\.at\.0: Input should be greater than 0"),
-    ("relevance.k", 2**70, "less than 2147483648"),
-    ("backbones.tiny.vocabulary", 10**9, "less than or equal to 10000000"),
-    ("finetunings.focal.weight_decay", 1e30, "less than or equal to 100"),
-    ("finetunings.focal.shortlist", 10**9, "less than or equal to 100000"),
-    ("backbones.tiny.hidden_size", 10**7, "less than or equal to 65536"),
-    ("backbones.tiny.lora.dropout", 1.0, "less than 1"),
-    ("backbones.tiny.devices", 10**5, "less than or equal to 1024"),
     ("compute.threads", 100_000, "less than or equal to 1024"),
-    ("compute.device", "cuda:9", "'auto', 'cpu' or 'cuda'"),
-    ("statistics.resamples", 10**12, "less than or equal to 1000000"),
-    ("datasets.notes.generate.admissions", 10**12, "less than or equal to 10000000"),
     ("datasets.mine", {"source": "table", "files": {}}, "datasets.mine.files: .* at least 1 item"),
     ("results", "", "results: String should have at least 1 character"),
     ("results", "~/results", "results: `~` would be a folder of this name"),
-    ("evaluation", 3, "valid dictionary"),
 ]  # fmt: skip
 
 
@@ -134,6 +114,11 @@ OUT_OF_RANGE = [
 def test_a_value_that_cannot_be_is_refused(path: str, value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         load(changed(path, value))
+
+
+def test_a_number_without_a_dot_is_a_number_though_yaml_takes_it_for_a_word() -> None:
+    assert yaml.safe_load("2e-3") == "2e-3"
+    assert load(changed("finetunings.focal.learning_rate", "2e-3")).finetunings["focal"].learning_rate == 0.002
 
 
 @pytest.mark.parametrize("spelling", ["out", "out/", "./out", ".//out"])
@@ -187,12 +172,6 @@ def test_all_faults_come_in_one_error() -> None:
     assert str(caught.value).startswith("my.yaml: ")
     for fault in ("relevance.k", "'gamma'", "epochs", "experiments.demo.dataset: missing"):
         assert fault in str(caught.value)
-
-
-def test_every_section_forbids_unknown_keys() -> None:
-    schema = Settings.model_json_schema()
-    sections = [schema, *(model for model in schema["$defs"].values() if "properties" in model)]
-    assert [section for section in sections if section.get("additionalProperties", True)] == []
 
 
 def demo() -> dict[str, Any]:

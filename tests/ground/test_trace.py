@@ -4,7 +4,6 @@ import functools
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from plant.commandline import main
 from plant.ground import provenance
 from plant.ground import trace as tracing
-from plant.ground.cells import Cut
 from plant.ground.errors import InputError
 from plant.ground.provenance import write_provenance
 from plant.ground.trace import Index, trace
@@ -85,14 +83,6 @@ def test_from_a_cell_the_chain_goes_down_to_the_raw_file_and_every_file_is_as_it
     assert [line for line in lines if line in expected] == expected
     assert "random_init" not in "\n".join(lines)
     assert lines[-1] == "5 files: all are what they were"
-
-
-def test_of_each_step_the_time_the_memory_the_seed_and_the_settings_are_told(tree, said):
-    text = said("results/finetuning/plant/seed3/head.safetensors")
-    assert re.search(r"made \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC by (commit \w{12}|unknown code).*, seed 3\n", text)
-    assert "1,234.5 s, 2,048 MB on " in text
-    assert "settings in results/finetuning/plant/seed3/provenance.json" in text
-    assert f"python {'.'.join(map(str, sys.version_info[:3]))}" in " ".join(text.split())
 
 
 def test_a_step_that_several_read_from_is_told_once_below_the_farthest(tree, said):
@@ -181,15 +171,6 @@ def test_another_root_is_searched_where_it_is_named(tree, said):
     with pytest.raises(SystemExit, match="expected a file that a job of this pipeline made"):
         main(["trace", TABLE])
     assert "no longer there" in said(TABLE, "--root", "elsewhere")
-
-
-def test_a_cut_keeps_what_all_systems_share_and_the_system_that_is_asked_for():
-    settings = {"systems": {"plant": ["results/a"], "random_init": ["results/ab"]}}
-    cut = Cut(frozenset(["plant"]))
-    kept = [
-        path for path in ("results/a", "results/a/x", "results/ab/x", "results/shared") if cut.keeps(settings, path)
-    ]
-    assert kept == ["results/a", "results/a/x", "results/shared"]
 
 
 def test_verify_finds_a_flipped_byte_in_weights_and_says_how_to_make_them_anew(tree, capsys):

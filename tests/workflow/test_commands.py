@@ -153,23 +153,6 @@ def typed(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["snakemake", *words], cwd=folder, env=env, capture_output=True, text=True)
 
 
-def test_all_on_a_cluster_is_the_papers_grid_and_asks_for_the_folders_of_mimic(checkout):
-    for data in DATA:
-        (checkout / data).rmdir()
-    targets = ("all", "results/corpus/mimic3_full/labels.parquet")
-    runs = [typed(["--profile", "slurm", target, "--dry-run"], checkout) for target in targets]
-    for data in DATA:
-        (checkout / data).mkdir()
-    asked = [
-        re.findall(r"^  (datasets\.mimic._full\.path): (\S+)$", run.stdout + run.stderr, re.MULTILINE) for run in runs
-    ]
-    both = [("datasets.mimic3_full.path", "data/mimic3"), ("datasets.mimic4_full.path", "data/mimic4")]
-    assert [sorted(places) for places in asked] == [both, both]
-    assert asked[1] == both  # what the target needs comes first, then what `all` needs
-    assert "The target `all` needs these too:\n  datasets.mimic4_full.path" in runs[1].stdout + runs[1].stderr
-    assert all(run.returncode for run in runs)
-
-
 def runnable() -> list[str]:
     """Those that name real targets: no place for a name, and no other errand."""
     return [command for command in printed() if not re.search(r"<|--unlock|--lint|--sdm", command)]

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "config" / "own.yaml"
@@ -108,16 +107,3 @@ def test_a_table_that_has_changed_since_it_was_read_is_told_with_the_command_tha
     assert again.count("has changed") == 1
     assert "L1" not in pl.read_parquet(tmp_path / target)["labels"].explode().to_list()
     assert "has changed" not in follow(command, tmp_path)
-
-
-def test_2e_3_is_a_number_for_every_check_of_a_config(tmp_path):
-    """YAML takes it for a word, as there is no dot."""
-    write_table(tmp_path)
-    text = SHIPPED.read_text("utf-8").replace("2.0e-3", "2e-3")
-    assert yaml.safe_load(text)["finetunings"]["focal"]["learning_rate"] == "2e-3"
-    (tmp_path / "own.yaml").write_text(text, encoding="utf-8")
-    both = {}
-    for name, config in {"word": tmp_path / "own.yaml", "number": SHIPPED}.items():
-        said = follow(f"snakemake --cores 1 --dry-run --printshellcmds --configfile {config}", tmp_path)
-        both[name] = sorted(re.findall("Shell command: exec .*", said))  # a dry run has no order
-    assert both["word"] == both["number"] != []

@@ -32,18 +32,6 @@ def test_no_command_of_any_rule_lets_a_path_end_a_command(tmp_path, snakemake, c
         assert any(f'"{ODD}/' in word for word in found), command
 
 
-def test_every_place_of_a_shell_command_is_quoted_but_the_command_itself():
-    """In the rules that the run above lacks, too. The command is quoted where it is made."""
-    shells = [
-        line
-        for file in (ROOT / "workflow/rules").rglob("*.smk")
-        for part in file.read_text(encoding="utf-8").split("    shell:\n")[1:]
-        for line in part.split("\n\n")[0].splitlines()
-    ]
-    assert len(shells) == 2
-    assert {place for line in shells for place in re.findall(r"\{([^}:]+)\}", line)} == {"params.script"}
-
-
 def test_a_clone_and_results_with_odd_names_run_from_elsewhere(tmp_path, config):
     clone, work = tmp_path / "my clone;touch Y", tmp_path / "my work"
     for part in ("config", "src", "workflow", "envs"):

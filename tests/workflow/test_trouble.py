@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 import torch
 
-from plant.corpus.tokens import train_tokenizer
 from plant.ground.checkpoints import save_tensors
 from plant.ground.files import write_arrays, write_json, write_table, write_with
 from plant.ground.staging import staged
@@ -115,15 +114,6 @@ def test_every_writer_tells_of_a_full_and_of_a_read_only_disk_and_leaves_what_wa
         target.unlink()
     write()
     assert not list(small.folder.rglob("*partial*"))
-
-
-def test_a_tokenizer_that_finds_no_room_leaves_the_folder_empty(tmp_path, disk):
-    pl.DataFrame({"text": ["fever and cough " * 5] * 20}).write_parquet(tmp_path / "train.parquet")
-    small = disk(tmp_path / "disk", "64k")
-    small.fill(4096)
-    with pytest.raises(OSError, match=FULL):
-        train_tokenizer(tmp_path / "train.parquet", vocabulary=300, out=small.folder / "tokenizer")
-    assert not [path for path in small.folder.rglob("*") if path.is_file() and path.name != "filler"]
 
 
 # --- jobs on a small disk -------------------------------------------------------------------------

@@ -196,14 +196,10 @@ def test_every_file_of_a_finished_run_is_what_its_job_wrote(finished):
 def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_before_any_job(
     tmp_path, snakemake, config, on_request
 ):
-    second = {
-        "source": "table",
-        "files": {"train": "mine/train.csv", "test": "fetched/test.csv"},
-        "mentions": "marks.csv",
-    }
+    files = {"train": "mine/train.csv", "test": "fetched/test.csv"}
     config["datasets"] = {
         "small": {"source": "mimic3", "path": "nowhere"},
-        "second": second,
+        "second": {"source": "table", "files": files, "mentions": "marks.csv"},
         "unused": {"source": "mimic3", "path": "elsewhere"},
     }
     config["downloads"] = {"public": {"url": "https://example.org/a.zip", "path": "fetched"}}
@@ -218,6 +214,7 @@ def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_befor
             ("datasets.small.path", "nowhere"),
         ]
         assert run.stdout.count("error: ") == 1 and "Traceback" not in run.stdout
+        assert "The target `all` needs these too:\n" in run.stdout
         assert not (tmp_path / "logs").exists()
     assert planned(snakemake(tmp_path, config, "--dry-run", "plan")) == {"plan": 1}
 
@@ -225,20 +222,17 @@ def test_all_missing_sources_are_told_in_one_message_that_names_their_keys_befor
 NETWORK = {"kind": "word_network", "encoder": "awd_lstm", "hidden_size": 16, "attention_heads": 2}
 
 
-@pytest.mark.parametrize(
-    ("key", "more"),
-    [
-        ("word_vectors", {"word_vectors": "nowhere.txt"}),
-        ("language_model.start", {"language_model": {"start": "nowhere.safetensors"}}),
-    ],
-)
+@pytest.mark.parametrize(("key", "more"), [
+    ("word_vectors", {"word_vectors": "nowhere.file"}),
+    ("language_model.start", {"language_model": {"start": "nowhere.file"}}),
+])  # fmt: skip
 def test_a_missing_file_of_word_vectors_or_weights_is_told_before_any_job(tmp_path, snakemake, config, key, more):
     config["backbones"]["tiny"] = NETWORK | more
     run = snakemake(tmp_path, config, "--dry-run")
     assert run.returncode != 0
-    assert f"error: backbones.tiny.{key}: expected a file, got nothing at nowhere." in run.stdout
+    assert f"error: backbones.tiny.{key}: expected a file, got nothing at nowhere.file" in run.stdout
     assert "Traceback" not in run.stdout
-    (tmp_path / next(iter(more.values() if key == "word_vectors" else more["language_model"].values()))).touch()
+    (tmp_path / "nowhere.file").touch()
     assert snakemake(tmp_path, config, "--dry-run").returncode == 0
 
 
