@@ -199,6 +199,7 @@ def test_every_pin_has_the_hashes_of_its_files_and_nothing_is_installed_without_
     ]
     assert wrong == []
     assert "envs/install.py dev" in (ROOT / "Makefile").read_text("utf-8")
+    assert '"install", "--no-deps", "--require-hashes", "-r"' in (ROOT / "envs" / "install.py").read_text("utf-8")
 
 
 def load_installer():
@@ -209,52 +210,17 @@ def load_installer():
     return module
 
 
-@pytest.fixture
-def install(monkeypatch):
-    """envs/install.py, whose calls of pip are kept in `calls`; its index offers the wheel `offered`."""
-    module = load_installer()
-    module.calls, module.offered, module.installed = [], ("torch-9+cpu.whl", b"small"), ""
+def test_a_build_of_torch_that_the_lock_does_not_know_is_refused(monkeypatch):
+    installer, calls = load_installer(), []
 
     def run(command, *, check):
-        assert check
-        module.calls.append(command[len(module.PIP) :])
-        if command[len(module.PIP)] == "download":
-            name, content = module.offered
-            (Path(command[command.index("--dest") + 1]) / name).write_bytes(content)
-        elif str(command[-1]).endswith(".whl"):
-            module.installed = "9+cpu" if "+cpu" in command[-1] else "9"
+        calls.append(command[len(installer.PIP)])
+        (Path(command[command.index("--dest") + 1]) / "torch-9+odd.whl").write_bytes(b"other")
 
-    def version(_):
-        if not module.installed:
-            raise module.PackageNotFoundError
-        return module.installed
-
-    monkeypatch.setattr(module.subprocess, "run", run)
-    monkeypatch.setattr(module, "version", version)
-    monkeypatch.setattr(module, "torch_pin", lambda: ("9", {hashlib.sha256(b"small").hexdigest()}))
-    return module
-
-
-@pytest.mark.parametrize(("installed", "offered", "locks"), [
-    ("", "torch-9+cpu.whl", ["dev"]), ("", "torch-9.whl", ["dev", "cuda"]), ("8+cpu", "torch-9+cpu.whl", ["dev"]),
-    ("9+cpu", None, ["dev"]), ("9", None, ["dev", "cuda"]),
-])  # fmt: skip
-def test_torch_is_fetched_once_and_everything_else_by_its_hash(install, monkeypatch, installed, offered, locks):
-    monkeypatch.setattr(sys, "platform", "linux")
-    install.installed, install.offered = installed, (offered, b"small")
-    install.main("dev")
-    torch = [call[:2] for call in install.calls if "-r" not in call]
-    assert torch == ([] if offered is None else [["download", "--no-deps"], ["install", "--no-deps"]])
-    last = [call for call in install.calls if "-r" in call]
-    assert [Path(call[-1]).stem for call in last] == locks
-    assert all({"--no-deps", "--require-hashes"} <= set(call) for call in last)
-
-
-def test_a_build_of_torch_that_the_lock_does_not_know_is_refused(install):
-    install.offered = ("torch-9+odd.whl", b"other")
+    monkeypatch.setattr(installer.subprocess, "run", run)
     with pytest.raises(SystemExit, match=r"torch-9\+odd.whl: expected a SHA-256"):
-        install.main("dev")
-    assert [call[0] for call in install.calls] == ["download"]
+        installer.install_torch("9", {hashlib.sha256(b"small").hexdigest()})
+    assert calls == ["download"]
 
 
 def test_the_pin_of_torch_is_read_with_its_hashes():

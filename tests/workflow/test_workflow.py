@@ -165,7 +165,7 @@ def test_from_a_cell_of_the_table_one_command_shows_the_chain_down_to_the_raw_fi
         assert part in said, part
     assert not {"random_init", "none+focal_long", "tfidf_linear"} & set(re.split(r"[/ ]", said))
     assert max(map(len, lines)) <= 120
-    sidecars = re.findall(r"settings in (\S+)", said)
+    sidecars = re.findall(r"settings in\s+(\S+)", said)
     assert len(sidecars) == len(set(sidecars)) == 11  # each step once
 
 
