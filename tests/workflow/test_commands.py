@@ -19,19 +19,12 @@ from plant.evaluation.tuning import RATES, write_choice
 from plant.ground.settings import Settings, further_runs, load, runs_of_arms, tuning_points
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [
-    ROOT / name
-    for name in (
-        "README.md",
-        "Makefile",
-        "Snakefile",
-        "config/README.md",
-        "CONTRIBUTING.md",
-        "slurm/README.md",
-        "slurm/profile.yaml",
-        "envs/Containerfile",
-    )
-] + [path for kind in ("docs/**/*.md", "config/**/*.yaml") for path in sorted(ROOT.glob(kind)) if path.name != "log.md"]
+PAGES = [ROOT / name for name in (
+    "README.md", "Makefile", "Snakefile", "config/README.md", "CONTRIBUTING.md", "slurm/README.md",
+    "slurm/profile.yaml", "envs/Containerfile",
+)]  # fmt: skip
+PAGES += sorted(path for path in ROOT.glob("docs/**/*.md") if path.name != "log.md")
+PAGES += sorted(ROOT.glob("config/**/*.yaml"))
 COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
 """A command ends at a backtick, a bracket, or where its words stand further apart than one space."""
 FAIR = ("base", "fair_trial", "fair_encoders", "fair_ablations", "fair_starts")

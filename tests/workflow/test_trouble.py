@@ -223,7 +223,6 @@ def test_a_pipeline_whose_disk_is_full_again_and_again_ends_with_the_numbers_of_
         size += 400
         small.change(f"size={size}k")
     assert failures >= 5
-    print(f"{failures} times full, {size} kB in the end")  # for the record
     found, whole = contents(small.folder / "results"), contents(finished / "results")
     metrics = [name for name in whole if name.endswith(("metrics.json", "intervals.csv", ".safetensors"))]
     assert len(metrics) > 20

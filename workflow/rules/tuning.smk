@@ -24,11 +24,5 @@ rule write_choice:
         "../scripts/tune.py"
 
 
-rule tune:
-    """The choices of all tunings."""
-    input:
-        expand("<results>/tuning/{tuning}/chosen.yaml", tuning=SETTINGS.tunings),
-    localrule: True
-
-
-TARGETS |= {f"tune_{tuning}": f"<results>/tuning/{tuning}/chosen.yaml" for tuning in SETTINGS.tunings}
+CHOICES = {f"tune_{tuning}": f"<results>/tuning/{tuning}/chosen.yaml" for tuning in SETTINGS.tunings}
+TARGETS |= {**CHOICES, "tune": list(CHOICES.values())}

@@ -32,24 +32,9 @@ names, whose modules are named to `digest`."""
 IMPORT = re.compile(r"^ *(?:from (plant[.\w]*) import (?:\(([^)]*)\)|([^#\n]*))|import (plant[.\w]+))", re.MULTILINE)
 """A statement that imports from this package, as the house's formatter writes it."""
 VERSIONS_OF = (
-    "accelerate",
-    "bitsandbytes",
-    "gensim",
-    "matplotlib",
-    "numba",
-    "numpy",
-    "peft",
-    "polars",
-    "pyarrow",
-    "pydantic",
-    "safetensors",
-    "scikit-learn",
-    "scipy",
-    "snakemake",
-    "tokenizers",
-    "torch",
-    "transformers",
-)
+    "accelerate", "bitsandbytes", "gensim", "matplotlib", "numba", "numpy", "peft", "polars", "pyarrow", "pydantic",
+    "safetensors", "scikit-learn", "scipy", "snakemake", "tokenizers", "torch", "transformers",
+)  # fmt: skip
 """Packages that can change a number."""
 
 
