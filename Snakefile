@@ -77,7 +77,7 @@ for each in workflow.rules:
         each.benchmark = str(each.log[0]).replace("logs/", "benchmarks/", 1).removesuffix(".log") + ".tsv"
 
 
-for target, files in TARGETS.items():
+for target, files in named(TARGETS).items():
 
     rule:
         name:

@@ -1,4 +1,14 @@
-"""Attention: where it goes before and after each stage, and how like it is to what people marked."""
+"""Attention: where it goes before and after each stage, and how like it is to what people marked.
+
+REQUIRED INPUTS
+    results/pretraining/.../seed<seed>/, results/finetuning/.../seed<seed>/   weights of an experiment's networks
+    results/corpus/<dataset>/marks.parquet                                    (attention against people)
+
+OUTPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/attention_{mass,marks,points}.parquet
+    results/paper/<experiment>/attention_{mass,against_people}/{page.md,tables/*,figures/*}
+    results/paper/<experiment>/attention.html
+"""
 
 
 include: "inputs/attention.smk"

@@ -1,4 +1,11 @@
-"""Audit: the paper's printed numbers against one another. Needs no data and no result of this pipeline."""
+"""Audit: the paper's printed numbers against one another. Needs no data and no result of this pipeline.
+
+REQUIRED INPUTS
+    src/plant/paper/values/values.yaml (the transcription), src/plant/paper/audit/audit.yaml (findings in words)
+
+OUTPUTS
+    results/paper/audit.md, results/paper/audit.csv
+"""
 
 
 rule audit:

@@ -2,6 +2,13 @@
 
 One rule a baseline, under the baseline's name: `rule tfidf_linear`, `rule mig_log_odds`, and so on. What each reads,
 writes and needs stands in its entry (src/plant/baselines/registry.py).
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/, results/corpus/<dataset>/words/, results/relevance/<dataset>/words/mig.parquet
+
+OUTPUTS
+    results/evaluation/<dataset>/words/<baseline>/seed0/
+        {val,test}.scores.parquet (and .safetensors for small label sets), choices.json, weights.parquet, features.parquet
 """
 
 

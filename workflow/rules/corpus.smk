@@ -1,7 +1,14 @@
 """Corpus: from raw files to documents, labels, splits and tokens.
 
-The raw files are those of the config (datasets.<name>.path), a stand-in in the same form (generate), or another dataset
-(source: subset). What the config's `downloads` names is fetched from its public home where it is missing.
+REQUIRED INPUTS
+    the dataset's raw files (config: datasets.<name>.path); or a generator of stand-ins in the same form (generate);
+    or another dataset that it is a part of (source: subset)
+    what the config's `downloads` names is fetched from its public home where it is missing
+
+OUTPUTS
+    results/corpus/<dataset>/{train,val,test,labels}.parquet, labels.safetensors, statistics.json
+    results/corpus/<dataset>/mentions.parquet, marks.parquet, where the source has some
+    results/corpus/<dataset>/<backbone>/tokens.safetensors, vocabulary.parquet, statistics.json
 """
 
 

@@ -1,4 +1,15 @@
-"""Evaluation: scores a document, a threshold from validation, every metric."""
+"""Evaluation: scores a document, a threshold from validation, every metric.
+
+REQUIRED INPUTS
+    results/finetuning/<dataset>/<backbone>/<pretraining>+<finetuning>/seed<seed>/
+    results/corpus/<dataset>/, results/evaluation/<dataset>/words/<baseline>/seed0/   (Stage 3)
+
+OUTPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/
+        {val,test}.scores.parquet (and .safetensors for small label sets), metrics.json, per_label.parquet
+        with `average_with`: choices.json (what was averaged)
+        with Stage 3: choices.json (weights), evidence.parquet, reasons.parquet
+"""
 
 
 include: "inputs/evaluation.smk"

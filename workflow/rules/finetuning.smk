@@ -1,4 +1,13 @@
-"""Finetuning: Stage 2, the whole model end to end (Eq. 3)."""
+"""Finetuning: Stage 2, the whole model end to end (Eq. 3).
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/labels.safetensors, <backbone>/tokens.safetensors
+    results/pretraining/<dataset>/<backbone>/<pretraining>/seed<seed>/   (not for pretraining `none`)
+
+OUTPUTS
+    results/finetuning/<dataset>/<backbone>/<pretraining>+<finetuning>/seed<seed>/
+        label_attention.safetensors, backbone.safetensors, head.safetensors, history.parquet, provenance.json
+"""
 
 
 include: "inputs/finetuning.smk"

@@ -1,4 +1,14 @@
-"""Model: random backbones, word vectors, cached hidden states of frozen ones, label embeddings from descriptions."""
+"""Model: random backbones, word vectors, cached hidden states of frozen ones, label embeddings from descriptions.
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/<backbone>/tokenizer/   (random backbones)
+    results/corpus/<dataset>/<backbone>/tokens.safetensors, vocabulary.parquet
+    a file of word vectors or of published weights   (word networks that name one)
+
+OUTPUTS
+    results/model/<dataset>/<backbone>/backbone/     a Hugging Face folder
+    results/model/<dataset>/<backbone>/language_model.safetensors, word_vectors.safetensors, features.safetensors, label_embeddings.safetensors
+"""
 
 
 rule random_backbone:

@@ -1,4 +1,14 @@
-"""Paper: tables, figures and one self-contained report of each experiment. Reads metrics and statistics only."""
+"""Paper: tables, figures and one self-contained report of each experiment. Reads metrics and statistics only.
+
+REQUIRED INPUTS
+    results/statistics/<experiment>/*.parquet, results/evaluation/.../{metrics.json,per_label.parquet}
+    results/{pretraining,finetuning}/.../{history.parquet,provenance.json}
+
+OUTPUTS
+    results/paper/<experiment>/tables/*.{csv,md,tex}, figures/*.{pdf,png}, report.html
+    results/paper/tables/table_<n>.{csv,md,tex}, figures/figure_<n>.{pdf,png}   the paper's own, with a verdict a cell
+    results/paper/tables/cost.*, plan.{csv,md}
+"""
 
 
 include: "inputs/paper.smk"
@@ -49,7 +59,7 @@ use rule write_tables as write_report with:
 
 # `ablation_<variant>` in all experiments that hold it, `ablation_<variant>_in_<experiment>` in one: the runs of the
 # variant and of the reference, and how the two differ.
-for target, (variant, experiments) in ablations().items():
+for target, (variant, experiments) in named(ablations()).items():
 
     rule:
         name:
@@ -118,7 +128,7 @@ rule write_plan:
 
 # `table_6` writes the table from whatever has run, at once, and says what is missing; `reproduce_table_6` runs first what
 # it needs; `all` writes it when everything has run. All write the same file.
-for target, (item, sources) in item_targets().items():
+for target, (item, sources) in named(item_targets()).items():
 
     rule:
         name:

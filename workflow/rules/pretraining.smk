@@ -1,4 +1,15 @@
-"""Pretraining: Stage 1, label attention as learning to rank (Eq. 2). Trained once for all variants that lean on it."""
+"""Pretraining: Stage 1, label attention as learning to rank (Eq. 2). Trained once for all variants that lean on it.
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/labels.safetensors, <backbone>/tokens.safetensors
+    results/relevance/<dataset>/<backbone>/<measure>.safetensors
+    results/model/<dataset>/<backbone>/...           (random backbone or cached features)
+
+OUTPUTS
+    results/pretraining/<dataset>/<backbone>/<pretraining>/seed<seed>/
+        label_attention.safetensors, backbone.safetensors, history.parquet, provenance.json
+        epochs/<epoch>/{label_attention,backbone}.safetensors   (recipes with keep_epochs)
+"""
 
 stage1_settings = settings_of("backbone", "compute", pretraining=stage1_of)
 stage1_code = code_of_training("pretrain", STAGE_1_LOSSES, stage1_of)

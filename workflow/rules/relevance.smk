@@ -1,4 +1,13 @@
-"""Relevance: how informative a token is for a label, from the training split only."""
+"""Relevance: how informative a token is for a label, from the training split only.
+
+REQUIRED INPUTS
+    results/corpus/<dataset>/labels.safetensors, <backbone>/tokens.safetensors, <backbone>/vocabulary.parquet
+
+OUTPUTS
+    results/relevance/<dataset>/<backbone>/<measure>.{parquet,safetensors}
+    results/relevance/<dataset>/<backbone>/<measure>.shortlist<size>.safetensors   (recipes with a shortlist)
+    results/relevance/<dataset>/<backbone>/<measure>.residual<k>x<folds>.safetensors   (recipes with a residual)
+"""
 
 
 rule relevance:

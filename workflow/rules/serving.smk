@@ -1,6 +1,12 @@
 """Serving: a system of an experiment as one folder that classifies new texts.
 
-The system `best` is the best one on validation that can be saved.
+REQUIRED INPUTS
+    results/corpus/<dataset>/, results/finetuning/.../seed<seed>/
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val.scores.parquet,metrics.json}
+
+OUTPUTS
+    results/serving/<experiment>/<system>/   the model folder; <system> `best`: the best system on validation that can be saved
+    results/serving/<experiment>/<system>.provenance.json
 """
 
 

@@ -1,4 +1,11 @@
-"""Statistics: intervals and tests from scores alone; no model is needed to redo them."""
+"""Statistics: intervals and tests from scores alone; no model is needed to redo them.
+
+REQUIRED INPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val,test}.scores.parquet   of an experiment's systems
+
+OUTPUTS
+    results/statistics/<experiment>/{intervals,wilcoxon,randomization}.parquet
+"""
 
 
 include: "inputs/statistics.smk"

@@ -1,4 +1,12 @@
-"""Studies: designed experiments, from the pairs of systems that they compare to a page."""
+"""Studies: designed experiments, from the pairs of systems that they compare to a page.
+
+REQUIRED INPUTS
+    results/evaluation/<dataset>/<backbone>/<system>/seed<seed>/{val,test}.scores.parquet   of a study's systems
+
+OUTPUTS
+    results/statistics/<experiment>/contrasts.parquet
+    results/paper/studies/<study>/{page.md,tables/*,figures/*}
+"""
 
 
 include: "inputs/studies.smk"

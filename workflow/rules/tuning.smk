@@ -1,4 +1,12 @@
-"""Tuning: learning rates and epochs of Stage 2, chosen on validation, the same grid for every arm."""
+"""Tuning: learning rates and epochs of Stage 2, chosen on validation, the same grid for every arm.
+
+REQUIRED INPUTS
+    results/finetuning/<dataset>/<backbone>/<pretraining>+<recipe of a point>/seed<seed>/{history.parquet,provenance.json}
+
+OUTPUTS
+    results/tuning/<tuning>/grid.csv        every validation score
+    results/tuning/<tuning>/chosen.yaml     a config with the section `tuned`: lay it over the one that made it
+"""
 
 
 include: "inputs/tuning.smk"
