@@ -10,7 +10,6 @@ from torch import Tensor
 
 from plant.finetuning.finetune import parameter_groups
 from plant.finetuning.kept_evidence import keep_evidence
-from plant.ground.errors import InputError
 from plant.ground.files import write_arrays
 from plant.ground.settings import Finetuning, WordNetwork
 from plant.model.assemble import TrainingData, load_weights, save_weights
@@ -166,15 +165,3 @@ def test_a_saved_ranking_model_comes_back_with_the_attention(tmp_path) -> None: 
     save_weights(first, tmp_path, head=True)
     load_weights(second, tmp_path, head=True)
     assert torch.equal(second.attention.l2r.words, first.attention.l2r.words)
-
-
-@pytest.mark.parametrize(
-    ("recipe", "attention", "message"),
-    [
-        ({"differentiable_attention": 1.0}, "per_label", "a ranking model, trained by a Stage 1 recipe"),
-        ({"segment": 72}, "multi_head", "output weights for each label"),
-    ],
-)
-def test_a_recipe_without_its_parts_is_refused(recipe: dict[str, object], attention: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        logits(classifier(l2r=False, attention=attention), Finetuning.model_validate(recipe), None)

@@ -28,17 +28,11 @@ class Lists(NamedTuple):
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The candidates of every document of a corpus.
+    """The candidates of every document of a corpus."""
 
-    Attributes:
-        labels: i32 (N, width), ids of the full label list by falling sum of relevance, -1 where a row has ended.
-        trained_id: i64 (|L| of the full list), id in the trained label space; -1 for labels that are not trained.
-        size: number of candidates of a document, at most `width`.
-    """
-
-    labels: np.ndarray
-    trained_id: np.ndarray
-    size: int
+    labels: np.ndarray  # i32 (N, width), ids of the full label list by falling sum of relevance, -1 where a row ends
+    trained_id: np.ndarray  # i64 (|L| of the full list), id in the trained label space; -1: not trained
+    size: int  # number of candidates of a document, at most `width`
 
     def of(self, batch: np.ndarray) -> Lists:
         """The shortlists of the documents `batch` (B): the labels that may be predicted."""
@@ -72,9 +66,7 @@ def padded(rows: Sequence[np.ndarray]) -> Lists:
 
 
 def load_shortlist(source: Path | None, data: TrainingData, settings: Finetuning) -> Shortlist | None:
-    """The shortlist that a recipe asks for, or None where the label set is scored whole.
-
-    The file is `{measure}.shortlist{size}.safetensors` of the relevance room.
+    """The shortlist that a recipe asks for, from a file of the relevance room; None where all labels are scored.
 
     Raises:
         InputError: the file is of another corpus or too narrow.
@@ -85,12 +77,9 @@ def load_shortlist(source: Path | None, data: TrainingData, settings: Finetuning
     labels = read_arrays(source)["labels"]
     documents = len(data.corpus.offsets) - 1
     if len(labels) != documents or labels.shape[1] < settings.shortlist or labels.max(initial=-1) >= len(data.names):
-        raise InputError(
-            str(source),
-            expected=f"{documents} rows of at least {settings.shortlist} of {len(data.names)} labels",
-            got=f"{labels.shape[0]} rows of {labels.shape[1]}, label ids up to {labels.max(initial=-1)}",
-            fix="Delete it and run again.",
-        )
+        expected = f"{documents} rows of at least {settings.shortlist} of {len(data.names)} labels"
+        got = f"{labels.shape[0]} rows of {labels.shape[1]}, label ids up to {labels.max(initial=-1)}"
+        raise InputError(str(source), expected=expected, got=got, fix="Delete it and run again.")
     trained_id = np.full(len(data.names), -1, dtype=np.int64)
     trained_id[data.trained] = np.arange(len(data.trained))
     return Shortlist(labels, trained_id, settings.shortlist)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import validation_f1
-from plant.ground.errors import InputError
 from plant.ground.settings import Finetuning
 from plant.model.batches import Corpus, multi_hot, pad_documents, shuffled_batches
 from plant.model.classifier import LabelClassifier
@@ -66,14 +65,13 @@ def hard_labels(logits: Tensor, truth: Tensor, m: int, allowed: Tensor | None = 
     """S_i of each document: all positives and the m negatives of highest predicted probability (section 2).
 
     Args:
-        logits: (B, c), without gradient; of all labels (then c = |L|) or of each document's candidates.
-        truth: bool (B, c).
+        logits, truth: (B, c), without gradient; of all labels (then c = |L|) or of each document's candidates.
         m: negatives kept per document.
         allowed: bool (B, c), False at columns that hold no label (lists of candidates differ in length).
 
     Returns:
-        Columns (B, s) and bool (B, s), which of them are in S_i: every positive and the m hardest negatives.
-        s is the largest |S_i| of the batch. Ties are broken by column.
+        Columns (B, s) and bool (B, s), which of them are in S_i. s is the largest |S_i| of the batch. Ties are broken
+        by column.
     """
     size = (truth.sum(1) + m).clamp_max(truth.shape[1])
     # positives first, then negatives by falling logit, then what holds no label: one sort gives all
@@ -103,22 +101,12 @@ def parameter_groups(classifier: LabelClassifier, settings: Finetuning) -> list[
 
 
 def backbone_groups(backbone: nn.Module, settings: Finetuning) -> list[Group]:
-    """What is trained of the backbone: at once, or layer by layer from the last one.
-
-    Raises:
-        InputError: gradual unfreezing of a backbone that does not name its layers.
-    """
+    """What is trained of the backbone: at once, or layer by layer from the last one (`plant.model.registry.check`)."""
     first, rate = settings.backbone_from_epoch, settings.learning_rate
     if settings.unfreezing == "together":
         adapter = [p for p in backbone.parameters() if p.requires_grad]
         return [Group("backbone", adapter, rate, first)] if adapter else []
-    layers = getattr(backbone, "layer_groups", None)
-    if layers is None:
-        raise InputError(
-            "finetunings: unfreezing", expected="a backbone that names its layers (the encoder awd_lstm)",
-            got="another one", fix="Set unfreezing: together.",
-        )  # fmt: skip
-    trained = [[p for p in layer if p.requires_grad] for layer in layers]
+    trained = [[p for p in layer if p.requires_grad] for layer in backbone.layer_groups]  # type: ignore[union-attr]
     return [Group(f"layer {depth}", part, rate, first + depth) for depth, part in enumerate(trained) if part]
 
 

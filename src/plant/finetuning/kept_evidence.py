@@ -41,17 +41,16 @@ def keep_evidence(
 
     Args:
         data: documents and label space.
-        classifier: before its weights of Stage 2 are loaded.
+        classifier: before its weights of Stage 2 are loaded; it learns to read segments.
         settings: `static_attention`, `differentiable_attention`, `segment` and `residual`.
         static: `{measure}.safetensors` of the relevance room, where the recipe has a static part.
         residual: `{measure}.residual{k}x{folds}.safetensors` of the relevance room, where it has a residual.
         whole: whether all labels are scored. With a shortlist, relevance is read from disk batch by batch.
 
     Raises:
-        InputError: a file is of another corpus; the recipe needs a ranking model or a head that its backbone or Stage 1
-            does not give.
+        InputError: a file is of another corpus.
     """
-    _set_up_decoder(classifier, settings)
+    classifier.segment, classifier.state = settings.segment, settings.decoder_state
     if not settings.static_attention and not settings.differentiable_attention and settings.residual is None:
         return data
     static_part, log_odds, strength = None, None, settings.static_attention
@@ -81,33 +80,14 @@ def keep_evidence(
     return replace(data, corpus=replace(data.corpus, known=known))
 
 
-def _set_up_decoder(classifier: LabelClassifier, settings: Finetuning) -> None:
-    """Tell the classifier how to read segments."""
-    if settings.segment is None:
-        return
-    if not hasattr(classifier.head, "products"):
-        raise InputError(
-            "finetunings: segment", expected="a label attention with output weights for each label (per_label, laat)",
-            got="another one", fix="Change `attention` of the backbone, or set segment: null.",
-        )  # fmt: skip
-    classifier.segment, classifier.state = settings.segment, settings.decoder_state
-
-
 def _differentiable(
     classifier: LabelClassifier, settings: Finetuning, documents: Sequence[np.ndarray], device: torch.device
 ) -> ScoreBias:
-    """P of Eq. 6, times its factor."""
-    # the ranking model comes with the weights, which are loaded after the recipe is set up
-    if (l2r := getattr(classifier.attention, "l2r", None)) is None:
-        raise InputError(
-            "finetunings: differentiable_attention", expected="a ranking model, trained by a Stage 1 recipe with "
-            "`lists: vocabulary`", got="none",
-            fix="Name such a recipe as `pretraining` of the variant, or set differentiable_attention: 0.",
-        )  # fmt: skip
+    """P of Eq. 6, times its factor; the ranking model comes with the weights, which are loaded after the recipe."""
 
     def weights(row: int, labels: Tensor | None) -> Tensor:
         words = torch.from_numpy(documents[row].astype(np.int64)).to(device)
-        scores = l2r.scores(labels, words)  # (m, n)
+        scores = classifier.attention.l2r.scores(labels, words)  # (m, n)
         return settings.differentiable_attention * inattention(scores, settings.inattention, settings.losers)
 
     return weights
@@ -130,8 +110,8 @@ def as_bias(static: Static, documents: Sequence[np.ndarray], device: torch.devic
 def by_token(top: TopTokens, strength: float) -> Static:
     """For label sets that are scored whole: T_l of all labels as a matrix with its columns at hand.
 
-    A document then costs the pairs of label and token that it meets, not all pairs. The matrix is a copy of the
-    relevance, 8 bytes a pair; pairs of relevance 0 are left out.
+    A document then costs the pairs of label and token that it meets, not all pairs. The matrix takes 8 bytes a pair;
+    pairs of relevance 0 are left out.
     """
     begins = np.repeat(top.starts - (np.cumsum(top.sizes) - top.sizes), top.sizes)
     entry = begins + np.arange(len(begins))  # of the pairs, label by label
@@ -160,11 +140,7 @@ def by_label(top: TopTokens, strength: float) -> Static:
 
 
 def load_log_odds(source: Path, data: TrainingData) -> np.ndarray:
-    """The log-odds of every document and label, fp16 (N, |L| of the full list).
-
-    Raises:
-        InputError: the file is of another corpus.
-    """
+    """The log-odds of every document and label, fp16 (N, |L| of the full list)."""
     table = read_arrays(source)["log_odds"]
     shape = (len(data.corpus.offsets) - 1, len(data.names))
     if len(table) != shape[0] * shape[1]:

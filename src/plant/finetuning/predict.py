@@ -27,12 +27,10 @@ def predict_split(
     batch_size: int,
     shortlist: Shortlist | None = None,
 ) -> None:
-    """Write the scores of one split by the scores contract.
+    """Write the scores of one split by the scores contract; ids and labels are those of the folder `corpus`.
 
     A label without a training document, and every label of a document without a token, gets no score (-inf). With a
     shortlist so does every label outside it, true or not: the truth of a document decides nothing about its scores.
-
-    The folder of the corpus has the ids of the documents and all labels, trained or not.
     """
     labels, n_labels = load_labels(corpus), len(data.names)
     indptr, indices = labels.part(split)
@@ -48,7 +46,10 @@ def predict_split(
         shape = (min(size, n_documents - start), n_labels)
         if shortlist is not None:
             known = _candidates(classifier, data, part, shortlist, first=first + start, shape=shape, size=batch_size)
-            rows.append(_filled(known) if dense else known)
+            if dense:
+                entries, scores = known.tocoo(), np.full(shape, -np.inf, dtype=np.float32)
+                scores[entries.coords] = entries.data
+            rows.append(scores if dense else known)
             continue
         scores = np.full(shape, -np.inf, dtype=np.float32)
         logits = predict_logits(classifier, data.corpus, part, batch_size=batch_size)
@@ -76,11 +77,3 @@ def _candidates(
     row, column = np.nonzero(lists.inside)
     places = (documents[row] - first, data.trained[lists.labels[row, column]])
     return sparse.csr_array((scores[row, column], places), shape=shape)
-
-
-def _filled(known: sparse.csr_array) -> np.ndarray:
-    """All scores, -inf where none is known."""
-    entries = known.tocoo()
-    scores = np.full(known.shape, -np.inf, dtype=np.float32)
-    scores[entries.coords] = entries.data
-    return scores

@@ -27,11 +27,7 @@ def predict_logits(
     batch_size: int,
     asked: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Logits in fp32, in the order of `documents`; each process scores its share.
-
-    Returns:
-        (len(documents), |L|), or (len(documents), m) of the labels asked for, (len(documents), m).
-    """
+    """Logits in fp32 in the order of the N documents, (N, |L|) or (N, m) of the labels asked for, (N, m)."""
     device = classifier.attention.embeddings.device
     out = np.zeros((len(documents), classifier.n_labels) if asked is None else asked.shape, dtype=np.float32)
     classifier.eval()
@@ -49,12 +45,7 @@ def predict_logits(
 def predict_candidates(
     classifier: LabelClassifier, corpus: Corpus, documents: np.ndarray, shortlist: Shortlist, *, batch_size: int
 ) -> tuple[Lists, np.ndarray]:
-    """Logits of each document's shortlist, whatever its true labels are.
-
-    Returns:
-        Lists (len(documents), c) and fp32 (len(documents), c), -inf where a row has ended; in the order of
-        `documents`.
-    """
+    """Shortlists of the N documents (N, c), whatever their true labels are, and logits fp32, -inf where a row ends."""
     lists = shortlist.of(documents)
     logits = predict_logits(classifier, corpus, documents, batch_size=batch_size, asked=lists.labels)
     return lists, np.where(lists.inside, logits, np.float32(-np.inf))

@@ -18,10 +18,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     `cache=True` fails at import; here each process then compiles anew, which takes a few seconds.
 
     What is kept is pickled, and reading a pickle runs what its writer put there. So a folder is used only if it belongs
-    to the user and not everybody may write to it; else the loop is compiled in memory.
-
-    Args:
-        options: of `numba.njit`, such as fastmath or inline.
+    to the user and not everybody may write to it (the group is the user's affair).
 
     >>> @njit()
     ... def double(x):
@@ -33,16 +30,10 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             compiled = numba.njit(cache=True, **options)(function)
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
-                raise
-            return numba.njit(**options)(function)
-        return compiled if is_own(Path(compiled.stats.cache_path)) else numba.njit(**options)(function)
+            folder = Path(compiled.stats.cache_path).stat()
+            own = folder.st_uid == os.getuid() and not folder.st_mode & 0o002
+        except RuntimeError:  # there is no place
+            own = False
+        return compiled if own else numba.njit(**options)(function)
 
     return decorate
-
-
-def is_own(folder: Path) -> bool:
-    """Whether a folder belongs to the user and is not open to everybody's writing; the group is the user's affair."""
-    kept = folder.stat()
-    return kept.st_uid == os.getuid() and not kept.st_mode & 0o002

@@ -24,12 +24,8 @@ def pairwise_lists(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Loss (lists) in nats and pulls (lists, t) of Eq. 2, not yet divided by max DCG@k.
 
-    Args:
-        scores: float64 (lists, t), each list in order of falling gain. A list with a score that is not finite gets NaN.
-        gain: float64 (lists, t).
-        discount: float64 (lists, t), by the rank of the score; 0 beyond k.
-        sizes: positions in each list; what stands behind them is not read.
-        sigma: slope.
+    Scores, gain and discount (0 beyond k) are float64 (lists, t), each list in order of falling gain. What stands
+    behind the `sizes` of the lists is not read. A list with a score that is not finite gets NaN.
     """
     losses, pulls = np.zeros(len(scores)), np.zeros(scores.shape)
     for row in range(len(scores)):

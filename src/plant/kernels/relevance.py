@@ -56,8 +56,7 @@ def best_tokens(
         tokens, begins: distinct tokens of each document, a `relevance.contingency.TokenLists`.
         indptr, documents: the documents of each label, of `relevance.contingency.label_documents`.
         scoring: of `relevance.choice`.
-        first: label id.
-        rows: after which no further label is begun.
+        first, rows: as above.
 
     Returns:
         The label after the last; then of each label with documents its id and its number of rows (int64), and of

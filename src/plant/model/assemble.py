@@ -34,8 +34,7 @@ class TrainingData:
 
     Attributes:
         corpus: documents; its label ids count the trained labels only.
-        trained: ids, in the corpus's full label list, of the labels that have a training document.
-        names: the full label list.
+        trained: ids of the trained labels in the full label list `names`.
     """
 
     corpus: Corpus
@@ -47,8 +46,7 @@ def load_training_data(corpus: Path, tokens: Path, features: Path | None = None)
     """Read a corpus and its tokens from their folders, and the file of cached hidden states.
 
     Raises:
-        InputError: no training document has a label, the training or the validation split has no token, or the features
-            belong to other tokens.
+        InputError: no training document has a label, a split has no token, or the features are of other tokens.
     """
     labels, texts = load_labels(corpus), load_tokens(tokens)
     ends = np.concatenate([[0], np.cumsum(labels.split_sizes)])
@@ -86,15 +84,14 @@ def build_classifier(
     The backbone is loaded from `source` (`build_backbone`); where features are cached there is none.
     """
     torch.manual_seed(stream(seed, "initialisation"))
-    features = data.corpus.features
-    backbone: Any = None
+    features, n_labels = data.corpus.features, len(data.trained)
     if features is None:
         vocabulary = 1 + int(data.corpus.input_ids.max(initial=-1))
-        backbone = build_backbone(settings, source, vocabulary=vocabulary, device=device)
-    size = None if features is None else features.shape[1]
-    classifier = make_classifier(settings, backbone, n_labels=len(data.trained), hidden_size=size)
-    if backbone is not None:
+        backbone: Any = build_backbone(settings, source, vocabulary=vocabulary, device=device)
+        classifier = make_classifier(settings, backbone, n_labels=n_labels)
         backbone.place(device)
+    else:
+        classifier = make_classifier(settings, None, n_labels=n_labels, hidden_size=features.shape[1])
     classifier.attention.to(device)
     classifier.head.to(device)
     return classifier
@@ -115,14 +112,14 @@ def make_classifier(
 
 
 def parse_network(section: Mapping[str, Any]) -> plant_settings.Network:
-    """The settings of a backbone that has a network; the config lets no other be trained."""
+    """The settings of a backbone that has a network."""
     settings = plant_settings.parse_backbone(section)
     assert not isinstance(settings, plant_settings.Words)
     return settings
 
 
 def parse_transformer(section: Mapping[str, Any]) -> plant_settings.Pretrained | plant_settings.Random:
-    """The settings of a backbone that is a transformer; only those have cached features and label embeddings."""
+    """The settings of a backbone that is a transformer."""
     settings = parse_network(section)
     assert not isinstance(settings, plant_settings.WordNetwork)
     return settings
@@ -146,13 +143,13 @@ def prepare(
         seed: of the run.
         corpus: folder of the corpus.
         tokens: tokens.safetensors of the backbone.
-        backbone: what the backbone is loaded from: a hub id, a local folder, or a file of word vectors.
+        backbone: as `source` of `build_backbone`.
         features: file of cached hidden states, or None.
         embeddings: file of `write_label_embeddings`, where E starts from descriptions.
-        initialisation: of E, before weights are loaded: `random` (choice C10) or `descriptions` (choice C22).
+        initialisation: of E: `random` (choice C10) or `descriptions` (choice C22).
 
     Returns:
-        Data, classifier, and facts for the provenance: device, labels, trainable parameters.
+        Data, classifier, and facts for the provenance.
     """
     device = set_up(settings["compute"])
     data = load_training_data(Path(corpus), tokens.parent, features)
@@ -208,12 +205,7 @@ def load_weights(classifier: LabelClassifier, folder: Path, *, head: bool) -> No
 
 
 def run_digest(facts: Any, inputs: Sequence[Path]) -> str:
-    """SHA-256 over facts and the contents of files or folders: a checkpoint is used by the same run only.
-
-    Args:
-        facts: settings and digests of the code, as plain data.
-        inputs: files and folders that the run reads.
-    """
+    """SHA-256 over facts (plain data) and the contents of files or folders: only the same run may use a checkpoint."""
     sha = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for path in inputs:
         sha.update(bytes.fromhex(sha256(Path(path))))

@@ -42,13 +42,7 @@ class Corpus:
         *,
         splits: dict[str, int],
     ) -> "Corpus":
-        """A corpus from lists.
-
-        Args:
-            documents: input ids of each.
-            labels: label ids of each document, ascending; none: no document has a label.
-            splits: split -> number of its documents, in the order of the documents.
-        """
+        """A corpus from the input ids of each document, their label ids (ascending), and the sizes of the splits."""
         ends = np.cumsum([0, *splits.values()]).tolist()
         places = dict(zip(splits, pairwise(ends), strict=True))
         (ids, offsets), (indices, indptr) = joined(documents), joined(labels or [()] * len(documents))

@@ -19,10 +19,10 @@ class Known:
     """What counts over the train split say of a batch (`plant.finetuning.kept_evidence`).
 
     Attributes:
-        bias: what is added to the scores of label attention (choice C26), or None.
-        weights: what is added to the attention after the softmax, S and P of the earlier version (choice C37), or None.
-            It is asked as a bias is; its result carries a gradient.
-        evidence: log-odds that are added to the logits with one trained weight, (B, |L|) (choice C27), or None.
+        bias: is added to the scores of label attention (choice C26).
+        weights: is added to the attention after the softmax, S and P of the earlier version (choice C37). Its result
+            carries a gradient.
+        evidence: log-odds that are added to the logits with one trained weight, (B, |L|) (choice C27).
     """
 
     bias: ScoreBias | None = None
@@ -35,40 +35,24 @@ NOTHING = Known()
 
 @dataclass(frozen=True)
 class Documents:
-    """A padded batch of documents as the classifier reads it.
+    """A padded batch of documents as the classifier reads it."""
 
-    Attributes:
-        mask: (B, n), True at tokens.
-        input_ids: (B, n), or None where features are cached.
-        features: (B, n, h) cached hidden states, or None.
-        known: what counts say of them.
-    """
-
-    mask: Tensor
-    input_ids: Tensor | None = None
-    features: Tensor | None = None
+    mask: Tensor  # (B, n), True at tokens
+    input_ids: Tensor | None = None  # (B, n); None where features are cached
+    features: Tensor | None = None  # (B, n, h), cached hidden states
     known: Known = NOTHING
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Documents that the labels attend to at once, b of them: one on a CPU, the whole batch on a GPU.
+    """Documents that the labels attend to at once, b of them: one on a CPU, the whole batch on a GPU."""
 
-    Attributes:
-        hidden: H (b, n, h).
-        mask: (b, n), or None where all states are attended to.
-        queries: of the labels asked for, (b, m, d).
-        of_labels: what the head takes from these labels, (b, m, ...) each.
-        bias: what is added to the scores (b, m, n), or None.
-        weights: what is added to the attention after the softmax (b, m, n), or None.
-    """
-
-    hidden: Tensor
-    mask: Tensor | None
-    queries: Tensor
-    of_labels: tuple[Tensor, ...]
-    bias: Tensor | None
-    weights: Tensor | None
+    hidden: Tensor  # H (b, n, h)
+    mask: Tensor | None  # (b, n); None where all states are attended to
+    queries: Tensor  # of the labels asked for, (b, m, d)
+    of_labels: tuple[Tensor, ...]  # what the head takes from these labels, (b, m, ...) each
+    bias: Tensor | None  # is added to the scores, (b, m, n)
+    weights: Tensor | None  # is added to the attention after the softmax, (b, m, n)
 
     def part(self, rows: Tensor, tokens: slice) -> "_Group":
         """Some tokens of some documents."""
@@ -85,20 +69,14 @@ class LabelClassifier(nn.Module):
 
     Args:
         backbone: maps (input_ids, mask) to H; None where every batch brings cached features.
-        n_labels: |L| of the labels that have training documents.
-        hidden_size: h.
+        n_labels, hidden_size: |L| of the labels that have training documents, and h.
         attention: name of a label attention, see `plant.model.registry`.
-        heads: G of the attention `multi_head`.
-        pool_size: p of the attention `multi_head`.
-        projection: d of attentions that project the states; None: h.
+        heads, pool_size, projection: as in `plant.model.label_attention.Sizes`.
         mask_padding: False lets label attention see padding (a documented fault of the field, to compare).
 
     Attributes:
         segment: tokens of a segment, where documents are read in segments (`_logits_of_segments`); else None.
         state: phi of the segments, `sum` or `tanh`.
-
-    Raises:
-        InputError: the attention does not fit these sizes.
     """
 
     attention: Any  # plant.model.label_attention.Attention
@@ -139,8 +117,7 @@ class LabelClassifier(nn.Module):
         """H (B, n, h)."""
         if documents.features is not None:
             return documents.features
-        if self.backbone is None or documents.input_ids is None:
-            raise ValueError("hidden_states: a batch without features needs a backbone and input ids")
+        assert self.backbone is not None
         return self.backbone(documents.input_ids, documents.mask)
 
     def logits(
@@ -157,8 +134,7 @@ class LabelClassifier(nn.Module):
         A CPU takes the documents one by one, each without its padding. A GPU takes the padded batch at once.
 
         Args:
-            hidden: H (B, n, h).
-            mask: (B, n).
+            hidden, mask: H (B, n, h) and (B, n).
             labels: ids (B, m), or None for all.
             vectors: `label_vectors()` of the present weights, where it serves many batches.
             known: of the same documents; a bias belongs to masks that are True at the first tokens of a row.
@@ -183,7 +159,6 @@ class LabelClassifier(nn.Module):
     def _groups(
         self, hidden: Tensor, mask: Tensor, labels: Tensor | None, vectors: LabelVectors, known: Known
     ) -> Iterator[_Group]:
-        """The documents that are attended to at once, see `_Group`."""
         alone = one_by_one(hidden.device)
         size = 1 if alone else max(1, len(hidden))
         masked = self.mask_padding or self.segment is not None  # segments never see padding
@@ -225,14 +200,7 @@ class LabelClassifier(nn.Module):
         return self.head.summed(states, bias)
 
     def dense_bias(self, hidden: Tensor, labels: Tensor | None, bias: ScoreBias, first: int = 0) -> Tensor:
-        """The bias of some documents of a batch, (b, m, n), 0 at padding.
-
-        Args:
-            hidden: H (b, n, h) of these documents.
-            labels: ids (b, m) of these documents, or None for all.
-            bias: of the batch.
-            first: position of the first of these documents in the batch.
-        """
+        """The bias of some documents of a batch, (b, m, n), 0 at padding; `first` is the place of the first of them."""
         asked = self.n_labels if labels is None else labels.shape[1]
         added = hidden.new_zeros(len(hidden), asked, hidden.shape[1])
         for row in range(len(added)):
@@ -244,18 +212,11 @@ class LabelClassifier(nn.Module):
     def attention_weights(
         self, hidden: Tensor, mask: Tensor, labels: Tensor, known: Known = NOTHING, row: int = 0
     ) -> Tensor:
-        """The attention of labels to the tokens of one document as the head uses it, (m, n); rows sum to 1.
+        """The attention of labels (1, m) to the tokens of one document as the head uses it: (m, n), rows sum to 1.
 
         It is S of Eq. 1 with static attention in its scores, the mean over heads. What Eq. 7 adds after the softmax is
         added, and the row is scaled to sum to 1. With `segment` the softmax is over each segment, and all segments
-        weigh the same.
-
-        Args:
-            hidden: H (1, n, h).
-            mask: (1, n).
-            labels: ids (1, m).
-            known: of the batch that holds the document.
-            row: place of the document in that batch.
+        weigh the same. `known` is that of the batch in which the document has the place `row`.
         """
         bias = None if known.bias is None else self.dense_bias(hidden, labels, known.bias, row)
         parts = []

@@ -30,10 +30,7 @@ def write_label_embeddings(
     """Write a row of E for every label of the corpus: `embeddings` f32 (|L|, h) over the full label list.
 
     A label without a description has a row of zeros here, and will keep its random row (choice C10). The backbone's
-    folder (or hub id) has its tokenizer too.
-
-    Returns:
-        Facts for the record: labels, and how many of them have a description.
+    folder (or hub id) has its tokenizer too. Returns facts for the record.
 
     Raises:
         InputError: no label has a description, or the folder has no model or tokenizer.
@@ -69,13 +66,9 @@ def mean_states(backbone: Backbone, texts: Corpus, *, device: torch.device) -> n
 
 
 def directions(states: np.ndarray) -> np.ndarray:
-    """Rows without their mean, each with the root mean square of a random row of E.
+    """Rows f32 (N, h) without their mean, each with the root mean square of a random row of E.
 
-    Args:
-        states: f32 (N, h); rows of zeros stand for labels without a description.
-
-    Returns:
-        f32 (N, h); zeros where a row had none, or does not differ from the mean.
+    A row of zeros stands for a label without a description. It stays zeros, and so does a row that equals the mean.
     """
     described = states.any(axis=1)
     rows = states[described].astype(np.float64)
@@ -88,12 +81,9 @@ def directions(states: np.ndarray) -> np.ndarray:
 
 
 def start_from_descriptions(attention: LabelAttention, source: Path, labels: Sequence[int] | np.ndarray) -> int:
-    """Put rows of `write_label_embeddings` into E; labels without one keep their random row.
+    """Put rows of `write_label_embeddings` into E, and return how many; labels without one keep their random row.
 
     `labels` are the ids in the full label list of the rows of E.
-
-    Returns:
-        How many rows were put.
 
     Raises:
         InputError: the file is of another corpus or backbone.

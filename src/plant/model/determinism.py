@@ -19,8 +19,7 @@ def set_up(section: Mapping[str, Any]) -> torch.device:
     the order in which threads come; with `deterministic` torch takes others, or stops with an error where it has none.
     It does not look into the kernels of bitsandbytes.
 
-    Returns:
-        The device of this process. It is chosen before CUDA starts: cuBLAS reads its workspace once.
+    Returns the device of this process. It is chosen before CUDA starts: cuBLAS reads its workspace once.
     """
     compute = Compute.model_validate(section)
     torch.set_num_threads(compute.threads)

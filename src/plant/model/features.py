@@ -21,10 +21,8 @@ def write_features(backbone: Backbone, corpus: Corpus, out: Path, *, device: tor
     """Write fp16 hidden states of every token of every document as one safetensors file.
 
     The file is filled through a memory map: the array may be larger than memory. On a CPU several batches are computed
-    at once, each by as many threads as torch is set to: the bits do not depend on how many run. (They do depend, a
-    little, on the threads of one batch: what is left over at the end of a thread's share takes another path.)
-
-    `threads` are those of the job on a CPU, all batches together.
+    at once, each by as many threads as torch is set to, and by `threads` together: the bits do not depend on how many
+    run. (They do depend, a little, on the threads of one batch.)
     """
     backbone.eval().place(device)
     total, h = int(corpus.offsets[-1]), backbone.hidden_size

@@ -51,17 +51,11 @@ class Group:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """One training run.
-
-    Attributes:
-        seed: of all that is random in it.
-        checkpoint: folder for the last state, from which a stopped run goes on.
-        digest: of everything that the run depends on; a checkpoint made under another one is not used.
-    """
+    """One training run."""
 
     seed: int
-    checkpoint: Path
-    digest: str
+    checkpoint: Path  # folder for the last state, from which a stopped run goes on
+    digest: str  # of everything that the run depends on; a checkpoint made under another one is not used
 
 
 @dataclass(frozen=True)
@@ -70,12 +64,12 @@ class Task:
 
     Attributes:
         name: for the log.
-        groups: parameters and their learning rates; together all that is trained.
+        groups: together all that is trained.
         batches: epoch (from 1) -> batches of document ids.
         loss: batch, epoch -> (sum of the losses of this process's share of the batch, their weight). The sum is a
             scalar with gradient; the weight is 0.0 where the share is empty. The loss of a batch is the sum of all
             sums over the sum of all weights.
-        validate: () -> measures, of which `monitor` is one. Those of process 0 count.
+        validate: () -> measures. Those of process 0 count.
         monitor: the measure that chooses the epoch: higher is better.
     """
 
@@ -109,8 +103,7 @@ def fit(
     end (SIGTERM: preemption, a time limit; Ctrl-C). A later call with the same run goes on from there and ends with
     the bits of an uninterrupted one (on one device type, with as many processes). Process 0 writes; all read.
 
-    The parameters that require a gradient are trained and checkpointed. With `fp16_scaler` the loss is scaled (fp16
-    autocast on a GPU).
+    The parameters that require a gradient are trained. With `fp16_scaler` the loss is scaled (fp16 autocast on a GPU).
 
     Returns:
         One row an epoch: epoch, loss, and what `task.validate` returned.
@@ -313,7 +306,7 @@ class _Fitting:
 def termination() -> Iterator[threading.Event]:
     """An event that SIGTERM and Ctrl-C (SIGINT) set, in place of ending the process at once.
 
-    Signals reach the main thread only; in another one the event is never set.
+    Only the main thread gets signals; in another one the event is never set.
     """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():

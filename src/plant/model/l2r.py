@@ -18,10 +18,7 @@ LABELS_TOGETHER = 256  # of a document: their part of the hidden layer fits a ca
 
 
 class L2R(nn.Module):
-    """f(l, t): a feed-forward network of two layers over the embeddings of a label and of a word.
-
-    Both embeddings have the size d, and the first layer has the width r (`hidden`).
-    """
+    """f(l, t): a network of two layers, the first of width r (`hidden`), over embeddings of size d."""
 
     def __init__(self, n_labels: int, vocabulary: int, size: int, hidden: int) -> None:
         super().__init__()
@@ -67,11 +64,7 @@ def inattention(scores: Tensor, k: int | None, losers: str) -> Tensor:
         scores: f (m, n).
         k: the threshold is the k-th largest score of a row; None, or k above n: no threshold.
         losers: `zero` reads A.5 as printed: scores above the k-th largest stay (k - 1 of them, without ties), and the
-            others become 0, which keeps the weight e^0. `minus_infinity` gives the others no weight, and keeps the k
-            largest.
-
-    Returns:
-        (m, n), rows sum to 1.
+            others become 0, which keeps the weight e^0. `minus_infinity` keeps the k largest alone.
     """
     if k is not None and k <= scores.shape[-1]:
         kth = scores.detach().topk(k, dim=-1).values[..., -1:]
@@ -83,10 +76,7 @@ def inattention(scores: Tensor, k: int | None, losers: str) -> Tensor:
 
 
 def l2r_from(tensors: dict[str, Tensor], prefix: str = "") -> L2R | None:
-    """A model of the sizes of its saved weights, with random weights; None where there are none.
-
-    The tensors have those of a label attention, whose names begin with the prefix.
-    """
+    """A random model of the sizes of the saved one among a label attention's tensors; None where there is none."""
     name = f"{prefix}l2r."
     if f"{name}labels" not in tensors:
         return None

@@ -20,21 +20,13 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Sizes:
-    """What an attention is built from.
+    """What an attention is built from."""
 
-    Attributes:
-        labels: |L|.
-        hidden: h, of the states of the backbone.
-        heads: of the attention `multi_head`.
-        pool: p of the attention `multi_head`.
-        projection: d of attentions that project the states; None: h.
-    """
-
-    labels: int
-    hidden: int
-    heads: int = 1
-    pool: int = 1
-    projection: int | None = None
+    labels: int  # |L|
+    hidden: int  # h
+    heads: int = 1  # G of the attention multi_head
+    pool: int = 1  # p of the attention multi_head
+    projection: int | None = None  # d of attentions that project the states; None: h
 
 
 ScoreBias = Callable[[int, Tensor | None], Tensor]
@@ -48,16 +40,8 @@ class Attention(nn.Module):
         s_lj = q_l . k_j / scale in each head    a_l = softmax_j(s_lj)    v_l = sum_j a_lj v_j
 
     As it is here, it has one head, the embeddings of the labels as queries, and the states as keys and values. A
-    subclass changes what its paper changes.
-
-    Args:
-        n_labels: |L|.
-        query_size: of an embedding, before any projection.
-        heads: G; divides the sizes of queries, keys and values.
-        scale: of the scores of a head.
-
-    Attributes:
-        embeddings: one trained row for each label.
+    subclass changes what its paper changes. `query_size` is that of an embedding, before any projection; G divides the
+    sizes of queries, keys and values.
     """
 
     def __init__(self, n_labels: int, query_size: int, *, heads: int = 1, scale: float = 1.0) -> None:
@@ -88,18 +72,11 @@ class Attention(nn.Module):
         self.embeddings.mul_(factor)
 
     def token_logits(self, hidden: Tensor, labels: Tensor) -> Tensor:
-        """s_lj before the softmax, averaged over heads (choice C01).
+        """s_lj before the softmax, averaged over heads (choice C01), (B, m, n). Padding is not masked.
 
-        That mean is one dot product over all dimensions.
-
-        Args:
-            hidden: H (B, n, h).
-            labels: label ids (B, m).
-
-        Returns:
-            (B, m, n). Padding is not masked.
+        The states are H (B, n, h), the labels ids (B, m).
         """
-        queries = self.queries(labels) * (1 / (self.heads * self.scale))
+        queries = self.queries(labels) * (1 / (self.heads * self.scale))  # the mean is one dot product over G d
         return queries @ self.keys(hidden).transpose(1, 2)
 
     def token_probabilities(
@@ -110,7 +87,7 @@ class Attention(nn.Module):
         Args:
             hidden: H (B, n, h).
             labels: label ids (B, m).
-            mask: (B, n), True at tokens and False at padding; None attends to padding.
+            mask: (B, n), True at tokens; None attends to padding.
             bias: added to the scores of every head before the softmax (B, m, n), or None.
 
         Returns:
@@ -125,18 +102,10 @@ class Attention(nn.Module):
         return scores.to(torch.promote_types(scores.dtype, torch.float32)).softmax(-1).mean(1)
 
     def attend(self, queries: Tensor, hidden: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """v_l: the values of the heads side by side, weighed by PyTorch.
+        """v_l (B, m, h): the values of the heads side by side, weighed by PyTorch.
 
-        Four dimensions matter: of tensors with three, PyTorch keeps all scores (m, n) on a CPU.
-
-        Args:
-            queries: rows of `queries()` (B, m, G d).
-            hidden: H (B, n, h).
-            mask: (B, n) or None.
-            bias: as in `token_probabilities`.
-
-        Returns:
-            (B, m, h).
+        The queries are rows of `queries()` (B, m, G d); the others are as in `token_probabilities`. Four dimensions
+        matter: of tensors with three, PyTorch keeps all scores (m, n) on a CPU.
         """
         q, k, v = (self._split(states) for states in (queries, self.keys(hidden), self.values(hidden)))
         added = None if mask is None else mask[:, None, None, :]
@@ -161,12 +130,7 @@ class EvidenceHead(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, attended: Tensor, *of_labels: Tensor) -> Tensor:
-        """Logits (B, m) of what the labels attended to (B, m, h), in fp32 or wider.
-
-        Args:
-            attended: from `Attention.attend`.
-            of_labels: `label_vectors` of the same labels (B, m, ...).
-        """
+        """Logits (B, m) in fp32 or wider, of what `attend` gave (B, m, h) and of the labels' vectors (B, m, ...)."""
 
     def weigh_evidence(self) -> None:
         """Add the parameter beta of `with_evidence`; it starts at 0, which is a weight of log 2."""
@@ -174,6 +138,5 @@ class EvidenceHead(nn.Module, ABC):
 
     def with_evidence(self, logits: Tensor, evidence: Tensor) -> Tensor:
         """logit + softplus(beta) e (choice C27), e the evidence of the same documents and labels."""
-        if self.evidence is None:
-            raise ValueError("with_evidence: call weigh_evidence first")
+        assert self.evidence is not None  # `weigh_evidence` was called
         return logits + F.softplus(self.evidence) * evidence

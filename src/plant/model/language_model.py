@@ -38,12 +38,7 @@ class NextToken(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(backbone.embedding.weight)))
 
     def log_likelihood(self, input_ids: Tensor, mask: Tensor) -> tuple[Tensor, int]:
-        """Sum of the log-probabilities of all tokens that have one before them, in nats, and their number.
-
-        Args:
-            input_ids: (B, n).
-            mask: (B, n), True at tokens.
-        """
+        """Sum of the log-probabilities of all tokens that have one before them, in nats, and their number."""
         states = self.backbone(input_ids, mask)  # (B, n, e)
         backward = self.backbone.network.backward_reading
         # the state at j predicts j + 1; read backward, the state at j + 1 predicts j
@@ -62,8 +57,6 @@ def train_language_model(
     backbone: AwdLstmBackbone, corpus: Corpus, settings: LanguageModel, run: TrainingRun, *, device: torch.device
 ) -> list[dict[str, float]]:
     """Train on the training texts; the backbone keeps the weights of the epoch with the best validation likelihood.
-
-    Labels are not read.
 
     Returns:
         History, one row per epoch: loss, log_likelihood (nats per token, at most 0) and perplexity of validation.
@@ -122,8 +115,7 @@ def start_encoder(settings: WordNetwork, tokens: Path) -> tuple[AwdLstmBackbone,
         InputError: the file is missing or of another form, other sizes, or of another vocabulary.
     """
     how = settings.language_model
-    if how is None:
-        raise ValueError("start_encoder: the backbone has no language_model")
+    assert how is not None
     words = load_tokens(tokens).vocabulary
     torch.manual_seed(stream(how.seed, "initialisation"))
     options: dict[str, Any] = {**settings.options, "frozen": False}

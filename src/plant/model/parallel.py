@@ -23,19 +23,14 @@ PATIENCE = timedelta(hours=2)  # shares of a long validation may end far apart
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among those of its job.
-
-    Attributes:
-        rank: of this process, from 0; only 0 writes.
-        count: of processes.
-    """
+    """This process among those of its job."""
 
     rank: int = 0
     count: int = 1
 
     @property
     def first(self) -> bool:
-        """True where files, logs and sidecars are written."""
+        """True in the one process that writes files, logs and sidecars."""
         return self.rank == 0
 
     def mine(self, n: int) -> np.ndarray:
@@ -47,13 +42,9 @@ class Processes:
         return np.arange(self.rank, n, self.count)
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Elementwise sum over processes, with the same bits on all of them.
+        """Elementwise sum over processes of arrays of one shape and type, with the same bits on all of them.
 
-        Args:
-            values: numbers of any shape; shape and type are the same on all processes.
-
-        Returns:
-            A new array of that shape and type; for one process its copy.
+        The result is a new array; for one process a copy.
         """
         out = np.array(values, order="C", ndmin=1)
         if self.count > 1 and out.size:
@@ -74,11 +65,9 @@ class Processes:
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Put the sum of gradients over processes into `grad`, with the same bits on all of them.
 
-        A parameter without a gradient here counts as zeros, as another process may have one. A parameter without a
-        gradient anywhere gets none, as in one process. A sparse gradient has the rows of all processes.
-
-        Args:
-            parameters: that are trained, in the same order on all processes; those frozen now are left alone.
+        The parameters come in the same order on all processes; those that are frozen now are left alone. A parameter
+        without a gradient here counts as zeros, as another process may have one. A parameter without a gradient
+        anywhere gets none, as in one process. A sparse gradient has the rows of all processes.
         """
         if self.count == 1:
             return
@@ -110,10 +99,7 @@ def _sum_of_rows(parameter: nn.Parameter) -> torch.Tensor:
 
 
 def processes() -> Processes:
-    """Which process this is; the first call joins the group.
-
-    Sums of arrays run over gloo on the CPU, sums of gradients over nccl where the gradients are on a GPU.
-    """
+    """Which process this is; the first call joins the group."""
     if not distributed.is_initialized():
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
             return Processes()
@@ -123,9 +109,7 @@ def processes() -> Processes:
 
 
 def own_device(name: str) -> torch.device:
-    """The device of this process.
-
-    `auto` is a GPU where there is one. Each process of a node takes its own GPU.
+    """The device of this process: `auto` is a GPU where there is one, and each process of a node takes its own GPU.
 
     Raises:
         InputError: `cuda` where there is none.

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 
 class RowAdamW(torch.optim.AdamW):
-    """AdamW for dense gradients; its row-wise form for sparse ones. States have one form for both."""
+    """AdamW for dense gradients; its row-wise form for sparse ones."""
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """One update. Sparse gradients are used up: they are None afterwards."""

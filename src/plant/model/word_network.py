@@ -20,12 +20,9 @@ EMBEDDING_STD = 0.1  # of random word vectors
 
 
 class WordBackbone(nn.Module):
-    """Word embedding and network.
+    """Word embedding, from initial word vectors (V, e), and a network with `hidden_size`.
 
-    Args:
-        vectors: initial word vectors (V, e).
-        network: maps (states (B, n, e), mask (B, n)) to (B, n, h); has `hidden_size`.
-        dropout: rate on the word vectors.
+    The network maps (states (B, n, e), mask (B, n)) to (B, n, h). `dropout` is the rate on the word vectors.
     """
 
     def __init__(self, vectors: Tensor, network: nn.Module, *, dropout: float) -> None:
@@ -47,12 +44,7 @@ class WordBackbone(nn.Module):
         return self.dropout(self.embedding(words))
 
     def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
-        """H (B, n, h); zeros at padding.
-
-        Args:
-            input_ids: (B, n).
-            mask: (B, n), True at words, all words before all padding.
-        """
+        """H (B, n, h), zeros at padding, of ids (B, n) and the mask (B, n): all words come before all padding."""
         words = self.embed(input_ids[mask])  # of all documents, (N, e)
         states = words.new_zeros(*mask.shape, words.shape[1])  # (B, n, e), zeros at padding
         states[mask] = words
@@ -72,9 +64,7 @@ def reordered(states: Tensor, order: Tensor) -> Tensor:
 
 
 def word_vectors(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> Tensor:
-    """Initial word vectors (V, e): random, or from a file of `plant.model.word_vectors`.
-
-    The source is the file, or "" for random vectors.
+    """Initial word vectors (V, e): from a file of `plant.model.word_vectors`, or random where the source is "".
 
     Raises:
         InputError: the file is of another vocabulary or size.

@@ -5,6 +5,7 @@ zeros here and starts from a random vector (`plant.model.word_network`).
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,7 @@ from plant.ground.settings import WordNetwork
 
 
 def write_word_vectors(settings: WordNetwork, corpus: Path, tokens: Path, *, out: Path) -> dict[str, int]:
-    """Write `vectors`, f32 (V, e), in the order of the vocabulary.
-
-    Returns:
-        Facts for the record: words, and how many of them have a vector.
+    """Write `vectors`, f32 (V, e), in the order of the vocabulary, and return facts for the record.
 
     Raises:
         InputError: gensim is not installed, or the file is missing, has no such form, or vectors of another size.
@@ -33,15 +31,16 @@ def write_word_vectors(settings: WordNetwork, corpus: Path, tokens: Path, *, out
     return {"words": len(vectors), "with_vectors": int(vectors.any(axis=1).sum())}
 
 
+@dataclass
 class _Sentences:
     """Training documents as lists of words (their ids as text); gensim goes through them several times."""
 
-    def __init__(self, tokens: Tokens, documents: slice) -> None:
-        self._tokens, self._documents = tokens, documents
+    tokens: Tokens
+    documents: slice
 
     def __iter__(self) -> Iterator[list[str]]:
-        for document in range(self._documents.start, self._documents.stop):
-            yield [str(token) for token in self._tokens.row(document)]
+        for document in range(self.documents.start, self.documents.stop):
+            yield [str(token) for token in self.tokens.row(document)]
 
 
 def train(settings: WordNetwork, tokens: Tokens, documents: slice) -> np.ndarray:
@@ -87,7 +86,7 @@ def from_file(source: Path, vocabulary: Sequence[str], size: int) -> np.ndarray:
             raise _other_encoding(source) from error
         rows = _rows_by_name(source, vocabulary, names)
     if vectors.shape[1] != size:
-        raise _other_size(source, size, vectors.shape[1])
+        raise _other_size(str(source), size, vectors.shape[1])
     out = np.zeros((len(vocabulary), size), dtype=np.float32)
     out[rows >= 0] = vectors[rows[rows >= 0]]
     return out
@@ -100,8 +99,7 @@ def rows_of(source: Path, vocabulary: Sequence[str], words: np.ndarray, n: int, 
         source: the file.
         vocabulary: words by token id.
         words: of the file: bytes of UTF-8, one word per line.
-        n: number of its vectors.
-        what: name of its vectors.
+        n, what: number and name of its vectors.
 
     Raises:
         InputError: the words are in another encoding, not as many as the vectors, or in another language.
@@ -138,28 +136,24 @@ def _text(source: Path, wanted: set[str], size: int) -> tuple[list[str], np.ndar
     words, rows = [], []
     with source.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
+            where = f"{source}, line {number}"
             word, *values = line.rstrip().split(" ")
             if number == 1 and len(values) == 1:
                 continue  # n and e
             if len(values) != size:
-                raise _other_size(source, size, len(values), number)
-            if word in wanted:
-                words.append(word)
-                rows.append(_numbers(values, f"{source}, line {number}"))
+                raise _other_size(where, size, len(values))
+            if word not in wanted:
+                continue
+            try:
+                rows.append(np.array(values, dtype=np.float32))
+            except ValueError as error:
+                expected = f"a word and {size} numbers"
+                raise InputError(where, expected=expected, got=str(error), fix="Correct the line.") from error
+            words.append(word)
     return words, np.array(rows, dtype=np.float32).reshape(-1, size)
 
 
-def _numbers(values: Sequence[str], where: str) -> np.ndarray:
-    try:
-        return np.array(values, dtype=np.float32)
-    except ValueError as error:
-        raise InputError(
-            where, expected=f"a word and {len(values)} numbers", got=str(error), fix="Correct the line."
-        ) from error
-
-
-def _other_size(source: Path, size: int, got: int, line: int | None = None) -> InputError:
-    where = str(source) if line is None else f"{source}, line {line}"
+def _other_size(where: str, size: int, got: int) -> InputError:
     return InputError(
         where, expected=f"word vectors of {size} numbers", got=str(got),
         fix="Set embedding_size of the backbone to the size of the vectors, or name another file.",

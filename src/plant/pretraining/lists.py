@@ -19,46 +19,23 @@ class TopTokens:
 
     The arrays are those of the relevance file. 131K labels with 1,000 tokens each are 1 GB, which is mapped and not
     copied.
-
-    Attributes:
-        starts: i64 (|L|), where a label's tokens begin.
-        sizes: i64 (|L|), how many of them are in T_l, at most k.
-        token_id: i32, in rank order within a label.
-        relevance: f32, of each token, in [0, 1].
-        vocabulary: V, above every token id and input id.
     """
 
-    starts: np.ndarray
-    sizes: np.ndarray
-    token_id: np.ndarray
-    relevance: np.ndarray
-    vocabulary: int
+    starts: np.ndarray  # i64 (|L|), where a label's tokens begin
+    sizes: np.ndarray  # i64 (|L|), how many of them are in T_l, at most k
+    token_id: np.ndarray  # i32, in rank order within a label
+    relevance: np.ndarray  # f32 in [0, 1], of each token
+    vocabulary: int  # V, above every token id and input id
 
     @classmethod
     def from_csr(
         cls, indptr: np.ndarray, token_id: np.ndarray, relevance: np.ndarray, *, k: int, vocabulary: int
     ) -> "TopTokens":
-        """Keep the first k of each label; the rows come in rank order.
-
-        Args:
-            indptr: i64 (|L| + 1).
-            token_id: i32, in rank order within a label.
-            relevance: f32 in [0, 1], descending within a label.
-            k: tokens kept per label.
-            vocabulary: V; every token id is below it.
-        """
+        """Keep the first k tokens of each label; label l has the rows indptr[l]:indptr[l + 1], in rank order."""
         return cls(indptr[:-1], np.minimum(np.diff(indptr), k), token_id, relevance, vocabulary)
 
     def relevance_of(self, labels: np.ndarray, input_ids: np.ndarray) -> np.ndarray:
-        """r_lj of each position of a document for each label; a token's repeats share one relevance.
-
-        Args:
-            labels: label ids (m).
-            input_ids: of the document (n).
-
-        Returns:
-            f32 (m, n): in [0, 1], or -1 where the position's token is not in T_l.
-        """
+        """r_lj of each position of a document (n) for each label (m): f32 (m, n), -1 where the token is not in T_l."""
         tokens, where = np.unique(input_ids, return_inverse=True)  # u distinct tokens, and the place of each position
         column = np.full(self.vocabulary, -1, dtype=np.int32)
         column[tokens] = np.arange(len(tokens))
@@ -85,12 +62,7 @@ class TopTokens:
 
 
 def load_top_tokens(source: Path, data: TrainingData, *, k: int | None) -> TopTokens:
-    """T_l from a relevance file, in the trained label space.
-
-    Args:
-        source: `{measure}.safetensors` of the relevance room.
-        data: whose label space is used.
-        k: tokens kept per label; None keeps what the file has.
+    """T_l from `{measure}.safetensors` of the relevance room, in the trained label space; k of None keeps every token.
 
     Raises:
         InputError: the file has another number of labels than the corpus.
@@ -114,16 +86,13 @@ def load_top_tokens(source: Path, data: TrainingData, *, k: int | None) -> TopTo
 def labels_of_document(
     positives: np.ndarray, eligible: np.ndarray, negatives: int | None, random: np.random.Generator
 ) -> np.ndarray:
-    """Labels that enter Stage 1 for one document (choice C05): its positives and some others, or all.
+    """Labels that enter Stage 1 for one document (choice C05): its positives, then some others; or all, ascending.
 
     Args:
         positives: label ids of the document, all of them eligible.
         eligible: ids of the labels that Stage 1 knows, ascending.
         negatives: labels drawn from the others, without replacement; None takes every label.
         random: of the epoch.
-
-    Returns:
-        Label ids, positives first (all labels: ascending).
     """
     if negatives is None:
         return eligible
@@ -135,18 +104,10 @@ def labels_of_document(
 
 
 def label_weights(labels: np.ndarray, positives: int, eligible: int) -> np.ndarray:
-    """Weights that make the sum over sampled labels unbiased for the sum over all (choice C05).
+    """Weights (at least 1) that make the sum over sampled labels unbiased for the sum over all (choice C05).
 
-    Positives are always there and count once. n of the |L| - |P| others were drawn, each with probability
-    n / (|L| - |P|), so each of them counts (|L| - |P|) / n times.
-
-    Args:
-        labels: of a document, from `labels_of_document` with a number of negatives.
-        positives: |P|; they come first.
-        eligible: |L|.
-
-    Returns:
-        f32 (len(labels)), at least 1.
+    The |P| positives come first, are always there, and count once. n of the |L| - |P| other eligible labels were drawn,
+    each with probability n / (|L| - |P|), so each of them counts (|L| - |P|) / n times.
     """
     drawn = len(labels) - positives
     weights = np.ones(len(labels), dtype=np.float32)
@@ -157,11 +118,8 @@ def label_weights(labels: np.ndarray, positives: int, eligible: int) -> np.ndarr
 def packed(relevance: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Move the positions inside each list to the front, so that rows are as short as the longest list.
 
-    Args:
-        relevance: for each document (m_b, n_b) with -1 outside.
-
-    Returns:
-        positions i64 and relevance f32, both (B, m, t); relevance is -1 where a row or list has ended.
+    The relevance is (m_b, n_b) for each document, -1 outside. Returns positions i64 and relevance f32, both (B, m, t);
+    relevance is -1 where a row or list has ended.
     """
     m = max(part.shape[0] for part in relevance)
     t = max(1, max(int((part >= 0).sum(1).max(initial=0)) for part in relevance))

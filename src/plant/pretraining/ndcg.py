@@ -15,31 +15,16 @@ OUTSIDE = -1.0  # relevance of a position that is not in the list
 
 
 def gains(relevance: Tensor, kind: str) -> Tensor:
-    """2^r - 1 (exponential) or r (linear); 0 outside the list (choice C04). `expm1` keeps the digits of a small r.
-
-    Args:
-        relevance: (..., t) in [0, 1], `OUTSIDE` at positions outside the list.
-        kind: "exponential" or "linear".
-
-    Returns:
-        (..., t) in [0, 1].
-    """
+    """2^r - 1 (exponential) or r (linear), in [0, 1]; 0 outside the list (choice C04)."""
     inside = relevance.clamp_min(0)
+    # expm1 keeps the digits of a small r
     return torch.expm1(inside * math.log(2)) if kind == "exponential" else inside
 
 
 def discounts(scores: Tensor, relevance: Tensor, k: int) -> Tensor:
-    """1 / log2(1 + rank) of every position in the ranking by score, 0 beyond rank k and outside the list.
+    """1 / log2(1 + rank) of every position in the ranking by score (..., t), 0 beyond rank k and outside the list.
 
     Ties in score are broken by position, so that the result is the same on every machine.
-
-    Args:
-        scores: (..., t).
-        relevance: (..., t), `OUTSIDE` at positions outside the list.
-        k: truncation.
-
-    Returns:
-        (..., t) in [0, 1].
     """
     inside = relevance >= 0
     order = scores.masked_fill(~inside, -torch.inf).argsort(dim=-1, descending=True, stable=True)

@@ -27,13 +27,10 @@ EPOCHS = "epochs"  # folder of the weights of every epoch, beside the best one's
 
 
 class TokenRanking:
-    """Lists, scores and measures of Stage 1 on one corpus.
-
-    The head of the classifier takes no part.
+    """Lists, scores and measures of Stage 1 on one corpus. The head of the classifier takes no part.
 
     Raises:
-        InputError: no label has `label_min_documents` training documents, or sampled negatives are to be reweighted
-            and there are none.
+        InputError: no label has `label_min_documents` training documents.
     """
 
     def __init__(
@@ -49,19 +46,9 @@ class TokenRanking:
         self.enters = counts >= settings.label_min_documents
         self.eligible = np.flatnonzero(self.enters)
         if not len(self.eligible):
-            raise InputError(
-                "pretrainings: label_min_documents",
-                expected=f"at most {counts.max(initial=0)}, the training documents of the most frequent label",
-                got=str(settings.label_min_documents),
-                fix="Lower it.",
-            )
-        if settings.reweight and settings.negatives == 0:
-            raise InputError(
-                "pretrainings: reweight",
-                expected="sampled labels that count for all others: negatives of 1 or more",
-                got="negatives: 0",
-                fix="Raise negatives, or set reweight: false.",
-            )
+            most = f"at most {counts.max(initial=0)}, the training documents of the most frequent label"
+            got = str(settings.label_min_documents)
+            raise InputError("pretrainings: label_min_documents", expected=most, got=got, fix="Lower it.")
 
     def positives(self, document: int) -> np.ndarray:
         """Labels of a document that enter Stage 1."""
@@ -180,7 +167,13 @@ def pretrain(
         InputError: the training or the validation split has nothing to rank.
     """
     ranking = TokenRanking(classifier, corpus, top, settings=settings, seed=run.seed)
-    _require_lists(ranking, {split: corpus.documents(split) for split in ("train", "val")})
+    for split in ("train", "val"):
+        if not ranking.ranks(corpus.documents(split)):
+            raise InputError(
+                f"Stage 1, {split} split", got="none: the relevance says nothing about these documents",
+                expected="a document with a label for which it holds two tokens of different relevance",
+                fix="Use more documents that differ in texts and labels, or train without Stage 1 (pretraining: none).",
+            )  # fmt: skip
     with _ranked_weights_alone(classifier):
         task = _task(ranking, run.checkpoint / EPOCHS)
         history = fit(classifier, task, settings, run, fp16_scaler=classifier.needs_loss_scaling)
@@ -231,17 +224,6 @@ def _task(ranking: TokenRanking, epochs: Path) -> Task:
     return Task(
         name="Stage 1", groups=groups, loss=ranking.loss, validate=validate, monitor="ndcg_val", batches=batches
     )
-
-
-def _require_lists(ranking: TokenRanking, splits: dict[str, np.ndarray]) -> None:
-    for split, documents in splits.items():
-        if not ranking.ranks(documents):
-            raise InputError(
-                f"Stage 1, {split} split",
-                expected="a document with a label for which it holds two tokens of different relevance",
-                got="none: the relevance says nothing about these documents",
-                fix="Use more documents that differ in texts and labels, or train without Stage 1 (pretraining: none).",
-            )
 
 
 def publish_epochs(checkpoint: Path, out: Path, *, epochs: int) -> None:

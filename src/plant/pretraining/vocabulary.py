@@ -26,10 +26,7 @@ from plant.pretraining.ndcg import OUTSIDE, ndcg
 
 
 class VocabularyLists:
-    """The lists: T_l and sampled words outside it.
-
-    `outside` words are drawn for each list; those that are in T_l are left out.
-    """
+    """The lists: T_l, and those of `outside` words drawn for each list that are not in it."""
 
     def __init__(self, top: TopTokens, *, outside: int, seed: int) -> None:
         self.top, self.outside, self.seed = top, outside, seed
@@ -38,9 +35,7 @@ class VocabularyLists:
     def of(self, labels: np.ndarray, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Word ids i64 and relevance f32 of some labels, both (m, t); relevance is -1 where a list has ended.
 
-        Args:
-            labels: label ids (m).
-            epoch: from 1; 0 gives the lists that are measured on.
+        Epochs count from 1; 0 gives the lists that are measured on.
         """
         rows = [self._list(int(label), epoch) for label in labels]
         t = max(len(words) for words, _ in rows)

@@ -10,19 +10,11 @@ from plant.pretraining.losses import approx_ndcg
 def approx_ndcg_loss(
     logits: Tensor, truth: Tensor, *, temperature: float, n_labels: int, selected: Tensor | None = None
 ) -> Tensor:
-    """The loss of each document.
+    """The loss of each document (B), in [0, 1]; arguments as in `plant.finetuning.losses.focal.focal_loss`.
 
-    Args:
-        logits: (B, m), of the labels in S_i or of all.
-        truth: bool (B, m).
-        temperature: of the smooth ranks.
-        n_labels: has no part in it: a ranking is no sum over labels.
-        selected: bool (B, m), False at labels that do not count; None counts all.
-
-    Returns:
-        (B), in [0, 1].
+    `temperature` is that of the smooth ranks.
     """
-    del n_labels
+    del n_labels  # a ranking is no sum over labels
     relevance = truth.to(torch.promote_types(logits.dtype, torch.float32))
     relevance = relevance if selected is None else relevance.masked_fill(~selected, -1)
     return approx_ndcg.approx_ndcg_loss(logits, relevance, k=truth.shape[1], temperature=temperature, gain="linear")

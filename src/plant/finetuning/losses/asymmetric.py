@@ -27,13 +27,9 @@ def asymmetric_loss(
     """The loss of each document.
 
     Args:
-        logits: (B, m), of the labels in S_i or of all.
-        truth: bool (B, m).
-        gamma_positive: g+, focusing of positives, at least 0.
-        gamma_negative: g-, focusing of negatives, at least 0.
+        logits, truth, n_labels, selected: as in `plant.finetuning.losses.focal.focal_loss`.
+        gamma_positive, gamma_negative: g+ and g-, focusing of positives and of negatives, at least 0.
         margin: probability in [0, 1) that is taken off a negative's.
-        n_labels: what the sum is divided by (choice C13).
-        selected: bool (B, m), False at labels that do not count; None counts all.
 
     Returns:
         (B), at least 0, in fp32 or wider.

@@ -15,10 +15,7 @@ STD = 0.03  # of all weights at the start, as in the public code of both
 
 
 class ProjectedAttention(Attention):
-    """u_l as query, tanh(W h_j) as key.
-
-    Keys have the size d, `projection`.
-    """
+    """u_l as query, tanh(W h_j) of size d as key."""
 
     def __init__(self, n_labels: int, hidden_size: int, projection: int) -> None:
         super().__init__(n_labels, projection)

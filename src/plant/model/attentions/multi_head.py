@@ -23,9 +23,6 @@ class LabelAttention(Attention):
     """Multi-head attention whose queries are label embeddings (Eq. 1).
 
     The parameters are those of a standard multi-head attention with biases; only E has one row per label.
-
-    Raises:
-        InputError: `heads` does not divide `hidden_size`.
     """
 
     def __init__(self, n_labels: int, hidden_size: int, heads: int) -> None:
@@ -91,25 +88,13 @@ class Head(EvidenceHead):
         self.register_buffer("pooling", pooling_matrix(hidden_size, pool_size).float(), persistent=False)
 
     def label_vectors(self, attention: LabelAttention) -> tuple[Tensor, Tensor]:
-        """The head as one vector and one number for each label.
-
-        Returns:
-            W_O^T c_l as rows (|L|, h); what no document changes, c_l . b_O + B_a,l . w + beta (|L|).
-        """
+        """W_O^T c_l as rows (|L|, h); what no document changes, c_l . b_O + B_a,l . w + beta (|L|)."""
         w = self.project.weight[0] @ self.pooling  # (h)
         c, output = self.boost_mul * w, attention.output  # c_l as rows (|L|, h)
         return c @ output.weight, c @ output.bias + self.boost_add @ w + self.project.bias
 
     def forward(self, attended: Tensor, *of_labels: Tensor) -> Tensor:
-        """Logits of the labels whose attention is given.
-
-        Args:
-            attended: A' (B, m, h), from `LabelAttention.attend`.
-            of_labels: `label_vectors` of the same labels, (B, m, h) and (B, m).
-
-        Returns:
-            (B, m) in fp32 or wider.
-        """
+        """Logits (B, m) of A' (B, m, h)."""
         vectors, bias = of_labels
         wide = torch.promote_types(attended.dtype, torch.float32)
         return (attended.to(wide) * vectors.to(wide)).sum(-1) + bias.to(wide)

@@ -23,10 +23,7 @@ WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of PyTorch's netwo
 
 
 class Recurrent(nn.Module):
-    """An LSTM or a GRU over documents of different length.
-
-    The network is bidirectional, batch first.
-    """
+    """A bidirectional LSTM or GRU (batch first) over documents of different length."""
 
     def __init__(self, network: nn.LSTM | nn.GRU) -> None:
         super().__init__()
@@ -67,11 +64,7 @@ class Recurrent(nn.Module):
 def build_recurrent(
     kind: type[nn.LSTM] | type[nn.GRU], settings: WordNetwork, source: str | Path, vocabulary: int
 ) -> WordBackbone:
-    """Word embedding and a network with hidden_size / 2 units in each direction.
-
-    Raises:
-        InputError: the hidden size is odd.
-    """
+    """Word embedding and a network with hidden_size / 2 units in each direction."""
     if settings.hidden_size % 2:
         raise InputError(
             "backbone: hidden_size", expected="an even number, one half for each direction",

@@ -27,10 +27,7 @@ SEGMENT = 72
 
 
 class LSTMLayer(nn.Module):
-    """One LSTM layer whose recurrent weights drop out.
-
-    `dropout` is the share of the recurrent weights that are set to zero in a training step.
-    """
+    """One LSTM layer; `dropout` is the share of its recurrent weights that are 0 in a training step."""
 
     def __init__(self, inputs: int, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -57,8 +54,8 @@ class LSTMLayer(nn.Module):
 class AwdLstm(nn.Module):
     """Layers of `LSTMLayer`, read in segments.
 
-    The last layer has the size e of the word vectors, the others the size `hidden`. `dropouts` are the rates of x
-    (`input`), of the states between layers (`hidden`) and of the recurrent weights (`weight`).
+    The last one has the size e of the word vectors, the others the size `hidden`. `dropouts` has the rates `input`,
+    `hidden` and `weight` of `build`.
     """
 
     def __init__(
@@ -156,10 +153,8 @@ def build(
         segment: tokens between two cuts of the gradient.
         backward: read from the last token to the first.
         frozen: train nothing of it.
-        input_dropout: of the word vectors.
-        hidden_dropout: of the states between layers.
-        weight_dropout: of the recurrent weights.
-        word_dropout: of whole words.
+        input_dropout, hidden_dropout, weight_dropout, word_dropout: of the word vectors, of the states between layers,
+            of the recurrent weights, and of whole words.
 
     Raises:
         InputError: a value of an option that it cannot have.

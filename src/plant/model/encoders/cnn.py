@@ -16,10 +16,7 @@ from plant.model.word_network import WordBackbone, word_vectors
 
 
 class Convolution(nn.Module):
-    """One convolution and tanh.
-
-    Word vectors of size e come in; h filters go out, each k words wide.
-    """
+    """One convolution and tanh."""
 
     def __init__(self, size: int, hidden_size: int, kernel_size: int) -> None:
         super().__init__()
@@ -39,11 +36,7 @@ def widened(states: Tensor, convolution: nn.Conv1d) -> Tensor:
 
 
 def build(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> WordBackbone:
-    """CAML's encoder.
-
-    Raises:
-        InputError: more than one kernel size.
-    """
+    """CAML's encoder: word embedding and one convolution."""
     if len(settings.kernel_sizes) != 1:
         raise InputError(
             "backbone: kernel_sizes", expected="one width for the encoder cnn", got=str(list(settings.kernel_sizes)),

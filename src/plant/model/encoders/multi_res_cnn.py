@@ -36,10 +36,7 @@ class ResidualBlock(nn.Module):
 
 
 class MultiResidual(nn.Module):
-    """All widths side by side.
-
-    Each width gives h / (number of widths) numbers, through `blocks` residual blocks.
-    """
+    """All widths side by side. Each gives h / (number of widths) numbers, through `blocks` residual blocks."""
 
     def __init__(self, size: int, hidden_size: int, kernel_sizes: tuple[int, ...], blocks: int) -> None:
         super().__init__()
@@ -66,11 +63,7 @@ class MultiResidual(nn.Module):
 
 
 def build(settings: WordNetwork, source: str | Path, *, vocabulary: int) -> WordBackbone:
-    """MultiResCNN's encoder.
-
-    Raises:
-        InputError: the number of widths does not divide the hidden size.
-    """
+    """MultiResCNN's encoder: word embedding and residual convolutions."""
     if settings.hidden_size % len(settings.kernel_sizes):
         raise InputError(
             "backbone: hidden_size", expected=f"a multiple of {len(settings.kernel_sizes)}, the number of kernel_sizes",

@@ -29,18 +29,12 @@ LORA_TARGETS = {
 
 
 class Backbone(nn.Module):
-    """A transformer that maps a padded batch of documents to hidden states.
+    """A Hugging Face base model that maps a padded batch of documents to hidden states.
 
     A document longer than `chunk_tokens` passes through in pieces. The hidden states of the pieces are joined again,
-    so that label attention sees the whole document (choice C09). Each piece gets the special tokens that the
-    tokenizer puts around a text; their states are dropped.
-
-    Args:
-        model: a Hugging Face base model (no task head).
-        chunk_tokens: tokens per piece, without special tokens.
-        prefix, suffix: ids of the special tokens around a text.
-        precision: autocast type of the forward pass.
-        placed: loading has put the layers on their devices, where they stay.
+    so that label attention sees the whole document (choice C09). Each piece gets the special tokens (`prefix`,
+    `suffix`) that the tokenizer puts around a text; their states are dropped. `precision` is the autocast type of the
+    forward pass. `placed`: loading has put the layers on their devices, where they stay.
     """
 
     def __init__(
@@ -70,12 +64,7 @@ class Backbone(nn.Module):
         return super().train(mode and any(parameter.requires_grad for parameter in self.parameters()))
 
     def forward(self, input_ids: Tensor, mask: Tensor) -> Tensor:
-        """H (B, n, h) in fp32; zeros at padding.
-
-        Args:
-            input_ids: (B, n).
-            mask: (B, n), True at tokens, all tokens before all padding.
-        """
+        """H (B, n, h) in fp32, zeros at padding, of ids (B, n) and the mask (B, n): all tokens come before padding."""
         # cut each document into pieces of one width c: (B, n) -> (B * pieces, c)
         batch, n = input_ids.shape
         pieces = -(-n // self.chunk_tokens)
@@ -119,15 +108,9 @@ class Backbone(nn.Module):
 
 
 def load_backbone(settings: NetworkBackbone, folder: str | Path, *, device: torch.device = CPU) -> Backbone:
-    """Load a backbone, quantised where the settings say so, and adapt it.
+    """Load a backbone by hub id or local folder and adapt it; only the weights that are trained require a gradient.
 
-    Args:
-        settings: of the backbone.
-        folder: hub id or local folder (for kind `random`, the folder that `make_random_backbone` wrote).
-        device: where the job runs. Quantised and spread models go there while they are read; others need `place`.
-
-    Returns:
-        The backbone. Only the weights that are trained require a gradient.
+    The device is where the job runs. Quantised and spread models go there while they are read; others need `place`.
 
     Raises:
         InputError: no model or tokenizer in the folder, a tokenizer of another model, or LoRA targets that match
@@ -180,12 +163,9 @@ def special_tokens(
     prefix, suffix = tuple(whole[:start]), tuple(whole[start + len(bare) :])
     largest = max({*tokenizer.get_vocab().values()} - {*tokenizer.all_special_ids} | {*prefix, *suffix})
     if largest >= rows:
-        raise InputError(
-            f"backbone {folder}",
-            expected=f"a tokenizer whose ids are below {rows}, the rows of its embedding",
-            got=f"{largest}",
-            fix="Save the tokenizer that belongs to the model into the folder.",
-        )
+        expected = f"a tokenizer whose ids are below {rows}, the rows of its embedding"
+        fix = "Save the tokenizer that belongs to the model into the folder."
+        raise InputError(f"backbone {folder}", expected=expected, got=f"{largest}", fix=fix)
     return prefix, suffix
 
 

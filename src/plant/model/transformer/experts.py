@@ -61,13 +61,7 @@ class QuantisedExperts(nn.Module):
         return bitsandbytes.matmul_4bit(x, packed, quant_state=self.states[name][expert])
 
     def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
-        """Weighted sum over each token's experts, (tokens, h).
-
-        Args:
-            hidden_states: (tokens, h).
-            top_k_index: experts of each token, (tokens, k).
-            top_k_weights: their weights, (tokens, k).
-        """
+        """Weighted sum over each token's experts: states (tokens, h), index and weights (tokens, k) -> (tokens, h)."""
         out = torch.zeros_like(hidden_states)
         kind = self.options.bnb_4bit_compute_dtype
         for expert in top_k_index.unique().tolist():

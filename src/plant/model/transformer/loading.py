@@ -18,12 +18,10 @@ NetworkBackbone = plant_settings.Pretrained | plant_settings.Random
 
 
 def load_model(settings: NetworkBackbone, folder: str | Path, device: torch.device) -> Any:
-    """Load a model; quantise it and spread it over the GPUs of a node where the settings say so.
+    """Load a Hugging Face base model; quantise it and spread it over the GPUs of a node where the settings say so.
 
-    The device is that of a quantised model, or of the first layer of a spread one.
-
-    Returns:
-        A Hugging Face base model, on the CPU unless `is_placed(settings)`.
+    It is on the CPU unless `is_placed(settings)`. The device is that of a quantised model, or of the first layer of a
+    spread one.
 
     Raises:
         InputError: the folder has no model, or one that lacks weights or brings a quantisation of its own; NF4 would
@@ -83,34 +81,28 @@ def _nf4(settings: NetworkBackbone, folder: str | Path) -> Any:
         kind = AutoConfig.from_pretrained(str(folder), **hub_options(settings)).model_type
     except (OSError, ValueError):
         kind = ""  # loading the model says what is wrong
-    how: dict[str, Any] = {
-        "load_in_4bit": True,
-        "bnb_4bit_quant_type": "nf4",
-        "bnb_4bit_use_double_quant": True,
-        "bnb_4bit_compute_dtype": DTYPES[settings.precision],
-    }
     from plant.model.transformer.experts import WITH_EXPERTS, ExpertsConfig
 
-    return ExpertsConfig(**how) if kind in WITH_EXPERTS else BitsAndBytesConfig(**how)
+    make: Any = ExpertsConfig if kind in WITH_EXPERTS else BitsAndBytesConfig
+    return make(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=DTYPES[settings.precision],
+    )  # fmt: skip
 
 
 def _placement(settings: NetworkBackbone, device: torch.device) -> dict[str, Any]:
     """Options that say where transformers puts the layers while it reads them."""
     if settings.parallel != "layers":
         return {"device_map": {"": device}}
-    if processes().count > 1:
-        raise InputError(
-            "backbone", expected="one process (parallel: layers)", got=f"{processes().count}", fix="Launch one."
-        )
+    if (count := processes().count) > 1:
+        raise InputError("backbone", expected="one process (parallel: layers)", got=f"{count}", fix="Launch one.")
     if device.type != "cuda":
         return {"device_map": {"": device}}
     found = torch.cuda.device_count()
     if found < settings.devices:
+        fix = "Ask the scheduler for as many on one node, or lower `devices`."
         raise InputError(
-            "backbone.devices",
-            expected=f"{settings.devices} GPUs in this process",
-            got=f"{found}",
-            fix="Ask the scheduler for as many on one node, or lower `devices`.",
+            "backbone.devices", expected=f"{settings.devices} GPUs in this process", got=f"{found}", fix=fix
         )
     free = {index: int(torch.cuda.mem_get_info(index)[0] * ROOM) for index in range(settings.devices)}
     return {"device_map": "balanced", "max_memory": free}

@@ -28,11 +28,8 @@ def approx_ndcg_loss(scores: Tensor, relevance: Tensor, *, k: int, temperature: 
     """1 - approximate nDCG@k of each list; no t x t tensor outlives the call.
 
     Args:
-        scores: s (..., t).
-        relevance: r (..., t) in [0, 1], -1 at positions outside the list.
-        k: truncation of nDCG.
+        scores, relevance, k, gain: as in `plant.pretraining.ndcg.ndcg`.
         temperature: tau > 0; smaller is closer to nDCG and flatter away from ties.
-        gain: "exponential" or "linear".
 
     Returns:
         (...) in fp32 or wider, below 1, lower is better, and at least 0 in lists of up to k positions; 0 for a list

@@ -4,15 +4,7 @@ from torch import Tensor
 
 
 def mse_loss(scores: Tensor, relevance: Tensor) -> Tensor:
-    """Mean squared error between scores and relevance over each list (ablation 7).
-
-    Args:
-        scores: s (..., t).
-        relevance: r (..., t) in [0, 1], -1 at positions outside the list.
-
-    Returns:
-        (...), at least 0; 0 for an empty list.
-    """
+    """Mean squared error between scores and relevance (..., t) over each list (...); 0 for an empty list."""
     inside = relevance >= 0
     squares = (scores - relevance).square().masked_fill(~inside, 0).sum(-1)
     return squares / inside.sum(-1).clamp_min(1)
