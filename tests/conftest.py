@@ -30,7 +30,7 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from toys import both_devices, corpus_files, indicators, literal_logits, make, torch_as_it_was, toy  # noqa: F401 (fixtures)
+from toys import both_devices, corpus_files, indicators, literal_logits, make, relevance_file, torch_as_it_was, toy  # noqa: F401 (fixtures)
 
 from plant.ground.files import write_arrays
 from plant.ground.settings import Evaluation

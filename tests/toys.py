@@ -51,6 +51,22 @@ def corpus_files():
     return write
 
 
+@pytest.fixture(scope="session")
+def relevance_file():
+    """Write {(label of the full list, token): relevance} as the relevance room does."""
+    from plant.ground.files import write_arrays
+
+    def write(path, rows, labels=9):
+        order = sorted(rows, key=lambda pair: (pair[0], -rows[pair], pair[1]))
+        counts = np.bincount([label for label, _ in order], minlength=labels)
+        token, value = [token for _, token in order], [rows[pair] for pair in order]
+        arrays = {"token_id": np.array(token, np.int32), "relevance": np.array(value, np.float32)}
+        write_arrays(path, {"indptr": np.concatenate([[0], np.cumsum(counts)]), **arrays})
+        return path
+
+    return write
+
+
 @pytest.fixture
 def make():
     """(seed, attention) -> a classifier of the 6 labels of `toy` on a look-up of tokens."""

@@ -1,7 +1,5 @@
 """Shortlists in training and in prediction: against sets, and against scoring all labels."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -91,18 +89,6 @@ def test_large_validation_keeps_the_best_labels_of_each_document(toy, monkeypatc
     found = validation_f1(model, toy, documents, None, batch_size=4)
     assert found.objective == pytest.approx(expected.objective)
     assert found.value == pytest.approx(expected.value, abs=1e-5)
-
-
-def test_large_validation_keeps_the_first_of_equal_labels(toy, monkeypatch):
-    """Constant scores: every document keeps labels 0 and 1."""
-    monkeypatch.setattr(scoring, "DENSE_SCORES", 0)
-    monkeypatch.setattr(scoring, "BEST", 2)
-    monkeypatch.setattr(scoring, "predict_logits", lambda *_, **__: np.ones((5, 600), dtype=np.float32))
-    model, documents = SimpleNamespace(n_labels=600), np.arange(20, 25)
-    dense = np.full((5, 600), -np.inf)
-    dense[:, :2] = 1
-    truth = multi_hot(toy, documents, 600, torch.device("cpu")).numpy()
-    assert validation_f1(model, toy, documents, None, batch_size=4) == best_threshold(dense, truth, "macro_f1_present")
 
 
 def corpus_of(toy):

@@ -1,5 +1,7 @@
 """Evidence kept in Stage 2: look-up by token against loops, training and prediction alike, files that do not fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -20,19 +22,6 @@ from plant.pretraining.lists import load_top_tokens
 CPU = torch.device("cpu")
 RECIPE = {"epochs": 12, "patience": None, "batch_size": 4, "accumulation": 1, "learning_rate": 0.02,
           "head_learning_rate": 0.02, "hard_negatives": 3}  # fmt: skip
-
-
-def relevance_file(path, rows):
-    """Write {(label of the full list, token): relevance} as the relevance room does."""
-    order = sorted(rows, key=lambda pair: (pair[0], -rows[pair], pair[1]))
-    counts = np.bincount([label for label, _ in order], minlength=9)
-    arrays = {
-        "indptr": np.concatenate([[0], np.cumsum(counts)]),
-        "token_id": np.array([token for _, token in order], np.int32),
-        "relevance": np.array([rows[pair] for pair in order], np.float32),
-    }
-    write_arrays(path, arrays)
-    return path
 
 
 # a full list of 9 labels, of which 1, 4 and 8 are not trained
@@ -59,7 +48,7 @@ def dense(toy, documents):
 
 
 @pytest.mark.parametrize("labels", [None, [5, 5, 0], []])
-def test_relevance_by_token_is_that_of_loops_and_of_the_lists(data, tmp_path, labels):
+def test_relevance_by_token_is_that_of_loops_and_of_the_lists(data, tmp_path, labels, relevance_file):
     top = load_top_tokens(relevance_file(tmp_path / "mig.safetensors", ROWS), data, k=None)
     static = by_token(top, 2)
     asked = None if labels is None else np.array(labels, dtype=np.int64)
@@ -72,30 +61,41 @@ def test_relevance_by_token_is_that_of_loops_and_of_the_lists(data, tmp_path, la
         np.testing.assert_array_equal(found, listed)
 
 
-def kept(data, tmp_path, model, whole=True, **recipe):
-    settings = Finetuning(**RECIPE | recipe)
+@pytest.fixture
+def kept(data, tmp_path, relevance_file):
+    """(model, whole, recipe) -> data with evidence, settings, log-odds of the trained labels."""
     static = relevance_file(tmp_path / "mig.safetensors", ROWS)
     odds = np.random.default_rng(1).normal(size=30 * 9).astype(np.float16)
     write_arrays(tmp_path / "r.safetensors", {"log_odds": odds})
-    data = keep_evidence(data, model, settings, static=static, residual=tmp_path / "r.safetensors", whole=whole)
-    return data, settings, torch.from_numpy(odds.reshape(30, 9)[:, TRAINED].astype(np.float32))
+
+    def keep(model, whole=True, **recipe):
+        settings, files = Finetuning(**RECIPE | recipe), {"static": static, "residual": tmp_path / "r.safetensors"}
+        found = keep_evidence(data, model, settings, **files, whole=whole)
+        return found, settings, torch.from_numpy(odds.reshape(30, 9)[:, TRAINED].astype(np.float32))
+
+    return keep
 
 
 @pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("recipe", [{"static_attention": 2.5}, {"residual": 3}, {"static_attention": 1, "residual": 3}])
-def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, whole, recipe, literal_logits, make):
+def test_prediction_and_loss_are_those_of_the_literal_form(kept, whole, recipe, literal_logits, make):
     model = make()
-    data, settings, odds = kept(data, tmp_path, model, whole, **recipe)
+    data, settings, odds = kept(model, whole, **recipe)
     documents = np.array([7, 2, 9, 0])
     padded = pad_documents(data.corpus, documents, CPU)
     hidden = model.hidden_states(padded)
     expected = literal_logits(model, hidden, padded.mask, settings.static_attention * dense(data.corpus, documents))
     if settings.residual:
-        expected = expected + np.log(2) * odds[documents]
+        assert model.head.evidence.item() == 0
+        torch.nn.init.constant_(model.head.evidence, -1.5)
+        expected = expected + np.log1p(np.exp(-1.5)) * odds[documents]
     found = predict_logits(model, data.corpus, documents, batch_size=2)
     np.testing.assert_allclose(found, expected.detach(), rtol=1e-4, atol=1e-5)
     assert not np.allclose(found, literal_logits(model, hidden, padded.mask).detach(), atol=1e-3)
+    states = model.backbone.table.weight.detach().numpy()[data.corpus.input_ids].astype(np.float16)
+    cached = replace(data.corpus, features=states)
+    np.testing.assert_allclose(predict_logits(model, cached, documents, batch_size=2), found, atol=5e-3)
 
     shortlist = Shortlist(np.tile(np.array([5, 1, 3], np.int32), (30, 1)), np.arange(6), 3)
     lists, some = predict_candidates(model, data.corpus, documents, shortlist, batch_size=2)
@@ -108,9 +108,9 @@ def test_prediction_and_loss_are_those_of_the_literal_form(data, tmp_path, whole
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_two_passes_of_mining_keep_the_evidence(data, tmp_path, monkeypatch, m, make):
+def test_two_passes_of_mining_keep_the_evidence(kept, monkeypatch, m, make):
     two, one = make(), make()
-    kept_data, settings, _ = kept(data, tmp_path, two, static_attention=2, residual=3, hard_negatives=m)
+    kept_data, settings, _ = kept(two, static_attention=2, residual=3, hard_negatives=m)
     one.head.weigh_evidence()
     batch, values = np.array([0, 3, 5, 11]), []
     for model, passes in ((two, 1), (one, 4)):
@@ -153,20 +153,6 @@ def test_a_recipe_that_keeps_nothing_changes_nothing(data, make):
     assert model.head.evidence is None
 
 
-def test_static_attention_finds_what_random_relevance_does_not(data, tmp_path, make):
-    """The indicator of a label at relevance 1: with it a few epochs do what they do not without."""
-    found = {}
-    for name, offset in (("indicators", 10), ("elsewhere", 16)):
-        rows = {(int(label), offset + i): 1.0 for i, label in enumerate(TRAINED)}
-        path = relevance_file(tmp_path / f"{name}.safetensors", rows)
-        settings = Finetuning(**RECIPE | {"epochs": 6, "static_attention": 6.0})
-        model = make()
-        with_it = keep_evidence(data, model, settings, static=path, residual=None, whole=True)
-        history = finetune(model, with_it.corpus, settings, TrainingRun(0, tmp_path / name, "d"))
-        found[name] = history[-1]["loss"]
-    assert found["indicators"] < found["elsewhere"]
-
-
 MISFITS = {
     "log-odds of another corpus": ({"residual": 2}, "residual", "30 documents and 9 labels, got 261 numbers"),
     "relevance of other labels": ({"static_attention": 1}, "static", "expected 9 labels, got 10"),
@@ -174,7 +160,7 @@ MISFITS = {
 
 
 @pytest.mark.parametrize(("recipe", "given", "message"), MISFITS.values(), ids=MISFITS)
-def test_a_file_that_does_not_fit_is_one_clear_error(data, tmp_path, make, recipe, given, message):
+def test_a_file_that_does_not_fit_is_one_clear_error(data, tmp_path, make, relevance_file, recipe, given, message):
     relevance_file(tmp_path / "static", ROWS | {(9, 3): 1.0})
     write_arrays(tmp_path / "residual", {"log_odds": np.zeros(29 * 9, np.float16)})
     files = {"static": None, "residual": None, given: tmp_path / given}

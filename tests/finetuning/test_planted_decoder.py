@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from plant.finetuning.finetune import parameter_groups
 from plant.finetuning.kept_evidence import keep_evidence
-from plant.ground.files import write_arrays
 from plant.ground.settings import Finetuning, WordNetwork
 from plant.model.assemble import TrainingData, load_weights, save_weights
 from plant.model.batches import Corpus, pad_documents
@@ -44,16 +42,9 @@ def classifier(*, l2r: bool = True, attention: str = "per_label") -> LabelClassi
 
 
 @pytest.fixture
-def relevance(tmp_path) -> object:  # type: ignore[no-untyped-def]
-    rows = sparse.csr_array(RELEVANCE)
-    order = np.concatenate([start + np.argsort(-rows.data[start:end], kind="stable") for start, end in
-                            zip(rows.indptr[:-1], rows.indptr[1:], strict=True)])  # fmt: skip
-    path = tmp_path / "mig.safetensors"
-    write_arrays(path, {
-        "indptr": rows.indptr.astype(np.int64), "token_id": rows.indices[order].astype(np.int32),
-        "relevance": rows.data[order].astype(np.float32),
-    })  # fmt: skip
-    return path
+def relevance(tmp_path, relevance_file):
+    rows = {(int(i), int(j)): RELEVANCE[i, j] for i, j in zip(*RELEVANCE.nonzero(), strict=True)}
+    return relevance_file(tmp_path / "mig.safetensors", rows, labels=LABELS)
 
 
 def logits(model: LabelClassifier, recipe: Finetuning, relevance: object) -> tuple[Tensor, Documents]:
@@ -157,7 +148,9 @@ def test_layers_begin_to_train_one_epoch_after_the_other() -> None:
     model = classifier()
     groups = parameter_groups(model, Finetuning(unfreezing="gradual", backbone_from_epoch=2))[2:]
     assert [group.from_epoch for group in groups] == [2, 3, 4]
-    assert groups[0].parameters[0] is model.backbone.network.layers[1].w_x  # type: ignore[union-attr, index]
+    network, embedding = model.backbone.network, model.backbone.embedding  # type: ignore[union-attr]
+    assert groups[0].parameters[0] is network.layers[1].w_x and groups[-1].parameters == [embedding.weight]
+    assert sum(len(group.parameters) for group in groups) == len([*model.backbone.parameters()])  # type: ignore[union-attr]
 
 
 def test_a_saved_ranking_model_comes_back_with_the_attention(tmp_path) -> None:  # type: ignore[no-untyped-def]

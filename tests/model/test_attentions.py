@@ -8,7 +8,6 @@ from torch import nn
 from plant.model.assemble import TrainingData, build_classifier
 from plant.model.batches import pad_documents
 from plant.model.classifier import Known, LabelClassifier
-from plant.model.label_attention import EvidenceHead
 from plant.model.registry import ATTENTIONS
 
 LABELS, HIDDEN, LENGTHS = 7, 12, (9, 4, 1)
@@ -110,17 +109,6 @@ def test_token_logits_are_the_scores_before_the_softmax(name):
     torch.testing.assert_close(scores.softmax(-1), model.attention.token_probabilities(hidden, labels, mask))
 
 
-@pytest.mark.parametrize("name", ATTENTIONS.names())
-def test_padding_and_the_rest_of_the_batch_leave_logits_unchanged(name):
-    model, (hidden, mask) = made(name), batch()
-    junk = torch.randn(len(LENGTHS), 3, HIDDEN, dtype=torch.float64)
-    wider = torch.cat([mask, torch.zeros(len(LENGTHS), 3, dtype=torch.bool)], 1)
-    logits = model.logits(hidden, mask)
-    torch.testing.assert_close(model.logits(torch.cat([hidden, junk], 1), wider), logits)
-    for row, n in enumerate(LENGTHS):
-        torch.testing.assert_close(model.logits(hidden[row : row + 1, :n], mask[row : row + 1, :n])[0], logits[row])
-
-
 @pytest.mark.usefixtures("both_devices")
 @pytest.mark.parametrize("name", ATTENTIONS.names())
 def test_gradients_are_those_of_finite_differences(monkeypatch, name):
@@ -145,11 +133,6 @@ def test_scores_depend_on_the_planted_weights_and_on_no_others(name):
     moved = {id(w) for w, g in zip(every, torch.autograd.grad(scores, every, allow_unused=True), strict=True)
              if g is not None}  # fmt: skip
     assert moved == {id(weight) for weight in model.attention.planted}
-
-
-def test_a_head_without_its_methods_cannot_be_made():
-    with pytest.raises(TypeError, match="abstract methods"):
-        EvidenceHead()
 
 
 @pytest.mark.parametrize("name", ATTENTIONS.names())

@@ -103,14 +103,6 @@ def test_what_drops_out_is_the_same_for_all_tokens_of_a_document() -> None:
         assert zeros.float().mean().item() == pytest.approx(rate, abs=0.08)
 
 
-def test_layers_are_unfrozen_from_the_last_to_the_embedding() -> None:
-    model = backbone()
-    groups = model.layer_groups
-    assert len(groups) == 4
-    assert groups[0][0] is model.network.layers[2].w_x and groups[-1][0] is model.embedding.weight  # type: ignore[index, union-attr]
-    assert sum(p.numel() for g in groups for p in g) == sum(p.numel() for p in model.parameters())
-
-
 @pytest.mark.parametrize("backward", [False, True])
 def test_the_likelihood_is_the_sum_over_pairs_of_neighbours(backward: bool) -> None:
     model = NextToken(backbone(options={"backward": backward})).eval()
@@ -152,7 +144,7 @@ def test_a_language_model_of_another_vocabulary_is_refused(tmp_path: Path) -> No
     save_tensors(tmp_path / "lm.safetensors", backbone().state_dict())
     torch.manual_seed(0)
     larger = build_backbone(settings(), "", vocabulary=13, device=CPU)
-    with pytest.raises(InputError, match=r"embedding.weight of \(13, 6\), got \(12, 6\)"):
+    with pytest.raises(InputError, match=r"of this vocabulary .* embedding.weight: .*12, 6.*13, 6"):
         load_language_model(larger, tmp_path / "lm.safetensors")
 
 
@@ -182,34 +174,11 @@ def test_published_weights_come_by_word_and_unknown_words_get_the_mean(
         start_encoder(how, tmp_path)
 
 
-@pytest.mark.parametrize(("words", "expected"), [
-    ("fièvre\ntoux".encode("latin-1"), "words in UTF-8, got another encoding"),
-    (b"fever", "`words` .UTF-8, n lines. and `embedding.weight` .n, e., got 1 words and 2 vectors"),
-])  # fmt: skip
-def test_published_words_of_another_form_are_one_error(
-    tmp_path: Path, monkeypatch, words: bytes, expected: str
-) -> None:
-    model = published(tmp_path / "start.safetensors", "fever cough")
-    named = torch.from_numpy(np.frombuffer(words, dtype=np.uint8).copy())
-    save_tensors(tmp_path / "start.safetensors", {**model.state_dict(), "words": named})
-    monkeypatch.setattr("plant.model.language_model.load_tokens", lambda _: SimpleNamespace(vocabulary=["fever"]))
-    how = settings(language_model={"start": str(tmp_path / "start.safetensors")})
-    with pytest.raises(InputError, match=expected):
-        start_encoder(how, tmp_path)
+OPTIONS = [{"segment": 0}, {"segment": 2.5}, {"backward": "false"}, {"frozen": 1}, {"input_dropout": 1},
+           {"word_dropout": "x"}]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"segment": 0},
-        {"segment": 2.5},
-        {"backward": "false"},
-        {"frozen": 1},
-        {"input_dropout": 1},
-        {"word_dropout": "x"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("option", OPTIONS, ids=str)
 def test_a_value_that_an_option_cannot_have_is_one_clear_error(option: dict[str, object]) -> None:
     """Words are true for Python: `backward: "false"` was read backward."""
     (name,) = option

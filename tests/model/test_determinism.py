@@ -46,31 +46,15 @@ def test_off_it_leaves_torch_as_it_is():
     assert VARIABLE not in os.environ
 
 
-def test_on_it_sets_algorithms_cudnn_and_the_workspace_of_cublas():
+@pytest.mark.parametrize("chosen", [None, ":16:8"])
+def test_on_it_sets_algorithms_cudnn_and_the_workspace_of_cublas_unless_the_user_has(monkeypatch, chosen):
+    if chosen:
+        monkeypatch.setenv(VARIABLE, chosen)
     set_up({"device": "cpu", "deterministic": True})
     assert torch.are_deterministic_algorithms_enabled()
     assert not torch.is_deterministic_algorithms_warn_only_enabled()
     assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
-    assert os.environ[VARIABLE] == ":4096:8"
-
-
-def test_a_workspace_that_a_user_has_chosen_stays(monkeypatch):
-    monkeypatch.setenv(VARIABLE, ":16:8")
-    set_up({"device": "cpu", "deterministic": True})
-    assert os.environ[VARIABLE] == ":16:8"
-
-
-def test_code_without_a_deterministic_way_is_stopped_with_an_error():
-    """`put_` stands for any operation of a recipe of one's own that torch knows no fixed order for."""
-
-    def scattered():
-        return torch.zeros(3).put_(torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))
-
-    set_up({"device": "cpu", "deterministic": False})
-    assert scattered().shape == (3,)
-    set_up({"device": "cpu", "deterministic": True})
-    with pytest.raises(RuntimeError, match="does not have a deterministic implementation"):
-        scattered()
+    assert os.environ[VARIABLE] == (chosen or ":4096:8")
 
 
 @pytest.mark.parametrize(

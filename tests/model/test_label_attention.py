@@ -1,13 +1,11 @@
 """The folded head against the paper's literal form, torch's own multi-head attention, and evidence of counts."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from plant.ground.errors import InputError
 from plant.model.attentions.multi_head import LabelAttention, pooling_matrix
-from plant.model.batches import Corpus, pad_documents
 from plant.model.classifier import Known, LabelClassifier
 
 
@@ -179,38 +177,3 @@ def test_token_logits_are_the_mean_over_heads_of_scaled_products():
 def test_heads_that_do_not_divide_the_hidden_size_are_refused():
     with pytest.raises(InputError, match="divides the hidden size 24"):
         LabelAttention(3, 24, 5)
-
-
-@pytest.mark.usefixtures("both_devices")
-def test_batches_carry_what_is_known_and_evidence_has_one_weight(literal_logits):
-    model, (hidden, mask) = classifier(), batch()
-    evidence = torch.randn(3, 9, dtype=torch.float64)
-    dense = 3 * torch.rand(3, 9, 11, dtype=torch.float64) * mask[:, None]
-
-    def known(documents, device):
-        assert device == torch.device("cpu")
-        rows = [int(document) for document in documents]
-
-        def bias(row, labels):
-            part = dense[rows[row], :, : LENGTHS[rows[row]]]
-            return part if labels is None else part[labels]
-
-        return Known(bias=bias, evidence=evidence[rows])
-
-    features = hidden[mask].numpy()
-    offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
-    corpus = Corpus(np.zeros(18, np.int32), offsets, np.zeros(4, np.int64), np.zeros(0, np.int64), {}, features, known)
-    model.head.weigh_evidence()
-    assert model.head.evidence.dtype == torch.float64
-    plain = literal_logits(model, hidden, mask, dense)
-    for beta in (0.0, -1.5):
-        nn.init.constant_(model.head.evidence, beta)
-        padded = pad_documents(corpus, [2, 0], torch.device("cpu"))
-        found = model.logits(padded.features.double(), padded.mask, known=padded.known)
-        expected = plain + np.log1p(np.exp(beta)) * evidence
-        torch.testing.assert_close(found, expected[[2, 0]], rtol=1e-6, atol=1e-6)  # features come as fp32
-        labels = torch.tensor([[3, 3, 7], [0, 8, 1]])
-        some = model.logits(padded.features.double(), padded.mask, labels, known=padded.known)
-        torch.testing.assert_close(some, found.gather(1, labels), rtol=1e-11, atol=1e-11)
-    (slope,) = torch.autograd.grad(found.sum(), [model.head.evidence])
-    assert slope.item() == pytest.approx(float(evidence[[2, 0]].sum()) / (1 + np.exp(1.5)))

@@ -52,6 +52,7 @@ CONFIG = {
         ("finetunings", "focal", {"initialisation": "descriptions"}, "plain starts from descriptions"),
         ("pretrainings", "plant", {"initialisation": "descriptions"}, "plant starts from descriptions"),
         ("finetunings", "focal", {"unfreezing": "gradual"}, "plant has gradual unfreezing, which 'net' cannot"),
+        ("finetunings", "focal", {"differentiable_attention": 1}, "which needs a pretraining with `lists: vocabulary`"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused_before_any_job(section, entry, value, said):

@@ -144,14 +144,11 @@ def load_language_model(backbone: AwdLstmBackbone, source: Path) -> None:
 
 
 def _put(backbone: AwdLstmBackbone, tensors: dict[str, Tensor], source: Path) -> None:
-    expected = {name: tuple(tensor.shape) for name, tensor in backbone.state_dict().items()}
-    got = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    wrong = sorted(name for name in {*expected, *got} if expected.get(name) != got.get(name))
-    if wrong:
-        name = wrong[0]
+    try:
+        backbone.load_state_dict(tensors)
+    except RuntimeError as error:
         raise InputError(
-            str(source),
-            expected=f"a language model of this vocabulary and these sizes: {name} of {expected.get(name)}",
-            got=f"{got.get(name)}", fix="Delete it and run again, or name the model that belongs to the backbone.",
-        )  # fmt: skip
-    backbone.load_state_dict(tensors)
+            str(source), expected="a language model of this vocabulary and these sizes",
+            got=str(error).splitlines()[-1].strip("\t ."),
+            fix="Delete it and run again, or name the model that belongs to the backbone.",
+        ) from error  # fmt: skip
