@@ -7,7 +7,6 @@ import torch
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import batch_loss, finetune, parameter_groups
 from plant.finetuning.losses import find_loss
-from plant.finetuning.scoring import predict_logits
 from plant.ground.settings import Finetuning
 from plant.model.assemble import load_weights, save_weights
 from plant.model.batches import multi_hot, pad_documents, shuffled_batches
@@ -150,11 +149,3 @@ def test_batches_are_a_permutation_that_depends_on_seed_and_epoch(toy):
     assert [batch.tolist() for batch in first] == [batch.tolist() for batch in again]
     other = shuffled_batches(toy, documents, 4, seed=0, epoch=2)
     assert [batch.tolist() for batch in first] != [batch.tolist() for batch in other]
-
-
-def test_cached_features_give_the_logits_of_live_states(toy, make):
-    model = make()
-    features = model.backbone.table.weight.detach().numpy()[toy.input_ids].astype(np.float16)
-    cached = type(toy)(toy.input_ids, toy.offsets, toy.indptr, toy.indices, toy.splits, features)
-    live = predict_logits(model, toy, toy.documents("test"), batch_size=2)
-    np.testing.assert_allclose(predict_logits(model, cached, toy.documents("test"), batch_size=2), live, atol=2e-3)

@@ -30,7 +30,9 @@ class Noisy(nn.Module):
         return self.linear(self.dropout(x)).squeeze(-1)
 
 
-def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, number=None, values=None, **options):
+def run(
+    tmp_path, *, epochs=4, stop_in=None, terminate_in=None, number=None, nan_in=None, values=None, digest="d", **options
+):
     """Train on 10 fixed batches. In epoch `stop_in` it is killed, in epoch `terminate_in` `number` asks it to end."""
     model, measured = Noisy(), []
     torch.manual_seed(9)
@@ -41,7 +43,8 @@ def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, number=None, val
             raise KeyboardInterrupt
         if epoch == terminate_in and batch == 6:
             os.kill(os.getpid(), number)
-        return (model(data[batch]) - target[batch]).square().sum(), 3.0
+        factor = math.nan if epoch == nan_in and batch == 6 else 1
+        return factor * (model(data[batch]) - target[batch]).square().sum(), 3.0
 
     def validate():
         measured.append(len(measured))
@@ -51,7 +54,7 @@ def run(tmp_path, *, epochs=4, stop_in=None, terminate_in=None, number=None, val
     task = Task("test", [Group("all", list(model.parameters()), 0.05)], lambda epoch: list(range(10)), loss, validate,
                 "value")  # fmt: skip
     settings = Optimisation(epochs=epochs, **{"patience": None, "accumulation": 3, **options})
-    history = fit(model, task, settings, TrainingRun(1, tmp_path, "d"))
+    history = fit(model, task, settings, TrainingRun(1, tmp_path, digest))
     return model, history
 
 
@@ -106,32 +109,23 @@ def test_patience_counts_epochs_without_a_better_value(tmp_path):
     assert [row["epoch"] for row in history] == [1, 2, 3, 4]
 
 
-def test_a_loss_that_is_not_a_number_stops_with_epoch_and_step_and_keeps_the_checkpoint(tmp_path):
-    model, ones = Noisy(), torch.ones(1, 4)
-    with pytest.raises(TrainingDiverged, match=r"epoch 2, step 4.*nan"):
-        fit(model,
-            Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: list(range(5)),
-                 lambda batch, epoch: (model(ones).sum() * (math.nan if (epoch, batch) == (2, 3) else 1), 1.0),
-                 lambda: {"value": 1.0}, "value"),
-            Optimisation(epochs=3), TrainingRun(0, tmp_path, "d"))  # fmt: skip
-    assert (tmp_path / "state.json").is_file()
+NOT_A_NUMBER = [
+    ({"nan_in": 2}, "epoch 2, step 7: expected finite loss, got loss = nan"),
+    ({"values": [0.5, math.nan]}, "epoch 2: expected finite measures, got value = nan"),
+    ({"values": [0.5, math.inf]}, "epoch 2: expected finite measures, got value = inf"),
+]
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_measure_that_is_not_a_number_stops_by_name_and_keeps_the_checkpoint(tmp_path, value):
-    with pytest.raises(TrainingDiverged, match=r"epoch 2: expected finite measures, got value = (nan|inf)"):
-        run(tmp_path, values=[0.5, value, 0.5, 0.5])
+@pytest.mark.parametrize(("wrong", "message"), NOT_A_NUMBER)
+def test_what_is_not_a_number_stops_with_its_place_and_keeps_the_checkpoint(tmp_path, wrong, message):
+    with pytest.raises(TrainingDiverged, match=message):
+        run(tmp_path, **wrong)
     assert json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))["epoch"] == 2
 
 
 def test_a_checkpoint_of_another_configuration_is_not_used(tmp_path):
-    run(tmp_path)
-    model = Noisy()
-    seen = []
-    task = Task("test", [Group("all", list(model.parameters()), 0.1)], lambda epoch: seen.append(epoch) or [0],
-                lambda batch, epoch: (model(torch.ones(1, 4)).sum(), 1.0), lambda: {"value": 0.0}, "value")  # fmt: skip
-    history = fit(model, task, Optimisation(epochs=1), TrainingRun(0, tmp_path, "other"))
-    assert [row["epoch"] for row in history] == [1]
+    run(tmp_path, epochs=1, values=[0.1])
+    assert run(tmp_path, epochs=1, values=[0.2], digest="other")[1][0]["value"] == 0.2
 
 
 def _rewritten(path, change):

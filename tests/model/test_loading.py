@@ -57,23 +57,19 @@ def test_layers_are_spread_over_as_many_gpus_as_asked_for_with_room_left_on_each
     assert asked["max_memory"] == {0: int(80e9 * 0.85), 1: int(70e9 * 0.85)}  # no CPU, no disk, no third GPU
 
 
-def test_too_few_gpus_are_refused(node, tiny):
-    node([80])
-    with pytest.raises(InputError, match="2 GPUs in this process, got 1"):
-        load_model(tiny(parallel="layers", devices=2), "folder", GPU)
+REFUSED = {
+    "too few GPUs": ([80], 0, 1, "2 GPUs in this process, got 1"),
+    "a layer on the CPU": ([80, 80], "cpu", 1, "fits on 2 GPUs, got layers on .*cpu"),
+    "a layer on disk": ([80, 80], "disk", 1, "fits on 2 GPUs, got layers on .*disk"),
+    "several processes": ([80, 80], 0, 2, "one process"),
+}
 
 
-@pytest.mark.parametrize("rest", ["cpu", "disk"])
-def test_layers_that_found_no_gpu_are_refused(node, tiny, rest):
-    node([80, 80], {"layers.0": 0, "layers.1": 1, "layers.2": rest})
-    with pytest.raises(InputError, match=f"fits on 2 GPUs, got layers on .*{rest}"):
-        load_model(tiny(parallel="layers", devices=2), "folder", GPU)
-
-
-def test_layers_are_not_spread_by_several_processes(node, tiny, monkeypatch):
-    node([80, 80])
-    monkeypatch.setattr(loading, "processes", lambda: Processes(0, 2))
-    with pytest.raises(InputError, match="one process"):
+@pytest.mark.parametrize(("free", "place", "count", "message"), REFUSED.values(), ids=REFUSED)
+def test_layers_that_cannot_be_spread_are_refused(node, tiny, monkeypatch, free, place, count, message):
+    node(free, {"layers.0": 0, "layers.1": 1, "layers.2": place})
+    monkeypatch.setattr(loading, "processes", lambda: Processes(0, count))
+    with pytest.raises(InputError, match=message):
         load_model(tiny(parallel="layers", devices=2), "folder", GPU)
 
 

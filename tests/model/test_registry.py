@@ -63,15 +63,11 @@ def test_what_cannot_be_made_is_refused_before_any_job(section, entry, value, sa
 
 
 @pytest.mark.parametrize("attention", ["multi_head", "cross_attention"])
-def test_segments_and_layers_that_stage_2_could_not_read_are_refused_before_stage_1(attention):
+def test_segments_that_stage_2_could_not_read_are_refused_before_stage_1(attention):
     config = {**CONFIG, "finetunings": {"focal": {"segment": 72}}}
     check(load(config))
     with pytest.raises(InputError, match=f"plant has a segment, which 'net' cannot read with attention: {attention}"):
         check(load({**config, "backbones": {"net": {**NETWORK, "attention": attention}}}))
-    gradual = {**CONFIG, "finetunings": {"focal": {"unfreezing": "gradual"}}}
-    check(load({**gradual, "backbones": {"net": {**NETWORK, "encoder": "awd_lstm"}}}))
-    with pytest.raises(InputError, match="gradual unfreezing"):
-        check(load({**gradual, "backbones": {"net": {"kind": "random"}}}))
 
 
 def test_the_check_knows_which_encoders_name_layers_and_which_heads_read_segments():

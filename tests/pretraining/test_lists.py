@@ -62,14 +62,6 @@ def test_negatives_are_never_positives_and_as_many_as_asked_for():
     assert sorted(drawn.tolist()) == [1, 4, 7]
 
 
-def test_every_label_is_drawn_as_a_negative_equally_often():
-    random, counts = np.random.default_rng(1), np.zeros(8)
-    for _ in range(4000):
-        counts[labels_of_document(np.array([0]), np.arange(8), 3, random)[1:]] += 1
-    assert counts[0] == 0
-    np.testing.assert_allclose(counts[1:] / 4000, 3 / 7, atol=0.035)
-
-
 @pytest.mark.parametrize("positives", [[], [2], [0, 5, 9]], ids=str)
 def test_weighted_sums_over_sampled_labels_are_unbiased_for_the_sum_over_all(positives):
     """Simulation: the mean over draws lies within four standard errors of the sum; without weights it does not."""

@@ -256,9 +256,6 @@ def test_a_new_loss_is_one_module_with_its_own_parameters(toy, tmp_path, extend,
     ranking = TokenRanking(make(), toy, indicators, settings=recipe, seed=0)
     one = torch.tensor([2.0, 1.0, 5.0])
     assert ranking.list_losses(one, torch.tensor([0.3, 0.0, -1.0])).item() == 0.5 * 3 * 2 * (4 + 1)
-    said = r"pretrainings\.a\.loss_options of the loss flat: expected some of sigma, weight, got none. Name weight too"
-    with pytest.raises(InputError, match=said):
-        STAGE_1_LOSSES.check({"a": Pretraining(objective="flat")})
     with pytest.raises(InputError, match=r"pretrainings\.a\.objective: expected one of .* Did you mean 'pairwise'"):
         STAGE_1_LOSSES.check({"a": Pretraining(objective="pairwize")})
 

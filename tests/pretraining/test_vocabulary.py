@@ -14,7 +14,7 @@ from torch import Tensor
 from plant.ground.errors import InputError
 from plant.ground.settings import Pretraining
 from plant.model.fitting import TrainingRun
-from plant.model.l2r import L2R, inattention, l2r_from
+from plant.model.l2r import L2R, inattention
 from plant.pretraining.lists import TopTokens
 from plant.pretraining.losses.pairwise import pairwise_loss
 from plant.pretraining.vocabulary import VocabularyLists, pretrain_l2r
@@ -113,12 +113,3 @@ def test_relevance_that_says_nothing_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="a label with a relevant word"):
         trained(tmp_path, nothing)
-
-
-def test_the_sizes_come_from_the_saved_weights() -> None:
-    model = L2R(4, 9, size=3, hidden=5)
-    saved = {f"l2r.{name}": value for name, value in model.state_dict().items()}
-    again = l2r_from(saved)
-    assert again is not None
-    again.load_state_dict(model.state_dict())
-    assert l2r_from({"embeddings": torch.zeros(4, 3)}) is None
