@@ -67,6 +67,26 @@ def relevance_file():
     return write
 
 
+def lookup(words=200, size=16):
+    """A backbone that looks tokens up."""
+    import torch
+
+    class Lookup(torch.nn.Module):
+        hidden_size = size
+
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(words, size)
+
+        def forward(self, input_ids, mask):
+            return self.table(input_ids) * mask[..., None]
+
+        def place(self, device):
+            return self.to(device)
+
+    return Lookup()
+
+
 @pytest.fixture
 def make():
     """(seed, attention) -> a classifier of the 6 labels of `toy` on a look-up of tokens."""
@@ -74,20 +94,10 @@ def make():
 
     from plant.model.classifier import LabelClassifier
 
-    class Lookup(torch.nn.Module):
-        """A backbone that looks tokens up."""
-
-        def __init__(self):
-            super().__init__()
-            self.table = torch.nn.Embedding(200, 16)
-
-        def forward(self, input_ids, mask):
-            return self.table(input_ids) * mask[..., None]
-
     def classifier(seed=0, attention="multi_head"):
         torch.manual_seed(seed)
         sizes = {"heads": 2, "pool_size": 4, "projection": 16}
-        return LabelClassifier(Lookup(), n_labels=6, hidden_size=16, attention=attention, **sizes)
+        return LabelClassifier(lookup(), n_labels=6, hidden_size=16, attention=attention, **sizes)
 
     return classifier
 

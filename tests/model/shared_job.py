@@ -13,6 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from toys import lookup
+
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import finetune
 from plant.ground.checkpoints import save_tensors
@@ -85,17 +89,6 @@ def train(folder, *, dropout, stop=False):
     return history, model.state_dict()
 
 
-class Embedding(nn.Module):
-    """A backbone that looks tokens up."""
-
-    def __init__(self):
-        super().__init__()
-        self.table = nn.Embedding(200, 16)
-
-    def forward(self, input_ids, mask):
-        return self.table(input_ids) * mask[..., None]
-
-
 def corpus():
     """25 documents, of which every fifth has no label."""
     random = np.random.default_rng(0)
@@ -107,7 +100,7 @@ def corpus():
 def stages(folder):
     """History and weights of Stage 1 and Stage 2, one after the other."""
     torch.manual_seed(0)
-    model = LabelClassifier(Embedding(), n_labels=6, hidden_size=16, heads=2, pool_size=4).double()
+    model = LabelClassifier(lookup(), n_labels=6, hidden_size=16, heads=2, pool_size=4).double()
     tokens = np.tile(np.arange(10, 200, dtype=np.int32), 6)
     relevance = np.random.default_rng(1).random(len(tokens), dtype=np.float32)
     top = TopTokens.from_csr(np.arange(7) * 190, tokens, relevance, k=100, vocabulary=200)
