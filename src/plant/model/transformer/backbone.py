@@ -14,16 +14,10 @@ from plant.model.transformer.loading import DTYPES, NetworkBackbone, hub_options
 
 CPU = torch.device("cpu")
 LORA_TARGETS = {
-    "llama": ("q_proj", "k_proj", "v_proj", "o_proj"),
-    "mistral": ("q_proj", "k_proj", "v_proj", "o_proj"),
-    "qwen2": ("q_proj", "k_proj", "v_proj", "o_proj"),
-    "qwen3": ("q_proj", "k_proj", "v_proj", "o_proj"),
-    "gemma2": ("q_proj", "k_proj", "v_proj", "o_proj"),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma2"), ("q_proj", "k_proj", "v_proj", "o_proj")),
     "phi3": ("qkv_proj", "o_proj"),
     "deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"),
-    "bert": ("query", "key", "value", "attention.output.dense"),
-    "roberta": ("query", "key", "value", "attention.output.dense"),
-    "xlm-roberta": ("query", "key", "value", "attention.output.dense"),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta"), ("query", "key", "value", "attention.output.dense")),
 }
 """What LoRA adapts where the config names nothing: query, key, value and output projections (appendix A)."""
 
@@ -175,9 +169,9 @@ def _adapt(model: Any, settings: NetworkBackbone) -> Any:
 
     lora = settings.lora
     kind = model.config.model_type
-    targets = lora.targets or LORA_TARGETS.get(kind)
-    names = [name for name, _ in model.named_modules()]
-    unmatched = [t for t in targets or () if not any(name == t or name.endswith("." + t) for name in names)]
+    targets = lora.targets or LORA_TARGETS.get(kind, ())
+    names = [f".{name}" for name, _ in model.named_modules()]
+    unmatched = [target for target in targets if not any(name.endswith(f".{target}") for name in names)]
     if not targets or unmatched:
         raise InputError(
             f"backbone of type {kind!r}",

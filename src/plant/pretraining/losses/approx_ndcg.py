@@ -13,12 +13,12 @@ labels with a handful of true ones costs a handful of rows, not |L| of them.
 """
 
 import math
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from plant.pretraining.losses._with_gradient import WithGradient
 from plant.pretraining.ndcg import gains, ideal_dcg
 
 CHUNK_PAIRS = 4_000_000  # pairs that are in memory at once: about 0.1 GB
@@ -35,31 +35,23 @@ def approx_ndcg_loss(scores: Tensor, relevance: Tensor, *, k: int, temperature: 
         (...) in fp32 or wider, below 1, lower is better, and at least 0 in lists of up to k positions; 0 for a list
         without a positive relevance, where nDCG is not defined.
     """
-    return _ApproxNdcg.apply(scores, relevance, k, temperature, gain)
+    compute = partial(_loss_and_gradient, relevance=relevance, k=k, temperature=temperature, gain=gain)
+    return WithGradient.apply(scores, compute)
 
 
-class _ApproxNdcg(torch.autograd.Function):
-    """Loss and gradient together; only the gradient (..., t) is kept for the backward pass."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, relevance: Tensor, k: int, temperature: float, gain: str) -> Tensor:
-        t = scores.shape[-1]
-        wide = torch.promote_types(scores.dtype, torch.float32)
-        flat, targets = scores.detach().to(wide).reshape(-1, t), relevance.reshape(-1, t)
-        losses, gradient = flat.new_zeros(len(flat)), torch.zeros_like(flat)
-        ranked = int((targets > 0).sum(-1).max()) if targets.numel() else 0  # rows j of the longest list
-        lists = max(1, CHUNK_PAIRS // max(1, ranked * t))
-        for start in range(0, len(flat) if ranked else 0, lists):
-            part = slice(start, start + lists)
-            losses[part] = _add_gradient(flat[part], targets[part].to(wide), gradient[part], k, temperature, gain)
-        ctx.save_for_backward(gradient.view(scores.shape).to(scores.dtype))
-        return losses.view(scores.shape[:-1])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = ctx.saved_tensors
-        return outputs[0][..., None].to(gradient.dtype) * gradient, None, None, None, None
+def _loss_and_gradient(
+    scores: Tensor, relevance: Tensor, k: int, temperature: float, gain: str
+) -> tuple[Tensor, Tensor]:
+    t = scores.shape[-1]
+    wide = torch.promote_types(scores.dtype, torch.float32)
+    flat, targets = scores.to(wide).reshape(-1, t), relevance.reshape(-1, t)
+    losses, gradient = flat.new_zeros(len(flat)), torch.zeros_like(flat)
+    ranked = int((targets > 0).sum(-1).max()) if targets.numel() else 0  # rows j of the longest list
+    lists = max(1, CHUNK_PAIRS // max(1, ranked * t))
+    for start in range(0, len(flat) if ranked else 0, lists):
+        part = slice(start, start + lists)
+        losses[part] = _add_gradient(flat[part], targets[part].to(wide), gradient[part], k, temperature, gain)
+    return losses.view(scores.shape[:-1]), gradient.view(scores.shape).to(scores.dtype)
 
 
 def _add_gradient(s: Tensor, r: Tensor, gradient: Tensor, k: int, temperature: float, gain: str) -> Tensor:

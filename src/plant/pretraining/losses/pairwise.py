@@ -15,12 +15,13 @@ Two ways to the same number:
 """
 
 import math
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from plant.pretraining.losses._with_gradient import WithGradient
 from plant.pretraining.ndcg import discounts, gains, ideal_dcg
 
 _INVERSE_LN2 = 1 / math.log(2)
@@ -55,28 +56,13 @@ def _pair_weights(scores: Tensor, relevance: Tensor, k: int, gain: str) -> tuple
     return (g[..., :, None] - g[..., None, :]).abs() * (d[..., :, None] - d[..., None, :]).abs() * scale, ordered
 
 
-class _Pairwise(torch.autograd.Function):
-    """Loss and gradient together; only the gradient (..., t) is kept for the backward pass."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> Tensor:
-        compute = _by_loop if scores.device.type == "cpu" else by_chunks
-        losses, gradient = compute(scores.detach(), relevance, k, sigma, gain)
-        ctx.save_for_backward(gradient)
-        return losses
-
-    @staticmethod
-    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = ctx.saved_tensors
-        return outputs[0][..., None] * gradient, None, None, None, None
-
-
 def pairwise_loss(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, gain: str) -> Tensor:
     """Eq. 2 of each list, loss and gradient together: no t x t tensor outlives the call.
 
     Args and Returns as `pairwise_loss_dense`.
     """
-    return _Pairwise.apply(scores, relevance, k, sigma, gain)
+    compute = _by_loop if scores.device.type == "cpu" else by_chunks
+    return WithGradient.apply(scores, partial(compute, relevance=relevance, k=k, sigma=sigma, gain=gain))
 
 
 def _by_loop(scores: Tensor, relevance: Tensor, k: int, sigma: float, gain: str) -> tuple[Tensor, Tensor]:
