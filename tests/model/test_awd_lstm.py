@@ -148,19 +148,13 @@ def test_a_language_model_of_another_vocabulary_is_refused(tmp_path: Path) -> No
         load_language_model(larger, tmp_path / "lm.safetensors")
 
 
-def published(path: Path, words: str) -> AwdLstmBackbone:
-    """A file of published weights whose vocabulary is the given words."""
-    torch.manual_seed(3)
-    model = build_backbone(settings(), "", vocabulary=len(words.split()), device=CPU)
-    named = torch.from_numpy(np.frombuffer("\n".join(words.split()).encode(), dtype=np.uint8).copy())
-    save_tensors(path, {**model.state_dict(), "words": named})
-    return model
-
-
 def test_published_weights_come_by_word_and_unknown_words_get_the_mean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = published(tmp_path / "start.safetensors", "fever of unknown origin")
+    torch.manual_seed(3)
+    given = build_backbone(settings(), "", vocabulary=4, device=CPU)
+    words = torch.tensor([*b"fever\nof\nunknown\norigin"], dtype=torch.uint8)
+    save_tensors(tmp_path / "start.safetensors", {**given.state_dict(), "words": words})
     tokens = SimpleNamespace(vocabulary=["cough", "fever", "origin"])
     monkeypatch.setattr("plant.model.language_model.load_tokens", lambda _: tokens)
     how = settings(language_model={"start": str(tmp_path / "start.safetensors")})

@@ -44,36 +44,23 @@ def predict_split(
     for start in range(0, n_documents, size):
         part = documents[(documents >= first + start) & (documents < first + start + size)]
         shape = (min(size, n_documents - start), n_labels)
-        if shortlist is not None:
-            known = _candidates(classifier, data, part, shortlist, first=first + start, shape=shape, size=batch_size)
-            if dense:
-                entries, scores = known.tocoo(), np.full(shape, -np.inf, dtype=np.float32)
-                scores[entries.coords] = entries.data
-            rows.append(scores if dense else known)
+        if shortlist is None:
+            scores = np.full(shape, -np.inf, dtype=np.float32)
+            logits = predict_logits(classifier, data.corpus, part, batch_size=batch_size)
+            scores[np.ix_(part - first - start, data.trained)] = logits
+            rows.append(scores if dense else kept_scores(scores, truth[start : start + size], settings.top))
             continue
-        scores = np.full(shape, -np.inf, dtype=np.float32)
-        logits = predict_logits(classifier, data.corpus, part, batch_size=batch_size)
-        scores[np.ix_(part - first - start, data.trained)] = logits
-        rows.append(scores if dense else kept_scores(scores, truth[start : start + size], settings.top))
+        lists, logits = predict_candidates(classifier, data.corpus, part, shortlist, batch_size=batch_size)
+        row, column = np.nonzero(lists.inside)
+        places = part[row] - first - start, data.trained[lists.labels[row, column]]
+        if dense:
+            scores = np.full(shape, -np.inf, dtype=np.float32)
+            scores[places] = logits[row, column]
+            rows.append(scores)
+        else:
+            rows.append(sparse.csr_array((logits[row, column], places), shape=shape))
     write_scores(
         out, split, document_ids=labels.document_ids(split), label_names=list(data.names),
         truth=truth, natural_threshold=0.0, settings=settings, names=read_names(corpus),
         scores=np.concatenate(rows) if dense else sparse.vstack(rows, format="csr"),
     )  # fmt: skip
-
-
-def _candidates(
-    classifier: LabelClassifier,
-    data: TrainingData,
-    documents: np.ndarray,
-    shortlist: Shortlist,
-    *,
-    first: int,
-    shape: tuple[int, int],
-    size: int,
-) -> sparse.csr_array:
-    """Scores of the shortlists of some documents, over the full label list; row 0 is the document `first`."""
-    lists, scores = predict_candidates(classifier, data.corpus, documents, shortlist, batch_size=size)
-    row, column = np.nonzero(lists.inside)
-    places = (documents[row] - first, data.trained[lists.labels[row, column]])
-    return sparse.csr_array((scores[row, column], places), shape=shape)

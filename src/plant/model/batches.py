@@ -15,24 +15,16 @@ BUCKET = 16  # so many batches are sorted by length together: little padding, st
 
 @dataclass(frozen=True)
 class Corpus:
-    """The documents and labels that training reads.
+    """The documents and labels that training reads."""
 
-    Attributes:
-        input_ids: i32 (sum of lengths).
-        offsets: i64 (N + 1).
-        indptr, indices: labels of each document as CSR; the ids are those of the trained label space.
-        splits: first and last + 1 document of train, val, test.
-        features: fp16 (sum of lengths, h) memory map, or None.
-        known: (document ids, device) -> what counts say of them; None where the recipe keeps no evidence.
-    """
-
-    input_ids: np.ndarray
-    offsets: np.ndarray
-    indptr: np.ndarray
-    indices: np.ndarray
-    splits: dict[str, tuple[int, int]]
-    features: np.ndarray | None = None
+    input_ids: np.ndarray  # i32 (sum of lengths)
+    offsets: np.ndarray  # i64 (N + 1)
+    indptr: np.ndarray  # i64 (N + 1), with `indices` the labels of each document as CSR
+    indices: np.ndarray  # ids in the trained label space
+    splits: dict[str, tuple[int, int]]  # first and last + 1 document of train, val, test
+    features: np.ndarray | None = None  # fp16 (sum of lengths, h), a memory map
     known: Callable[[np.ndarray, torch.device], Known] | None = None
+    """Document ids and the device -> what counts say of them; None where the recipe keeps no evidence."""
 
     @classmethod
     def of(

@@ -95,11 +95,7 @@ def from_file(source: Path, vocabulary: Sequence[str], size: int) -> np.ndarray:
 def rows_of(source: Path, vocabulary: Sequence[str], words: np.ndarray, n: int, what: str) -> np.ndarray:
     """The row of each word of a vocabulary in a file of words and vectors; -1 for words that it lacks.
 
-    Args:
-        source: the file.
-        vocabulary: words by token id.
-        words: of the file: bytes of UTF-8, one word per line.
-        n, what: number and name of its vectors.
+    The file's `words` are bytes of UTF-8, one word per line. It has `n` vectors, which are called `what`.
 
     Raises:
         InputError: the words are in another encoding, not as many as the vectors, or in another language.

@@ -120,10 +120,6 @@ def _dropped(states: Tensor, rate: float, training: bool) -> Tensor:
     return states * F.dropout(states.new_ones(states.shape[0], 1, states.shape[2]), rate)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _require(holds: bool, option: str, value: object, expected: str) -> None:
     if not holds:
         raise InputError(f"backbone: options.{option}", expected=expected, got=repr(value), fix="Change it.")
@@ -163,10 +159,9 @@ def build(
 
     rates = {"input": input_dropout, "hidden": hidden_dropout, "weight": weight_dropout}
     for name, rate in {**rates, "word": word_dropout}.items():
-        _require(
-            rate is None or (_is_number(rate) and 0 <= rate < 1), f"{name}_dropout", rate, "a rate from 0 to below 1"
-        )
-    _require(isinstance(segment, int) and _is_number(segment) and segment > 0, "segment", segment, "a number of tokens")
+        holds = rate is None or (type(rate) in (int, float) and 0 <= rate < 1)  # True is no rate
+        _require(holds, f"{name}_dropout", rate, "a rate from 0 to below 1")
+    _require(type(segment) is int and segment > 0, "segment", segment, "a number of tokens")
     for name, switch in {"backward": backward, "frozen": frozen}.items():
         _require(isinstance(switch, bool), name, switch, "true or false, without quotes")
     network = AwdLstm(

@@ -29,17 +29,11 @@ CHUNK_PAIRS = 2**24  # t x t entries that a GPU holds at once: about 1 GB
 
 
 def pairwise_loss_dense(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, gain: str) -> Tensor:
-    """Eq. 2 of each list by plain autograd; memory grows with t squared.
+    """Eq. 2 of each list (...) by plain autograd; memory grows with t squared.
 
     Args:
-        scores: s (..., t).
-        relevance: r (..., t) in [0, 1], -1 at positions outside the list.
-        k: truncation of nDCG.
+        scores, relevance, k, gain: as in `plant.pretraining.ndcg.ndcg`.
         sigma: slope.
-        gain: "exponential" or "linear".
-
-    Returns:
-        (...), at least 0; 0 for a list without a pair.
     """
     weight, ordered = _pair_weights(scores, relevance, k, gain)
     difference = scores[..., :, None] - scores[..., None, :]
@@ -57,10 +51,7 @@ def _pair_weights(scores: Tensor, relevance: Tensor, k: int, gain: str) -> tuple
 
 
 def pairwise_loss(scores: Tensor, relevance: Tensor, *, k: int, sigma: float, gain: str) -> Tensor:
-    """Eq. 2 of each list, loss and gradient together: no t x t tensor outlives the call.
-
-    Args and Returns as `pairwise_loss_dense`.
-    """
+    """`pairwise_loss_dense`, loss and gradient together: no t x t tensor outlives the call."""
     compute = _by_loop if scores.device.type == "cpu" else by_chunks
     return WithGradient.apply(scores, partial(compute, relevance=relevance, k=k, sigma=sigma, gain=gain))
 
