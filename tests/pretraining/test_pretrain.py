@@ -197,12 +197,6 @@ def test_a_validation_split_that_ranks_nothing_is_one_clear_error_before_trainin
         pretrain(make(), strange, top, Pretraining(**RECIPE), TrainingRun(0, tmp_path / "out", "d"))
 
 
-def test_one_label_on_half_the_documents_is_ranked(tmp_path, make):
-    corpus, top = small(LETTERS, [[0], [0], [], [], [0], []], (4, 1, 1))
-    history = pretrain(make(), corpus, top, Pretraining(**RECIPE), TrainingRun(0, tmp_path, "d"))
-    assert all(np.isfinite(list(row.values())).all() for row in history)
-
-
 def test_training_ndcg_is_that_of_all_documents_where_the_sample_ranks_nothing(tmp_path, make):
     """The sample is the first training document, which has no label."""
     corpus, top = small(LETTERS, [[], [0], [], [0], [0], []], (4, 1, 1))
