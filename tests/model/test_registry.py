@@ -145,19 +145,15 @@ def build(settings, source, *, vocabulary, rate):
 
 
 @pytest.mark.slow
-def test_a_file_is_a_backbone_that_is_planted_trained_and_measured(tmp_path):
+def test_a_file_is_a_backbone_that_is_planted_trained_and_measured(tmp_path, sign_documents):
     for part in ("src", "workflow", "profiles", "config", "envs"):
         shutil.copytree(ROOT / part, tmp_path / "house" / part)
     shutil.copy(ROOT / "Snakefile", tmp_path / "house")
     (tmp_path / "house/src/plant/model/encoders/toy.py").write_text(TOY, encoding="utf-8")
     stage = {"epochs": 1, "batch_size": 16, "accumulation": 1, "learning_rate": 0.01, "head_learning_rate": 0.01}
-    random = np.random.default_rng(0)
-    own = [random.choice(6, random.integers(1, 4), replace=False) for _ in range(120)]
-    texts = [" ".join([*(f"sign{label}" for label in labels), *(f"word{i}" for i in random.integers(0, 90, 20))])
-             for labels in own]  # fmt: skip
-    labels = [";".join(f"L{label}" for label in each) for each in own]
-    pl.DataFrame({"id": [f"d{i}" for i in range(120)], "text": texts, "labels": labels}).write_csv(tmp_path / "own.csv")
-    vectors = [f"sign{label} " + " ".join(map(str, random.normal(size=8))) for label in range(6)]
+    made = pl.DataFrame(sign_documents({"train": 120}, (0.4, 0.4, 0.4, 0.4, 0.4), 1.0)["train"])
+    made.with_columns(pl.col("labels").list.join(";")).write_csv(tmp_path / "own.csv")
+    vectors = [f"sign{label} " + " ".join(map(str, np.eye(8)[label])) for label in range(5)]
     (tmp_path / "vectors.txt").write_text("\n".join(vectors), encoding="utf-8")
     of = {"dataset": "small", "variants": ["plant"], "reference": "plant", "seeds": [0], "report": False}
     config = {
