@@ -34,22 +34,41 @@ include: "workflow/rules/inputs.smk"
 include: "workflow/rules/launch.smk"
 
 
+localrules:
+    all,
+    tables,
+    figures,
+    report,
+    open_replication,
+
+
 rule all:
     default_target: True
     input:
         [PATHS.outputs(name) for name in ASKED],
         grid_outputs(),
         [PATHS.study(name) for name in SETTINGS.studies],
-    localrule: True
 
 
-TARGETS |= {
-    "tables": [PATHS.tables(name) for name in REPORTED],
-    "figures": [PATHS.figures(name) for name in REPORTED],
-    "report": [PATHS.report(name) for name in REPORTED],
-    # the experiments on open, real text
-    "open_replication": [PATHS.outputs(name) for name in REPORTED if is_open(SETTINGS.experiments[name].dataset)],
-}
+rule tables:
+    input:
+        [PATHS.tables(name) for name in REPORTED],
+
+
+rule figures:
+    input:
+        [PATHS.figures(name) for name in REPORTED],
+
+
+rule report:
+    input:
+        [PATHS.report(name) for name in REPORTED],
+
+
+rule open_replication:
+    """The experiments on open, real text."""
+    input:
+        [PATHS.outputs(name) for name in REPORTED if is_open(SETTINGS.experiments[name].dataset)],
 
 
 include: "workflow/rules/corpus.smk"

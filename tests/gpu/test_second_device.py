@@ -72,8 +72,12 @@ def test_both_stages_give_there_what_they_give_on_the_cpu(build, tmp_path, archi
         assert torch.equal(model.head.project.weight.cpu(), moved["head/project.weight"])
         assert all(isinstance(x, Away) for x in [*model.parameters(), *model.buffers()])
     assert len(there) == 4 and moved.keys() == weights.keys()
+    # rounding may decide about one label of a document: macro-F1 moves by .02 with it
+    decided = {"macro_f1": 0.05, "threshold": 0.05}
     for one, other in zip(history, there, strict=True):
-        assert other == pytest.approx(one, rel=1e-3, abs=1e-3)
+        assert other.keys() == one.keys()
+        for name, value in one.items():
+            assert other[name] == pytest.approx(value, rel=1e-3, abs=decided.get(name, 1e-3)), name
     for name, value in weights.items():
         torch.testing.assert_close(moved[name], value, rtol=2e-2, atol=2e-3)
 

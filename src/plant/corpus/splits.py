@@ -73,8 +73,10 @@ def _where(split: Split) -> str:
 
 def _read_ids(path: Path) -> list[str]:
     lines = read_list(path)
-    if not lines:  # a part of train would take the place of this split
-        raise InputError(str(path), expected="one document id a line", got="an empty file", fix="Check the path.")
+    several = sum(len(line.split()) > 1 for line in lines)
+    if not lines or several:  # texts in place of ids must not be shown in an error
+        got = f"several words in {several} of {len(lines)} lines" if lines else "an empty file"
+        raise InputError(str(path), expected="one document id a line", got=got, fix="Check the path.")
     return [line.strip('"') for line in lines]
 
 
