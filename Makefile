@@ -97,17 +97,17 @@ studies: setup  ## five experiments with small networks, seven and a half hours;
 	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
 	$(call publish,$(STUDIES))
 
-OPEN := fair_codiesp fair_ablations_codiesp fair_laws fair_laws_2000 fair_laat_laws fair_starts_laws
+OPEN := fair_codiesp fair_ablations_codiesp fair_starts_notes fair_laws fair_laws_2000 fair_laat_laws fair_starts_laws
 FAIR := fair_trial fair_curve fair_wide fair_encoders fair_multires fair_laat fair_starts_bills fair_control fair_awd fair_ablations $(OPEN)
 FAIR_CONFIG := config/studies/base.yaml $(addprefix config/studies/,fair_trial.yaml fair_encoders.yaml fair_ablations.yaml fair_starts.yaml)
 
 fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)
-	@echo "About seventeen hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
+	@echo "About eighteen hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(FAIR:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
 	$(call publish,$(FAIR))
 
 fair-trial-open: setup  ## the part of it that downloads all that it needs: CodiEsp, and 500 and 2,000 laws of EURLEX57K
-	@echo "About five hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
+	@echo "About six hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(OPEN:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
 	$(call publish,$(OPEN))
 
