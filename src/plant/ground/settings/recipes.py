@@ -178,7 +178,7 @@ class Finetuning(Optimisation):
     weights after the softmax (earlier version, Eqs. 6 and 7). `attention_rate` is then the rate of the ranking model
     (its 1/2 and 1/3). 0: none."""
     inattention: Positive | None = None
-    """Threshold k of P (earlier version, A.5). None: no threshold."""
+    """Threshold k of P (earlier version, A.5), with `differentiable_attention`. None: no threshold."""
     losers: Literal["zero", "minus_infinity"] = "minus_infinity"
     """What becomes of scores below the threshold of `inattention` before the softmax (choice C34). zero: as printed."""
     segment: Positive | None = None
@@ -197,6 +197,14 @@ class Finetuning(Optimisation):
     residual_folds: Positive = 5
     """Number of folds. The log-odds for a training document are counted without the documents of its fold. 1: counted
     on all training documents, a control that shows the optimism (choice C27)."""
+
+    @model_validator(mode="after")
+    def _has_what_its_keys_change(self) -> Finetuning:
+        if self.inattention is not None and not self.differentiable_attention:
+            raise ValueError("inattention: needs differentiable_attention, whose scores it cuts")
+        if self.static_measure != "mig" and not self.static_attention:
+            raise ValueError("static_measure: needs static_attention, which it is the measure of")
+        return self
 
 
 class Evidence(Frozen):
