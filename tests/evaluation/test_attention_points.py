@@ -27,6 +27,7 @@ DOCUMENTS = {
     "val": [([11, 19, 12, 11], ["a"]), ([15], ["b", "never"])],
     "test": [([16, 17, 11], ["b"]), ([11, 12, 20, 12, 5], ["a", "b", "never"]), ([12], ["a"])],
 }
+PATIENTS = ("z", "y", "z")  # of the documents of a split, by place
 LISTS = {"a": {11: 1.0, 12: 0.5, 13: 0.0}, "b": {16: 1.0, 17: 1.0, 20: 0.25}}
 LINES = [  # characters that people marked
     ("test0", "b", 4, 7), ("test1", "a", 0, 9), ("test1", "b", 8, 9), ("test1", "never", 0, 3), ("test2", "a", 0, 3),
@@ -53,7 +54,7 @@ def folder(tmp_path):
     """A corpus with its tokens; token i of a text has the characters 4 i to 4 i + 3."""
     rows = [row for documents in DOCUMENTS.values() for row in documents]
     for split, documents in DOCUMENTS.items():
-        table = [{"document_id": f"{split}{i}"} for i in range(len(documents))]
+        table = [{"document_id": f"{split}{i}", "group_id": PATIENTS[i]} for i in range(len(documents))]
         pl.DataFrame(table).write_parquet(tmp_path / f"{split}.parquet")
     pl.DataFrame({"label": NAMES}).write_parquet(tmp_path / "labels.parquet")
     write_arrays(tmp_path / "labels.safetensors", {
@@ -121,7 +122,7 @@ def test_mass_and_entropy_are_those_of_a_loop(run, tmp_path):
         tokens = DOCUMENTS["val"][0][0]  # 11, 19, 12, 11
         weights = softmax_of(seed, tokens, 0)
         row = table.row(by_predicate=(pl.col("point") == point) & (pl.col("label") == "a"), named=True)
-        assert (row["document"], row["tokens"]) == (0, 4)
+        assert (row["document"], row["cluster"], row["tokens"]) == (0, 0, 4)
         assert row["mass_first"] == pytest.approx(weights[0] + weights[3])  # every place of token 11
         assert row["mass_grades"] == pytest.approx(1 - weights[1])
         assert (row["uniform_first"], row["uniform_grades"]) == (0.5, 0.75)
@@ -146,7 +147,9 @@ def test_attention_against_marks_is_that_of_a_loop(run, tmp_path):
     counts = write_marks_study(run, marks, settings=AttentionStudy(at=2), out=out)
     assert counts == {"marked_pairs": 5, "measured_pairs": 4}
     table = pl.read_parquet(out)
-    assert set(table.columns) == {"scorer", "document", "label", "tokens", "marked", "ndcg", "mass", "recall", "drop"}
+    keys, measures = {"scorer", "document", "cluster", "label"}, {"ndcg", "mass", "recall", "drop"}
+    assert set(table.columns) == {*keys, "tokens", "marked", *measures}
+    assert sorted(set(table.select("document", "cluster").iter_rows())) == [(0, 0), (1, 1), (2, 0)]
     assert set(table["scorer"]) == {*POINTS, "uniform", "random", "relevance", "marked", "occlusion"}
     for (document, label), places in PAIRS.items():
         number, name = int(document[-1]), NAMES.index(label)

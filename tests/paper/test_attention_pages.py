@@ -1,5 +1,7 @@
 """The pages on attention: means and intervals against loops, and sentences that follow the numbers."""
 
+from dataclasses import astuple
+
 import numpy as np
 import polars as pl
 import pytest
@@ -34,14 +36,15 @@ def settings():
     })  # fmt: skip
 
 
-def write(folder, scorer, scorers, metrics, value_of):
-    """Tables of two systems; `value_of(system, scorer, metric, noise)` is the value of a pair."""
+def write(folder, scorer, scorers, metrics, value_of, size=1):
+    """Tables of two systems; `value_of(system, scorer, metric, noise)` is the value of a pair. Clusters have `size`
+    documents."""
     tables = {}
     for place, system in enumerate(("plant", "random_init")):
         for seed in SEEDS:
             random = np.random.default_rng([place, seed])
             rows = [
-                {scorer: name, "document": document, "label": label,
+                {scorer: name, "document": document, "cluster": document // size, "label": label,
                  **{metric: value_of(system, name, metric, random.normal()) for metric in metrics}}
                 for name in scorers for document in range(DOCUMENTS) for label in ("x", "y")[: 1 + document % 2]
             ]  # fmt: skip
@@ -88,6 +91,19 @@ def test_whole_documents_are_drawn():
     found = estimate(values, 0.95)
     assert found.value == pytest.approx(sums.sum() / counts.sum())
     assert found.high - found.low == pytest.approx(2 * 1.96 * np.std(loop, ddof=1), rel=1e-3)
+
+
+def test_the_documents_of_a_patient_are_drawn_together(settings, tmp_path):
+    """As if each patient were one document with all pairs of his documents."""
+    metrics, read = ["ndcg"], {"scorer": "scorer", "metrics": ["ndcg"]}
+    tables = write(tmp_path, "scorer", ("relevance",), metrics, lambda *values: values[-1], size=5)
+    patients = read_pairs(settings, "own", tables, **read).estimate("plant", "relevance", "ndcg")
+    for paths in tables.values():
+        for path in paths:
+            pairs = pl.read_parquet(path).with_columns(label=pl.format("{}{}", "label", "document"))
+            pairs.with_columns(document="cluster").write_parquet(path)
+    documents = read_pairs(settings, "own", tables, **read).estimate("plant", "relevance", "ndcg")
+    assert astuple(documents) == pytest.approx(astuple(patients))
 
 
 @pytest.mark.parametrize(("gain", "word"), [(0.2, "higher"), (-0.2, "lower"), (0.0, "not told apart")])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plant.ground.files import read_arrays
+from plant.ground.files import read_arrays, require_file
 
 SPLITS = ("train", "val", "test")
 
@@ -131,6 +131,18 @@ def _column(path: Path, name: str) -> tuple:
 def _part(indptr: np.ndarray, values: np.ndarray, rows: slice) -> tuple[np.ndarray, np.ndarray]:
     edges = indptr[rows.start : rows.stop + 1]
     return edges - edges[0], values[edges[0] : edges[-1]]
+
+
+def read_clusters(split: Path) -> np.ndarray:
+    """(N,) cluster (patient) of each document of a split's parquet, numbered from 0 in the order of the documents.
+
+    Raises:
+        InputError: the file is missing.
+    """
+    import pyarrow.parquet
+
+    groups = pyarrow.parquet.read_table(require_file(split), columns=["group_id"])["group_id"].combine_chunks()
+    return groups.dictionary_encode().indices.to_numpy()
 
 
 def load_labels(corpus: Path) -> Labels:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant.corpus.reader import load_tokens
+from plant.corpus.reader import load_tokens, read_clusters
 from plant.evaluation.attention_mass import sampled
 from plant.evaluation.points import TrainedNetwork, attention, logits_of_parts, write_rows
 from plant.ground.seeds import generator
@@ -30,7 +30,8 @@ from plant.model.batches import Corpus
 from plant.pretraining.lists import TopTokens
 
 SCHEMA: dict[str, Any] = {
-    "scorer": pl.String, "document": pl.UInt32, "label": pl.String, "tokens": pl.UInt32, "marked": pl.UInt32,
+    "scorer": pl.String, "document": pl.UInt32, "cluster": pl.UInt32, "label": pl.String, "tokens": pl.UInt32,
+    "marked": pl.UInt32,
     **dict.fromkeys(("ndcg", "mass", "recall", "drop"), pl.Float64),
 }  # fmt: skip
 
@@ -56,8 +57,8 @@ def write_marks_study(
     """Score the attention of a network, and the references, for every test document and label with marked tokens.
 
     `marks` are those of `plant.corpus.marks.read_marks`. The table `out` (parquet) is without any text: scorer (a point
-    of training or a reference), document (its place in the split), label, tokens (n), marked (how many), ndcg, mass,
-    recall, drop (null outside the sample).
+    of training or a reference), document (its place in the split), cluster (the number of its patient or group), label,
+    tokens (n), marked (how many), ndcg, mass, recall, drop (null outside the sample).
 
     Returns:
         Numbers of pairs of document and label: with marks, and of these with a trained label and a marked token.
@@ -69,7 +70,7 @@ def write_marks_study(
     for point, read in run.points():
         for each in found:
             rankings[each.document][point] = attention(run.classifier, read, each.document, each.labels)
-    rows = []
+    clusters, rows = read_clusters(run.corpus / "test.parquet"), []
     for each in found:  # the classifier is the trained network now
         scores = rankings.pop(each.document) | references(each, read, run.top, settings.seed)
         drops: dict[str, np.ndarray] = {}
@@ -77,8 +78,9 @@ def write_marks_study(
             scores["occlusion"] = occlusion(run, read, each)
             drops = {name: drop(run, read, each, values) for name, values in scores.items() if name != "uniform"}
         for name, values in scores.items():
-            row = {"scorer": name, "document": each.document - first, "label": [names[label] for label in each.labels]}
-            row |= {"tokens": values.shape[1], "marked": each.tokens.sum(axis=1)}
+            place = each.document - first
+            row = {"scorer": name, "document": place, "cluster": clusters[place], "tokens": values.shape[1]}
+            row |= {"label": [names[label] for label in each.labels], "marked": each.tokens.sum(axis=1)}
             rows.append(row | plausibility(values, each.tokens, settings.at) | {"drop": drops.get(name)})
     write_rows(out, SCHEMA, rows)
     pairs = marks.select("document_id", "label").unique().height

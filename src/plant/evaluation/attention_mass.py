@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from plant.corpus.reader import read_clusters
 from plant.evaluation.points import TrainedNetwork, attention, write_rows
 from plant.ground.seeds import generator
 from plant.ground.settings import AttentionStudy
@@ -21,7 +22,7 @@ from plant.model.classifier import LabelClassifier
 from plant.pretraining.lists import TopTokens
 
 SCHEMA: dict[str, Any] = {
-    "point": pl.String, "document": pl.UInt32, "label": pl.String, "tokens": pl.UInt32,
+    "point": pl.String, "document": pl.UInt32, "cluster": pl.UInt32, "label": pl.String, "tokens": pl.UInt32,
     **dict.fromkeys(("mass_first", "uniform_first", "mass_grades", "uniform_grades"), pl.Float64),
     **dict.fromkeys(("entropy", "relative_entropy"), pl.Float64),
 }  # fmt: skip
@@ -30,20 +31,23 @@ SCHEMA: dict[str, Any] = {
 def write_mass(run: TrainedNetwork, *, settings: AttentionStudy, out: Path) -> None:
     """Measure a sample of validation documents with a label, at each point of training, for each of their labels.
 
-    The table `out` (parquet) has one row for each point, document (its place in the split) and label: `tokens` n;
+    The table `out` (parquet) has one row for each point, document (its place in the split) and label: `cluster`, the
+    number of the document's patient or group; `tokens` n;
     `mass_first` and `mass_grades`, the attention on the two sets (null without a relevant token); `uniform_first` and
     `uniform_grades`, that of uniform attention; `entropy` in nats; `relative_entropy`, entropy / ln n (null if n = 1).
     """
     corpus = run.data.corpus
     sample = sampled([d for d in corpus.documents("val") if len(corpus.labels(d))], settings.documents, settings.seed)
     names, first = [run.data.names[label] for label in run.data.trained], corpus.splits["val"][0]
+    clusters = read_clusters(run.corpus / "val.parquet")
     rows = []
     for point, read in run.points():
         for document in sample:
             labels = corpus.labels(document)
             values = measure(run.classifier, read, document, run.top, settings.grades)
-            row = {"point": point, "document": document - first, "label": [names[label] for label in labels]}
-            rows.append(row | {"tokens": len(corpus.tokens(document))} | values)
+            row = {"point": point, "document": document - first, "cluster": clusters[document - first]}
+            row |= {"label": [names[label] for label in labels], "tokens": len(corpus.tokens(document))}
+            rows.append(row | values)
     write_rows(out, SCHEMA, rows)
 
 

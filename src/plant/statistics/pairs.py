@@ -1,6 +1,7 @@
 """Means over pairs of a document and a label, with intervals over test documents and training seeds.
 
-Pairs of one document are not independent, so whole documents are drawn (bootstrap, `statistics.resamples`).
+Pairs of one document are not independent, so whole documents are drawn, and those of a patient or group together
+(bootstrap, `statistics.resamples`).
 """
 
 from dataclasses import dataclass

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from plant.corpus.reader import read_clusters
 from plant.evaluation.runs import Run, ThresholdOf, load_run
 from plant.evaluation.values import metric_values
-from plant.ground import files
 from plant.ground.errors import InputError, nearest
 from plant.ground.settings import Evaluation, Statistics
 from plant.metrics.groups import LabelSpace, read_label_space
@@ -105,9 +104,7 @@ def open_comparison(
             "statistics", expected="a reference among the systems", got=repr(reference), fix=nearest(reference, systems)
         )
     labels, test = read_label_space(labels_parquet, evaluation), Path(labels_parquet).with_name("test.parquet")
-    groups = pq.read_table(files.require_file(test), columns=["group_id"])["group_id"].combine_chunks()
-    clusters = groups.dictionary_encode().indices.to_numpy()  # in the order of their first documents
-    return ComparedSystems(systems, reference, labels, settings, clusters)
+    return ComparedSystems(systems, reference, labels, settings, read_clusters(test))
 
 
 def each_run(comparison: ComparedSystems) -> Iterator[tuple[str, Run]]:

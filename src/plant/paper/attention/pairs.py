@@ -79,7 +79,8 @@ def read_pairs(
     """Read the tables of all networks.
 
     Args:
-        tables: system -> its table for each seed; the columns document, label, `scorer` and the metrics are read.
+        tables: system -> its table for each seed; the columns document, cluster, label, `scorer` and the metrics are
+            read.
         scorer: column of the point or scorer.
 
     Raises:
@@ -88,7 +89,7 @@ def read_pairs(
     chosen = settings.experiments[experiment]
     names = sorted(tables, key=lambda name: name != chosen.reference)  # stable: the order of the table
     known = {system.name: system for system in list_systems(settings, chosen)}
-    keys = ("document", "label")
+    keys = ("document", "cluster", "label")
     first: pl.DataFrame | None = None
     sums: dict[tuple[str, str, str], list[np.ndarray]] = {}
     for name in names:
@@ -101,7 +102,7 @@ def read_pairs(
                     str(path), expected=f"the pairs of document and label of {names[0]}", got="others",
                     fix="Delete it and run again.",
                 )  # fmt: skip
-            documents = first.select("document").unique().sort("document")
+            documents = first.select("document", "cluster").unique().sort("document")
             for place, metric, both in _sums(table, scorer, metrics, documents):
                 sums.setdefault((name, place, metric), []).append(both)
     if first is None or not first.height:
@@ -109,13 +110,12 @@ def read_pairs(
             f"experiment {experiment}", expected="a network with a measured pair of document and label", got="none",
             fix="Name an experiment with variants on a dataset whose documents have labels of the training split.",
         )  # fmt: skip
-    count = first["document"].n_unique()
-    resamples = draw("bootstrap", np.arange(count), settings.statistics)
+    resamples = draw("bootstrap", np.unique(documents["cluster"], return_inverse=True)[1], settings.statistics)
     values = {}
     for key, parts in sums.items():
         totals, counts = np.stack(parts, axis=1)
         values[key] = pair_values(totals, counts, resamples)
-    return Pairs(settings, experiment, tuple(known[name] for name in names), values, count, first.height)
+    return Pairs(settings, experiment, tuple(known[name] for name in names), values, documents.height, first.height)
 
 
 def _sums(
