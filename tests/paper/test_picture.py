@@ -52,22 +52,22 @@ def test_readme_shows_the_picture_before_its_first_section():
     assert "](docs/picture.png)" in text[: text.index("\n## ")]
 
 
-def test_every_row_is_that_of_its_study_and_the_verdict_counts_what_holm_leaves():
+def test_every_mark_is_that_of_its_study_and_the_titles_count_what_holm_leaves():
     rows, named = picture.read_rows(STUDIES), read(STUDIES / "picture.csv")
     assert len(rows) == len(named) * len(picture.METRICS)
-    outcomes: dict[str, list[str]] = {}
-    for place, row in enumerate(named):
-        for own in rows.filter(cell=place).iter_rows(named=True):
-            found = told(row, own["metric"])
+    outcomes: dict[tuple[str, str], list[str]] = {}
+    for row in named:
+        for metric in picture.METRICS:
+            keys = {name: row[name] for name in ("study", "experiment", "system", "against")}
+            found = told(row, metric)
+            (own,) = rows.filter(metric=metric, **keys).iter_rows(named=True)
             assert {name: own[name] for name in found} == found
-            if own["metric"] == "macro_f1_present":
-                up = "higher" if found["difference"] > 0 else "lower"
-                outcomes.setdefault(row["group"], []).append(up if found["p_holm"] < 0.05 else "open")
-    assert picture.verdict(rows, alpha=0.05).splitlines()[1:] == [
-        f"{group}: higher in {own.count('higher')} of {len(own)}, lower in {own.count('lower')}, "
-        f"open in {own.count('open')}"
-        for group, own in outcomes.items()
-    ]
+            up = "higher" if found["difference"] > 0 else "lower"
+            outcomes.setdefault((row["contrast"], metric), []).append(up if found["p_holm"] < 0.05 else "open")
+    for (contrast, metric), own in outcomes.items():
+        line = picture.panel_title(contrast, rows, alpha=0.05).splitlines()[2 + picture.METRICS.index(metric)]
+        counts = [f"{way} in {own.count(way)}" for way in ("higher", "lower") if way in own]
+        assert line.split(": ") == [picture.MARKS[metric].title, f"{', '.join(counts)} of {len(own)}"]
 
 
 def test_a_row_that_a_study_lacks_is_one_clear_error(tmp_path):

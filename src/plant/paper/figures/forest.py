@@ -117,9 +117,9 @@ def forest(axes: Axes, *, margin: float) -> None:
 
 
 def forest_row(
-    axes: Axes, row: float, bounds: Sequence[float] | None, value: float, colour: str, *, sure: bool
+    axes: Axes, row: float, bounds: Sequence[float] | None, value: float, colour: str, *, sure: bool, marker: str = "o"
 ) -> None:
     """An interval and its estimate; the mark is filled where the difference is significant."""
     if bounds is not None:
         axes.plot(bounds, [row, row], color=colour, linewidth=1.3, solid_capstyle="butt")
-    axes.plot(value, row, "o", color=colour, markerfacecolor=colour if sure else "white", markersize=4)
+    axes.plot(value, row, marker, color=colour, markerfacecolor=colour if sure else "white", markersize=4)

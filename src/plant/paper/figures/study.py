@@ -40,12 +40,24 @@ def effect_figure(effects: pl.DataFrame, statistics: Statistics, *, metrics: Seq
         )
         for metric in metrics[:_PANELS]
     }
-    note = (
+    note = difference_note(statistics)
+    names = list(rows.select("group", "row").iter_rows())
+    return rows_figure(names, panels, title=question, note=note, gap=0.4, row_height=0.16)
+
+
+def difference_note(statistics: Statistics) -> str:
+    """What the marks of a figure of differences are."""
+    return (
         f"difference in points (×100), {100 * statistics.confidence:g}% interval over training seeds and test "
         f"documents;\nfilled and coloured: p < {statistics.alpha:g} after Holm's correction within a study"
     )
-    names = list(rows.select("group", "row").iter_rows())
-    return rows_figure(names, panels, title=question, note=note, gap=0.4, row_height=0.16)
+
+
+def colour_of(difference: float, p: float | None, alpha: float) -> str:
+    """HIGHER or LOWER where a difference is significant after correction, else OPEN."""
+    if p is None or p >= alpha:
+        return OPEN
+    return HIGHER if difference > 0 else LOWER
 
 
 def _panel(axes: Axes, places: Sequence[float], *, effects: pl.DataFrame, cells: Sequence[int], alpha: float) -> None:
@@ -55,8 +67,7 @@ def _panel(axes: Axes, places: Sequence[float], *, effects: pl.DataFrame, cells:
     limit = FAR * 100 * usual if isinstance(usual, float) and usual > 0 else float("inf")  # else one would squeeze all
     for row in effects.drop_nulls("difference").iter_rows(named=True):
         y, value = place_of[row["cell"]], 100 * row["difference"]
-        significant = row["p_holm"] is not None and row["p_holm"] < alpha
-        colour = OPEN if not significant else HIGHER if value > 0 else LOWER
+        colour = colour_of(value, row["p_holm"], alpha)
         if abs(value) > limit:
             right = value > 0
             text = f"{value:+,.0f} \N{RIGHTWARDS ARROW}" if right else f"\N{LEFTWARDS ARROW} {value:+,.0f}"
@@ -64,7 +75,7 @@ def _panel(axes: Axes, places: Sequence[float], *, effects: pl.DataFrame, cells:
                           ha="right" if right else "left", va="center", color=colour, fontsize=6)  # fmt: skip
             continue
         bounds = None if row["low"] is None else (100 * row["low"], 100 * row["high"])
-        forest_row(axes, y, bounds, value, colour, sure=significant)
+        forest_row(axes, y, bounds, value, colour, sure=colour != OPEN)
 
 
 def axis_figure(effects: pl.DataFrame, statistics: Statistics, study: Study) -> Figure:
