@@ -185,6 +185,14 @@ def test_spread_labels_keep_their_order_and_never_overlap(positions, gap):
     assert all(after - before >= gap * (1 - 1e-9) - 1e-9 for before, after in pairwise(in_order))
 
 
+def test_signs_that_the_font_lacks_come_from_fonts_that_the_machine_has(monkeypatch):
+    monkeypatch.setattr("plant.paper.figures.style.FALLBACKS", ("No such font", "DejaVu Serif"))
+    before = mpl.rcParams["font.family"]
+    with look():
+        assert mpl.rcParams["font.family"] == ["DejaVu Sans", "DejaVu Serif"]
+    assert mpl.rcParams["font.family"] == before
+
+
 def test_systems_of_one_kind_share_a_hue_and_differ_in_marker(toy):
     found = marks(toy.data.systems)
     assert found["bce"].ink == found["focal"].ink != found["plant"].ink

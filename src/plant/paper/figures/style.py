@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
 from matplotlib.transforms import offset_copy
 from scipy.optimize import isotonic_regression
@@ -34,6 +35,8 @@ _DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1.5, 1)))
 MANY = 8
 """The largest number of systems whose lines can be told apart. Of more systems only the leading ones have a colour."""
 _REST = "#C4C4C4"
+FALLBACKS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "Microsoft YaHei", "Hiragino Sans")
+"""Fonts for signs that the font of style.yaml lacks, such as Chinese ones. Those that the machine has are used."""
 _SETTINGS = Path(__file__).with_name("style.yaml")
 
 
@@ -88,7 +91,9 @@ def _lighter(colour: str, share: float) -> str:
 @contextmanager
 def look() -> Iterator[None]:
     """The style inside the block. After it matplotlib's settings are as before."""
-    with mpl.rc_context(read_yaml(_SETTINGS)):
+    settings, installed = read_yaml(_SETTINGS), {font.name for font in fontManager.ttflist}
+    families = [settings["font.family"], *(name for name in FALLBACKS if name in installed)]
+    with mpl.rc_context(settings | {"font.family": families}):
         yield
 
 
