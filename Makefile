@@ -15,7 +15,7 @@ PYTHONS := $(PYTHON) python3.11 python3.12 python3.13 python3 python3.14
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick gpu check format reference audit picture lock clean fair-trial fair-trial-open studies docs
+.PHONY: help setup demo grid test test-slow test-slurm test-slurm-nodes bench bench-quick gpu check format reference audit picture lock clean fair-trial fair-trial-open fair-trial-minilm studies docs
 
 help:  ## this list
 	@echo "make <target>:"
@@ -97,9 +97,10 @@ studies: setup  ## five experiments with small networks, seven and a half hours;
 	    $(STUDIES:%=config/studies/%.yaml) $(LOCAL)
 	$(call publish,$(STUDIES))
 
-OPEN := fair_codiesp fair_ablations_codiesp fair_starts_notes fair_laws fair_laws_2000 fair_laat_laws fair_starts_laws
+OPEN := fair_codiesp fair_ablations_codiesp fair_starts_notes fair_words_notes fair_laws fair_laws_2000 fair_laat_laws fair_starts_laws
 FAIR := fair_trial fair_curve fair_wide fair_encoders fair_multires fair_laat fair_starts_bills fair_control fair_awd fair_ablations $(OPEN)
-FAIR_CONFIG := config/studies/base.yaml $(addprefix config/studies/,fair_trial.yaml fair_encoders.yaml fair_ablations.yaml fair_starts.yaml)
+MINILM := fair_minilm fair_starts_minilm fair_starts_minilm_laws fair_cross_control fair_cross_notes fair_head_laws fair_words
+FAIR_CONFIG := config/studies/base.yaml $(addprefix config/studies/,fair_trial.yaml fair_encoders.yaml fair_ablations.yaml fair_starts.yaml fair_words.yaml)
 
 fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)
 	@echo "About eighteen hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
@@ -110,6 +111,11 @@ fair-trial-open: setup  ## the part of it that downloads all that it needs: Codi
 	@echo "About six hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(OPEN:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
 	$(call publish,$(OPEN))
+
+fair-trial-minilm: setup  ## the part of it with a frozen MiniLM, which it downloads; LOCAL=mine.yaml says where it lies. Needs the US bills
+	@echo "About three hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
+	@snakemake --cores 2 $(MINILM:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
+	$(call publish,$(MINILM))
 
 check: setup  ## lint, format, types, import direction, and that docs/reference/config.md is in step
 	ruff check .
