@@ -27,7 +27,7 @@ PAGES += sorted(path for path in ROOT.glob("docs/**/*.md") if path.name != "log.
 PAGES += sorted(ROOT.glob("config/**/*.yaml"))
 COMMAND = re.compile(r"""(?<![\w-])snakemake((?: (?!#)[^\s`),;|"]+)+)""")
 """A command ends at a backtick, a bracket, or where its words stand further apart than one space."""
-FAIR = ("base", "fair_trial", "fair_encoders", "fair_ablations", "fair_starts")
+FAIR = ("base", "fair_trial", "fair_encoders", "fair_ablations", "fair_starts", "fair_words")
 MAKE = {
     "$(CORES)": "2", " $(LOCAL)": "", "\\\n\t    ": "", "$(STUDIES:%=study_%)": "study_when_planting_helps",
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
