@@ -66,7 +66,7 @@ def test_values_and_the_defaults_of_the_paper_are_those_that_a_reader_sees(path,
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "config/studies").glob("*.yaml")))
 def test_every_study_is_accepted_alone(name):
     """Laid over what its head names. test_budgets.py loads the other configs, and all studies."""
-    fair = ["fair_trial.yaml", "fair_encoders.yaml", "fair_ablations.yaml", "fair_starts.yaml", "fair_words.yaml", "fair_gpu.yaml"]
+    fair = [f"fair_{part}.yaml" for part in ("trial", "encoders", "ablations", "starts", "words", "gpu")]
     below = ["base.yaml", *(fair[: fair.index(name)] if name in fair else [])]
     parts = ["../paper.yaml", name] if name == "fair_mimic.yaml" else dict.fromkeys([*below, name])
     assert load(shipped(*(f"studies/{part}" for part in parts))).experiments
