@@ -94,7 +94,7 @@ def test_whole_documents_are_drawn():
 
 
 def test_the_documents_of_a_patient_are_drawn_together(settings, tmp_path):
-    """As if each patient were one document with all pairs of his documents."""
+    """As if each patient were one document with all pairs of its documents."""
     metrics, read = ["ndcg"], {"scorer": "scorer", "metrics": ["ndcg"]}
     tables = write(tmp_path, "scorer", ("relevance",), metrics, lambda *values: values[-1], size=5)
     patients = read_pairs(settings, "own", tables, **read).estimate("plant", "relevance", "ndcg")

@@ -32,9 +32,9 @@ def write_mass(run: TrainedNetwork, *, settings: AttentionStudy, out: Path) -> N
     """Measure a sample of validation documents with a label, at each point of training, for each of their labels.
 
     The table `out` (parquet) has one row for each point, document (its place in the split) and label: `cluster`, the
-    number of the document's patient or group; `tokens` n;
-    `mass_first` and `mass_grades`, the attention on the two sets (null without a relevant token); `uniform_first` and
-    `uniform_grades`, that of uniform attention; `entropy` in nats; `relative_entropy`, entropy / ln n (null if n = 1).
+    number of the document's patient or group; `tokens` n; `mass_first` and `mass_grades`, the attention on the two sets
+    (null without a relevant token); `uniform_first` and `uniform_grades`, that of uniform attention; `entropy` in nats;
+    `relative_entropy`, entropy / ln n (null if n = 1).
     """
     corpus = run.data.corpus
     sample = sampled([d for d in corpus.documents("val") if len(corpus.labels(d))], settings.documents, settings.seed)

@@ -203,7 +203,7 @@ class Finetuning(Optimisation):
         if self.inattention is not None and not self.differentiable_attention:
             raise ValueError("inattention: needs differentiable_attention, whose scores it cuts")
         if self.static_measure != "mig" and not self.static_attention:
-            raise ValueError("static_measure: needs static_attention, which it is the measure of")
+            raise ValueError("static_measure: needs static_attention, whose relevance it names")
         return self
 
 

@@ -7,7 +7,7 @@ drawn: the contrast (a panel), corpus and setting (a row), the study, and the ro
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -103,7 +103,7 @@ def main(picture: Path) -> None:
 def _panel(
     axes: Axes, places: Sequence[float], *, rows: pl.DataFrame, settings: Sequence[tuple[str, str]], alpha: float
 ) -> None:
-    place_of: Mapping[tuple[str, str], float] = dict(zip(settings, places, strict=True))
+    place_of = dict(zip(settings, places, strict=True))
     forest(axes, margin=0.06)
     for row in rows.iter_rows(named=True):
         mark = MARKS[row["metric"]]
