@@ -93,6 +93,7 @@ OUT_OF_RANGE = [
         for key, value in {"objective": "mse", "label_min_documents": 5, "keep_epochs": True}.items()
     ),
     ("finetunings.focal.inattention", 8, "focal.inattention: needs differentiable_attention"),
+    ("finetunings.focal.losers", "zero", "focal.losers: needs inattention"),
     ("finetunings.focal.static_measure", "random", "focal.static_measure: needs static_attention"),
     ("finetunings.focal.learning_rate", float("nan"), "finite number"),
     ("finetunings.focal.learning_rate", 1e38, "less than or equal to 10"),

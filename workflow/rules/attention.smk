@@ -15,13 +15,14 @@ include: "inputs/attention.smk"
 
 
 for kind, more in {
-    "mass": {},
-    "marks": {"marks": "<results>/corpus/{dataset}/marks.parquet"},
+    "mass": {"split": "<results>/corpus/{dataset}/val.parquet"},
+    "marks": {"marks": "<results>/corpus/{dataset}/marks.parquet", "split": "<results>/corpus/{dataset}/test.parquet"},
     "points": {
         "marks": lambda wildcards: (
             marks_of(wildcards.dataset) if SETTINGS.datasets[wildcards.dataset].has_mentions else []
         ),
         "vocabulary": "<results>/corpus/{dataset}/{backbone}/vocabulary.parquet",
+        "split": "<results>/corpus/{dataset}/test.parquet",
     },
 }.items():
 

@@ -202,6 +202,8 @@ class Finetuning(Optimisation):
     def _has_what_its_keys_change(self) -> Finetuning:
         if self.inattention is not None and not self.differentiable_attention:
             raise ValueError("inattention: needs differentiable_attention, whose scores it cuts")
+        if self.losers != "minus_infinity" and self.inattention is None:
+            raise ValueError("losers: needs inattention, whose threshold makes them")
         if self.static_measure != "mig" and not self.static_attention:
             raise ValueError("static_measure: needs static_attention, whose relevance it names")
         return self
