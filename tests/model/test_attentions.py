@@ -17,7 +17,7 @@ SINGLE = sorted(set(ATTENTIONS.names()) - {"multi_head"})  # the paper's own has
 def made(name, **options):
     """A classifier with random weights in float64."""
     torch.manual_seed(0)
-    sizes = {"heads": 3, "pool_size": 5} | ({"projection": 5} if name == "laat" else {})
+    sizes = {"heads": 3, "pool_size": 5} | ({"projection": 5} if name.startswith("laat") else {})
     model = LabelClassifier(None, n_labels=LABELS, hidden_size=HIDDEN, attention=name, **sizes, **options).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.7)
@@ -47,14 +47,30 @@ def cross_attention(weights, states, label):
     scores = [weights["embeddings"][label] @ (weights["key.weight"] @ h) for h in states]
     values = [weights["value.weight"] @ h + weights["value.bias"] for h in states]
 
-    def logit(v):
-        normed = (v - v.mean()) / np.sqrt(v.var() + 1e-5) * weights["norm.weight"] + weights["norm.bias"]
-        return weights["output.weight"][0] @ normed + weights["output.bias"][0]
-
-    return scores, values, logit
+    return scores, values, lambda v: weights["output.weight"][0] @ normalised(v, weights) + weights["output.bias"][0]
 
 
-ORACLES = {"per_label": per_label, "laat": laat, "cross_attention": cross_attention}
+def normalised(v, weights):
+    """Layer normalisation."""
+    return (v - v.mean()) / np.sqrt(v.var() + 1e-5) * weights["norm.weight"] + weights["norm.bias"]
+
+
+def laat_shared(weights, states, label):
+    """LAAT's attention; the output layer has no row of its own for a label."""
+    return *laat(weights, states, label)[:2], lambda v: weights["weight"][0] @ v + weights["bias"][0]
+
+
+def cross_attention_own(weights, states, label):
+    """PLM-CA's attention; each label has weights and a bias of its own."""
+    scores, values, _ = cross_attention(weights, states, label)
+    return (
+        scores,
+        values,
+        lambda v: weights["output.weight"][label] @ normalised(v, weights) + weights["output.bias"][label],
+    )
+
+
+ORACLES = {each.__name__: each for each in (per_label, laat, cross_attention, laat_shared, cross_attention_own)}
 
 
 def by_loops(oracle, model, states, bias=None):
@@ -140,6 +156,6 @@ def test_a_transformer_takes_every_attention(backbone_folder, tiny, toy, name):
     settings = tiny(attention=name, attention_size=5)
     data, device = TrainingData(toy, np.arange(6), list("abcdef")), torch.device("cpu")
     model = build_classifier(settings, backbone_folder(settings), data, seed=0, device=device).eval()
-    assert model.attention.embeddings.shape == (6, 5 if name == "laat" else 16)
+    assert model.attention.embeddings.shape == (6, 5 if name.startswith("laat") else 16)
     together = model.predict(pad_documents(toy, [0, 3], device))
     torch.testing.assert_close(model.predict(pad_documents(toy, [3], device))[0], together[1], rtol=1e-4, atol=1e-5)

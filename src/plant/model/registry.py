@@ -37,8 +37,8 @@ ATTENTIONS = ModuleFolder("plant.model.attentions", "build")
 TRANSFORMER = "plant.model.transformer.backbone"
 WITHOUT_LAYERS = ("bigru", "bilstm", "cnn", "multi_res_cnn")
 """Encoders that do not name their layers, for gradual unfreezing; a transformer does not either."""
-WITHOUT_PRODUCTS = ("cross_attention", "multi_head")
-"""Label attentions whose head cannot read segments: it has no output weights for each label."""
+WITHOUT_PRODUCTS = ("cross_attention", "cross_attention_own", "multi_head")
+"""Label attentions whose head cannot read segments: it has no `products` to sum over segments."""
 
 
 def build_backbone(settings: Network, source: str | Path, *, vocabulary: int, device: torch.device) -> torch.nn.Module:

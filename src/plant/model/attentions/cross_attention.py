@@ -46,7 +46,7 @@ class SharedOutput(EvidenceHead):
         nn.init.normal_(self.output.weight, std=STD)
         self.register_parameter("evidence", None)
 
-    def label_vectors(self, attention: nn.Module) -> tuple[()]:  # noqa: ARG002
+    def label_vectors(self, attention: nn.Module) -> tuple[Tensor, ...]:  # noqa: ARG002
         """Nothing: w and b are those of all labels."""
         return ()
 
