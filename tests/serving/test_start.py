@@ -45,6 +45,10 @@ TABLES = {
         {"id": range(12), "text": TEXTS, "labels": [" ".join(f"{code}1.2" for code in some) for some in CODES]},
         {"id": "id", "text": "text", "labels": "labels"}, " ",
     ),
+    "labels that are longer than texts.csv": (
+        {"sign": [chr(0x1F600 + n) for n in range(12)], "title": TEXTS, "keywords": [f"{s:<99}" for s in joined(";")]},
+        {"id": "sign", "text": "title", "labels": "keywords"}, ";",
+    ),
     "lists and splits.parquet": (
         {"key": range(12), "body": TEXTS, "tags": CODES, "split": SPLITS},
         {"id": "key", "text": "body", "labels": "tags", "split": "split"}, None,
@@ -112,7 +116,7 @@ SAID: dict[str, tuple[dict, list[str], str]] = {
     ),
     "columns that may name splits or patients": (
         {"labels": PAIR * 4, "paciente": ["p", "q"] * 4, "t" * 41: ["x"] * 8, **{f"c{n}": ["x"] * 8 for n in range(6)}},
-        ["Not read: paciente, c0, c1, c2, c3 and 2 more. If one names splits or groups"], "ttt",
+        ["Not read: paciente, c0, c1, c2, c3 and 2 more. If one has the texts, the labels, the splits or"], "ttt",
     ),
     "nothing else": ({"labels": PAIR * 4}, ["Labels are cut at semicolons"], "Not read"),
     "labels that differ in their spelling": (
@@ -171,6 +175,7 @@ BAD = {
     ),
     "lists as text": ({"id": [1], "text": ["a b"], "labels": ["['x']"]}, "lists printed as text"),
     "an empty text": ({"id": [1, 2], "text": ["a b", ""], "labels": ["x", "y"]}, "a text for every document"),
+    "one column for both": ({"labels": ["a;b", "b"]}, "a column of texts, got 1 columns"),
     "no documents": ({"id": [], "text": [], "labels": []}, "expected documents, got an empty table"),
 }
 
@@ -190,6 +195,8 @@ def test_columns_with_names_of_their_own_can_be_named(tmp_path, capsys):
     assert "Columns: short (text), what (labels)." in capsys.readouterr().out
     dataset = load(yaml.safe_load(out.read_text())).datasets["mine"]
     assert (dataset.text_column, dataset.labels_column, dataset.label_separator) == ("short", "what", "|")
+    with pytest.raises(SystemExit, match="expected a column of texts and another one of labels, got 'what' for both"):
+        main(["init", str(table), "--out", str(out), "--force", "--labels-column", "what", "--text-column", "what"])
     with pytest.raises(SystemExit, match=r"expected a column 'whats', got 3 columns, .* Did you mean 'what'"):
         main(["init", str(table), "--out", str(out), "--force", "--labels-column", "whats"])
 

@@ -91,12 +91,18 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
                 str(path), expected=f"a column {name!r}", got=f"{len(table.columns)} columns, none of this name",
                 fix=f"{alike(name, table.columns)}Name one that is there.",
             )  # fmt: skip
-    strings = [name for name in table.columns if table[name].dtype == pl.String]
+    if text_column is not None and text_column == labels_column:
+        raise InputError(
+            str(path), expected="a column of texts and another one of labels", got=f"{text_column!r} for both",
+            fix="Name two columns.",
+        )  # fmt: skip
+    free = [name for name in table.columns if name != text_column]
+    lists = [name for name in free if table[name].dtype in (pl.List, pl.Array)]
+    labels = labels_column or _named("labels", free) or next(iter(lists), None)
+    strings = [name for name in table.columns if table[name].dtype == pl.String and name != labels]
     strings = [name for name in strings if not _are_names(table[name])] or strings  # `document` may hold names
     lengths = {name: float(table[name].str.len_chars().mean() or 0) for name in strings}  # type: ignore[arg-type]
     text = text_column or _named("text", strings) or max(lengths, key=lambda name: lengths[name], default=None)
-    lists = [name for name in table.columns if table[name].dtype in (pl.List, pl.Array)]
-    labels = labels_column or _named("labels", table.columns) or next(iter(lists), None)
     others = [name for name in table.columns if name not in (text, labels)]
     unique = [name for name in others if is_plain(table[name].dtype) and table[name].is_unique().all()]
     id_column = _named("id", unique) or next((name for name in unique if _are_ids(table[name])), None)
