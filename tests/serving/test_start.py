@@ -174,6 +174,11 @@ BAD = {
         "It holds all labels of a document.* names of the labels with 1 into one column",
     ),
     "lists as text": ({"id": [1], "text": ["a b"], "labels": ["['x']"]}, "lists printed as text"),
+    "tags in brackets": ({"id": [1, 2], "text": ["a b", "c"], "labels": ["<x><y>", "<y>"]}, "lists printed as text"),
+    "no label at all": (
+        {"id": [1, 2], "text": ["a b", "c"], "labels": ["", ""]},
+        "labels in .* got none in any document",
+    ),
     "an empty text": ({"id": [1, 2], "text": ["a b", ""], "labels": ["x", "y"]}, "a text for every document"),
     "one column for both": ({"labels": ["a;b", "b"]}, "a column of texts, got 1 columns"),
     "no documents": ({"id": [], "text": [], "labels": []}, "expected documents, got an empty table"),

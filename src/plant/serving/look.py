@@ -127,6 +127,11 @@ def look(path: Path, *, text_column: str | None = None, labels_column: str | Non
     label = pl.element().str.strip_chars()
     labels_of = frame["labels"].list.eval(label.filter(label != ""))
     names, texts = labels_of.explode().drop_nulls(), frame["text"]
+    if names.is_empty():
+        raise InputError(
+            str(path), expected=f"labels in the column {found['labels']!r}", got="none in any document",
+            fix="Name the column of labels: --labels-column COLUMN.",
+        )  # fmt: skip
     return Look(
         path, found, separator, len(table), names.n_unique(),
         float(texts.str.count_matches(r"\w+").mean() or 0), len(names) / len(table), language(texts.head(SAMPLE)),  # type: ignore[arg-type]

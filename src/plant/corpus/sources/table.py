@@ -120,10 +120,10 @@ def _labels(labels: pl.Series, dataset: OwnTable, *, path: Path) -> pl.Series:
 
 def _printed_lists(cells: pl.Series) -> int:
     """How many cells are lists that were printed. One with quotes is enough (`['a', 'b']`); without them (`[1, 2]`,
-    `{a,b}`), all cells that are not empty must be in brackets, because a label may be."""
+    `{a,b}`, `<a><b>`), all cells that are not empty must be in brackets, because a label may be."""
     quoted = int(cells.str.contains(r"""^\s*\[\s*['"].*\]\s*$""").sum())
     filled = cells.filter(cells.str.strip_chars() != "")
-    bracketed = filled.str.contains(r"(?s)^\s*(\[.*\]|\{.*\})\s*$").all()
+    bracketed = filled.str.contains(r"(?s)^\s*(\[.*\]|\{.*\}|<.*>)\s*$").all()
     return len(filled) if bracketed and not quoted else quoted
 
 
