@@ -111,8 +111,8 @@ def _unread(seen: Look) -> Iterator[str]:
     if short:
         more = "" if len(short) <= MOST else f" and {len(short) - MOST} more"
         yield (
-            f"Not read: {', '.join(short[:MOST])}{more}. If one has the texts, the labels, the splits or groups (such as "
-            "patients), write it as `text_column`, `labels_column`, `split_column` or `group_column`."
+            f"Not read: {', '.join(short[:MOST])}{more}. If one has the texts, the labels, the splits or groups (such "
+            "as patients), write it as `text_column`, `labels_column`, `split_column` or `group_column`."
         )
 
 
