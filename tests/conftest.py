@@ -37,6 +37,14 @@ from plant.ground.settings import Evaluation
 from plant.metrics.scores import read_scores, write_scores
 
 
+@pytest.fixture(autouse=True)
+def subnormal_numbers():
+    """Keep numbers below 1e-38: a job that ran inside a test made them 0 (`plant.model.determinism`)."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_flush_denormal(False)
+
+
 @pytest.fixture
 def extend() -> Iterator[Callable[[Any, Path], None]]:
     """A function that adds a folder of modules to a package, until the end of the test."""

@@ -122,6 +122,7 @@ def _load(folder: str) -> SavedSystem:
     if model.classifier is not None:
         import torch
 
+        torch.set_flush_denormal(True)  # as in training: a sharp attention is slow without it
         model.classifier.to("cuda" if torch.cuda.is_available() else "cpu")
     return model
 

@@ -1,6 +1,8 @@
 """`compute.deterministic`: what it sets, that it holds other code to it, and that a CPU does without it."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -44,6 +46,16 @@ def test_off_it_leaves_torch_as_it_is():
     assert set_up({"device": "cpu", "threads": 1}) == torch.device("cpu")
     assert not torch.are_deterministic_algorithms_enabled()
     assert VARIABLE not in os.environ
+
+
+def test_numbers_below_1e_38_are_0_in_all_threads():
+    """Else a sharp softmax, whose small weights are such numbers, takes ten times as long."""
+    code = (
+        "import torch; from plant.model.determinism import set_up; set_up({'device': 'cpu', 'threads': 2});"
+        "print(torch.get_num_threads(), (torch.full((10_000_000,), 1e-39) * 1).count_nonzero().item(),"
+        " torch.tensor([0.0, -87.0, -95.0]).softmax(0)[2].item())"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["2", "0", "0.0"]
 
 
 @pytest.mark.parametrize("chosen", [None, ":16:8"])
