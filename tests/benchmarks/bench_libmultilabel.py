@@ -113,9 +113,11 @@ def ours(system: str, texts: Texts) -> Start:
     from plant.ground.settings import Finetuning, WordNetwork
     from plant.model.batches import Corpus, shuffled_batches
     from plant.model.classifier import LabelClassifier
+    from plant.model.determinism import set_up
     from plant.model.fitting import Task, TrainingRun, fit
     from plant.model.registry import build_backbone
 
+    set_up({"device": "cpu", "threads": 1})  # as every job does
     sizes = SIZES[system]
     encoder = {"encoder": "bigru"} if system == "bigru" else {"encoder": "cnn", "kernel_sizes": (sizes["kernel"],)}
     settings = WordNetwork.model_validate({
