@@ -113,7 +113,7 @@ fair-trial-open: setup  ## the part of it that downloads all that it needs: Codi
 	$(call publish,$(OPEN))
 
 fair-trial-minilm: setup  ## the part of it with a frozen MiniLM, which it downloads; LOCAL=mine.yaml says where it lies. Needs the US bills
-	@echo "About three hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
+	@echo "About five hours of two cores (an estimate). A run that stops goes on where it was: give the command again."
 	@snakemake --cores 2 $(MINILM:%=study_%) --configfile $(FAIR_CONFIG) $(LOCAL)
 	$(call publish,$(MINILM))
 
