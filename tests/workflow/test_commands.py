@@ -33,6 +33,7 @@ MAKE = {
     "$(STUDIES:%=config/studies/%.yaml)": "config/studies/when_planting_helps.yaml",
     "$(FAIR:%=study_%)": "study_fair_trial study_fair_wide study_fair_awd",
     "$(OPEN:%=study_%)": "study_fair_codiesp study_fair_laws study_fair_ablations_codiesp",
+    "$(MINILM:%=study_%)": "study_fair_minilm study_fair_cross_five study_fair_output",
     "$(FAIR_CONFIG)": " ".join(f"config/studies/{name}.yaml" for name in FAIR),
 }  # fmt: skip
 NEXT_LINE = "\\\n#         "
