@@ -1,5 +1,6 @@
 """Runs the script of a rule: with a log, one clear error, privacy, and a provenance sidecar."""
 
+import errno
 import gc
 import hashlib
 import json
@@ -202,12 +203,20 @@ def _exit_status(args: Arguments, meter: Meter, first: bool) -> Iterator[None]:
         log.warning("interrupted; the same command begins it anew, or continues from what it has saved")
         sys.exit(INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - told in one line, and the job ends
-        clear = explain(error, _targets(args)) if isinstance(error, OSError) else _damage(args)
+        cause = error if isinstance(error, OSError) else _full_disk(error)
+        clear = explain(cause, _targets(args)) if cause is not None else _damage(args)
         if clear is not None:
             log.error("error: %s", clear)
             sys.exit(BAD_INPUT)
         _tell_unexpected(error, args)
         sys.exit(UNEXPECTED)
+
+
+def _full_disk(error: BaseException | None) -> OSError | None:
+    """The full disk behind an error: matplotlib's PDF fails once more when it closes a file that it could not write."""
+    while error is not None and not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        error = error.__context__
+    return error
 
 
 def _damage(args: Arguments) -> InputError | None:
