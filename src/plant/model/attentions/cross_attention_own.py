@@ -2,8 +2,8 @@
 
     a_l = softmax_j(e_l . W_K h_j)    y_l = LayerNorm(sum_j a_lj (W_V h_j + b_V))    logit_l = w_l . y_l + b_l
 
-No paper has this network. Beside `cross_attention` it shows what it is worth to a start that only the attention knows
-the label.
+No paper has this network. Beside `cross_attention` it tests whether a start matters less where the outputs know the
+label too.
 """
 
 from torch import Tensor, nn

@@ -2,7 +2,7 @@
 
     Z = tanh(H W^T)    a_l = softmax(Z u_l)    v_l = H^T a_l    logit_l = w . v_l + b
 
-No paper has this network. Beside `laat` it shows what it is worth to a start that only the attention knows the label.
+No paper has this network. Beside `laat` it tests whether a start matters more where only the attention knows the label.
 """
 
 from torch import Tensor, nn
