@@ -1,5 +1,6 @@
 """How scripts run: what a rule hands over, provenance, one clear error, and privacy that is inherited."""
 
+import errno
 import json
 import os
 import subprocess
@@ -25,6 +26,11 @@ def main(args):
     if args.settings.get("ctrl_c"):
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start tests with it ignored
         os.kill(os.getpid(), signal.SIGINT)
+    if args.settings.get("full"):
+        try:
+            raise OSError(args.settings["full"], "words of a note")
+        finally:
+            None.tell()  # as matplotlib does with a file that it could not write
     if args.settings.get("raise"):
         raise RuntimeError("words of a note")
     if args.settings.get("fail"):
@@ -63,6 +69,13 @@ def test_an_input_error_is_one_line_without_a_traceback_and_exit_status_2(tmp_pa
     assert "error: the place: expected this, got that. Do something." in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "provenance.json").exists()
+
+
+def test_a_full_disk_is_told_where_closing_the_file_fails_once_more_and_no_other_error_is_taken_for_it(tmp_path):
+    full, missing = (run(tmp_path, {"full": number}) for number in (errno.ENOSPC, errno.ENOENT))
+    assert (full.returncode, missing.returncode) == (2, 1)
+    assert "space" in full.stderr
+    assert "words of a note" not in full.stderr
 
 
 PRIVACY = [(0o600, {}, True), (0o644, {}, False), (0o644, {"private": True}, True)]
