@@ -99,7 +99,7 @@ studies: setup  ## five experiments with small networks, seven and a half hours;
 
 OPEN := fair_codiesp fair_ablations_codiesp fair_starts_notes fair_words_notes fair_laws fair_laws_2000 fair_laat_laws fair_starts_laws
 FAIR := fair_trial fair_curve fair_wide fair_encoders fair_multires fair_laat fair_starts_bills fair_control fair_awd fair_ablations $(OPEN)
-MINILM := fair_minilm fair_starts_minilm fair_starts_minilm_laws fair_cross_2000 fair_cross_control fair_cross_five fair_cross_fast fair_output fair_output_notes fair_cross_notes fair_head_laws fair_words
+MINILM := fair_minilm fair_starts_minilm fair_starts_minilm_laws fair_cross_2000 fair_cross_control fair_cross_five fair_cross_fast fair_output fair_values fair_output_notes fair_cross_notes fair_head_laws fair_words
 FAIR_CONFIG := config/studies/base.yaml $(addprefix config/studies/,fair_trial.yaml fair_encoders.yaml fair_ablations.yaml fair_starts.yaml fair_words.yaml)
 
 fair-trial: setup  ## does planting help a network that is trained to the end? Needs a table of US bills (config/studies/fair_trial.yaml)

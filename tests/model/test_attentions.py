@@ -70,7 +70,30 @@ def cross_attention_own(weights, states, label):
     )
 
 
-ORACLES = {each.__name__: each for each in (per_label, laat, cross_attention, laat_shared, cross_attention_own)}
+def cross_attention_states(weights, states, label):
+    """PLM-CA's attention and output layer; the labels add up the states themselves."""
+    scores = [weights["embeddings"][label] @ (weights["key.weight"] @ h) for h in states]
+    return scores, states, lambda v: weights["output.weight"][0] @ normalised(v, weights) + weights["output.bias"][0]
+
+
+def laat_values(weights, states, label):
+    """LAAT's attention and output layer; the labels add up projected states."""
+    scores, _, logit = laat(weights, states, label)
+    return scores, [weights["value.weight"] @ h + weights["value.bias"] for h in states], logit
+
+
+ORACLES = {
+    each.__name__: each
+    for each in (
+        per_label,
+        laat,
+        laat_shared,
+        laat_values,
+        cross_attention,
+        cross_attention_own,
+        cross_attention_states,
+    )
+}
 
 
 def by_loops(oracle, model, states, bias=None):

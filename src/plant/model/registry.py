@@ -37,7 +37,7 @@ ATTENTIONS = ModuleFolder("plant.model.attentions", "build")
 TRANSFORMER = "plant.model.transformer.backbone"
 WITHOUT_LAYERS = ("bigru", "bilstm", "cnn", "multi_res_cnn")
 """Encoders that do not name their layers, for gradual unfreezing; a transformer does not either."""
-WITHOUT_PRODUCTS = ("cross_attention", "cross_attention_own", "multi_head")
+WITHOUT_PRODUCTS = ("cross_attention", "cross_attention_own", "cross_attention_states", "multi_head")
 """Label attentions whose head cannot read segments: it has no `products` to sum over segments."""
 
 
