@@ -8,7 +8,7 @@ import torch
 
 from plant.finetuning.candidates import Shortlist
 from plant.finetuning.finetune import batch_loss, finetune
-from plant.finetuning.kept_evidence import ByToken, keep_evidence
+from plant.finetuning.kept_evidence import by_token, keep_evidence
 from plant.finetuning.losses import find_loss
 from plant.finetuning.scoring import predict_candidates, predict_logits
 from plant.ground.errors import InputError
@@ -50,7 +50,7 @@ def dense(toy, documents):
 @pytest.mark.parametrize("labels", [None, [5, 5, 0], []])
 def test_relevance_by_token_is_that_of_loops_and_of_the_lists(data, tmp_path, labels, relevance_file):
     top = load_top_tokens(relevance_file(tmp_path / "mig.safetensors", ROWS), data, k=None)
-    static = ByToken(top, 2)
+    static = by_token(top, 2)
     asked = None if labels is None else np.array(labels, dtype=np.int64)
     rows = range(6) if labels is None else labels
     for document in range(30):

@@ -10,7 +10,6 @@ from samples import Place, make_corpus, make_top_tokens, small_backbone
 from second_device import AWAY, Away, SecondDevice
 
 from plant.finetuning.finetune import batch_loss, finetune
-from plant.finetuning.kept_evidence import ByToken, as_bias
 from plant.ground.checkpoints import load_tensors
 from plant.ground.settings import Finetuning, Pretraining
 from plant.model import assemble
@@ -100,27 +99,3 @@ def test_a_step_reads_no_tensor_back_and_few_numbers(build, architecture):
             device.read.clear()
             loss().backward()
             assert (device.read["copy"], device.read["item"]) == (0, OF_THE_MASK + 1), name
-
-
-@pytest.mark.parametrize("labels", [None, [4, 4, 0], []])
-def test_static_attention_is_looked_up_there(labels):
-    static, documents = ByToken(TOP, 0.5), [CORPUS.tokens(document) for document in range(5)]
-    expected = [static(None if labels is None else np.array(labels, dtype=np.int64), tokens) for tokens in documents]
-    with SecondDevice() as device:
-        asked = None if labels is None else torch.tensor(labels, dtype=torch.int64).to(AWAY)
-        bias = as_bias(static, documents, AWAY)
-        found = [bias(row, asked) for row in range(5)]
-        assert all(isinstance(x, Away) for x in found) and not device.read
-        found = [x.cpu().numpy() for x in found]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert any(x.any() for x in expected) or labels == []
-
-
-def test_a_large_table_of_relevance_stays_on_the_host(monkeypatch):
-    monkeypatch.setattr("plant.finetuning.kept_evidence.LARGEST", 4 * TOP.vocabulary * len(TOP.sizes) - 1)
-    static, document = ByToken(TOP, 1), CORPUS.tokens(0)
-    with SecondDevice():
-        assert static.on(AWAY) is None
-        found = as_bias(static, [document], AWAY)(0, None).cpu().numpy()
-    np.testing.assert_array_equal(found, static(None, document))

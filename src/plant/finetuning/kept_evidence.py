@@ -26,7 +26,6 @@ from plant.pretraining.lists import TopTokens, load_top_tokens
 Static = Callable[[np.ndarray | None, np.ndarray], np.ndarray]
 """(label ids (m) or None for all, input ids of a document (n)) -> lambda r_lj f32 (m, n), 0 where the token is not in
 T_l."""
-LARGEST = 2**31  # bytes of a dense matrix of relevance on a GPU: 16,000 labels of 32,000 tokens
 
 
 def keep_evidence(
@@ -58,7 +57,7 @@ def keep_evidence(
     if strength:
         assert static is not None
         top = load_top_tokens(static, data, k=None)
-        static_part = ByToken(top, strength) if whole else by_label(top, strength)
+        static_part = by_token(top, strength) if whole else by_label(top, strength)
     if settings.residual is not None:
         assert residual is not None
         log_odds = load_log_odds(residual, data)
@@ -100,53 +99,34 @@ def _added(first: ScoreBias | None, second: ScoreBias) -> ScoreBias:
 
 def as_bias(static: Static, documents: Sequence[np.ndarray], device: torch.device) -> ScoreBias:
     """The relevance of the tokens of a batch's documents, for the label attention."""
-    table = static.on(device) if isinstance(static, ByToken) else None
 
     def bias(row: int, labels: Tensor | None) -> Tensor:
-        if table is not None:
-            words = torch.from_numpy(documents[row].astype(np.int64)).to(device)
-            found = table[words].T  # (|L|, n')
-            return found if labels is None else found[labels]
         asked = None if labels is None else labels.cpu().numpy()
         return torch.from_numpy(static(asked, documents[row])).to(device)  # (m, n')
 
     return bias
 
 
-class ByToken:
+def by_token(top: TopTokens, strength: float) -> Static:
     """For label sets that are scored whole: T_l of all labels as a matrix with its columns at hand.
 
     A document then costs the pairs of label and token that it meets, not all pairs. The matrix takes 8 bytes a pair;
-    pairs of relevance 0 are left out. On a GPU the matrix is there and dense, where it takes at most `LARGEST` bytes.
+    pairs of relevance 0 are left out.
     """
+    begins = np.repeat(top.starts - (np.cumsum(top.sizes) - top.sizes), top.sizes)
+    entry = begins + np.arange(len(begins))  # of the pairs, label by label
+    label = np.repeat(np.arange(len(top.sizes)), top.sizes)
+    informative = top.relevance[entry] > 0
+    entry, label = entry[informative], label[informative]
+    values = np.float32(strength) * top.relevance[entry]
+    matrix = sparse.csc_array((values, (label, top.token_id[entry])), shape=(len(top.sizes), top.vocabulary))
 
-    def __init__(self, top: TopTokens, strength: float) -> None:
-        begins = np.repeat(top.starts - (np.cumsum(top.sizes) - top.sizes), top.sizes)
-        entry = begins + np.arange(len(begins))  # of the pairs, label by label
-        label = np.repeat(np.arange(len(top.sizes)), top.sizes)
-        informative = top.relevance[entry] > 0
-        entry, label = entry[informative], label[informative]
-        values = np.float32(strength) * top.relevance[entry]
-        shape = (len(top.sizes), top.vocabulary)
-        self.matrix = sparse.csc_array((values, (label, top.token_id[entry])), shape=shape)
-        self._tables: dict[torch.device, Tensor] = {}
-
-    def __call__(self, labels: np.ndarray | None, input_ids: np.ndarray) -> np.ndarray:
+    def static(labels: np.ndarray | None, input_ids: np.ndarray) -> np.ndarray:
         tokens, where = np.unique(input_ids, return_inverse=True)
-        met = self.matrix[:, tokens].toarray()  # (|L|, distinct tokens)
+        met = matrix[:, tokens].toarray()  # (|L|, distinct tokens)
         return np.take(met if labels is None else met[labels], where, axis=1)
 
-    def on(self, device: torch.device) -> Tensor | None:
-        """The dense matrix (V, |L|) on a GPU; None on the CPU, and where it is too large."""
-        n_labels, vocabulary = self.matrix.shape
-        if device.type == "cpu" or 4 * n_labels * vocabulary > LARGEST:
-            return None
-        if device not in self._tables:
-            pairs = self.matrix.tocoo()
-            token, label = (torch.from_numpy(part.astype(np.int64)).to(device) for part in (pairs.col, pairs.row))
-            table = torch.zeros(vocabulary, n_labels, device=device)
-            self._tables[device] = table.index_put_((token, label), torch.from_numpy(pairs.data).to(device))
-        return self._tables[device]
+    return static
 
 
 def by_label(top: TopTokens, strength: float) -> Static:

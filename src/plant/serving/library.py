@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plant.finetuning.kept_evidence import ByToken, as_bias
+from plant.finetuning.kept_evidence import as_bias, by_token
 from plant.ground.errors import InputError, nearest
 from plant.ground.seeds import generator
 from plant.ground.settings import Pretraining, Relevance
@@ -124,7 +124,7 @@ def static_planting(
             "static_planting", expected="a token in enough documents for some label", got="none",
             fix="Lower `min_documents` or `label_min_documents` of `relevance`, or give more documents.",
         )  # fmt: skip
-    static = ByToken(replace(top, vocabulary=top.vocabulary + 1), strength)  # the last id stands for unseen ones
+    static = by_token(replace(top, vocabulary=top.vocabulary + 1), strength)  # the last id stands for unseen ones
 
     def of_batch(input_ids: Tensor, mask: Tensor) -> Known:
         if (mask.bool()[:, 1:] & ~mask.bool()[:, :-1]).any():  # a batch on a GPU would add to other tokens
