@@ -18,9 +18,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
@@ -169,6 +171,15 @@ def run(asked: argparse.Namespace, folder: Path, device: str) -> int:
     return worst
 
 
+def other_versions() -> list[str]:
+    """What is installed in another version than pyproject.toml asks for; the steps run all the same."""
+    from packaging.requirements import Requirement
+
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    found = [(each, version(each.name)) for each in map(Requirement, asked) if each.name in NEEDED]
+    return [f"expected {each}, got {here}" for each, here in found if not each.specifier.contains(here)]
+
+
 def _commit() -> str:
     """The commit of this checkout, with a mark where files differ from it; `unknown` outside git."""
     if not shutil.which("git"):
@@ -222,6 +233,8 @@ def main() -> int:
         return 0
     import torch
 
+    for line in other_versions():
+        print(f"warning: {line}", file=sys.stderr)
     if asked.device == "cuda" and not torch.cuda.is_available():
         print("make gpu: expected a GPU and a PyTorch for CUDA, got none. Try the code with: "
               "python tests/gpu/run.py --device cpu --tiny", file=sys.stderr)  # fmt: skip
@@ -229,7 +242,7 @@ def main() -> int:
     device = torch.cuda.get_device_name() if asked.device == "cuda" else "CPU"
     name = "".join(c if c.isalnum() else "_" for c in device.lower()) + "_tiny" * asked.tiny
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a step's process ends with this one
-    return run(asked, Path(asked.out) / name, device)
+    return run(asked, Path(asked.out).resolve() / name, device)  # a step works in this folder
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,18 @@ def test_a_step_that_is_recorded_is_skipped_and_a_failed_one_runs_again(tmp_path
     assert record["loss_oracle"]["state"] == "done" and len(record["loss_oracle"]["rows"]) > 3
 
 
+def test_the_folder_may_be_named_from_where_one_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert on_cpu("here", "deterministic").returncode == 0
+    assert record_of(tmp_path / "here")["deterministic"]["rows"][0]["value"] == "same bits"
+
+
+def test_another_version_than_the_pinned_one_is_named(monkeypatch):
+    assert not gpu_run.other_versions()
+    monkeypatch.setattr(gpu_run, "version", lambda name: "5.17.0" if name == "transformers" else "2.13.0")
+    assert "expected transformers<6,>=5.23, got 5.17.0" in gpu_run.other_versions()
+
+
 FAULTY = """
 from time import sleep
 def rows(place, kind):
@@ -138,6 +151,7 @@ def test_a_step_that_fails_or_takes_too_long_keeps_its_rows(tmp_path, kind, stat
     """A copy of the folder whose only step is a faulty one."""
     copy = tmp_path / "tests" / "gpu"
     copy.mkdir(parents=True)
+    shutil.copy(gpu_run.ROOT / "pyproject.toml", tmp_path)
     for name in ("samples.py", "run.py"):
         text = (HERE / name).read_text(encoding="utf-8")
         steps = f'STEPS = (Step("faulty", "faulty.rows", 0.25, ("{kind}",)),)\n\n\ndef left_out('
