@@ -66,7 +66,7 @@ def test_every_mark_is_that_of_its_study_and_the_titles_count_what_holm_leaves()
             outcomes.setdefault((row["contrast"], metric), []).append(up if found["p_holm"] < 0.05 else "open")
     for (contrast, metric), own in outcomes.items():
         line = picture.panel_title(contrast, rows, alpha=0.05).splitlines()[2 + picture.METRICS.index(metric)]
-        counts = [f"{way} in {own.count(way)}" for way in ("higher", "lower") if way in own]
+        counts = [f"{own.count(way)} {word}" for way, word in (("higher", "up"), ("lower", "down")) if way in own]
         assert line.split(": ") == [picture.MARKS[metric].title, f"{', '.join(counts)} of {len(own)}"]
 
 

@@ -76,8 +76,8 @@ def panel_title(contrast: str, rows: pl.DataFrame, alpha: float) -> str:
     for metric in METRICS:
         own = rows.filter(contrast=contrast, metric=metric)
         up, down, _ = count_outcomes(own, alpha)
-        counts = {"higher": up, "lower": down}
-        told = [f"{way} in {count}" for way, count in counts.items() if count] or ["told apart in 0"]
+        counts = {"up": up, "down": down}
+        told = [f"{count} {way}" for way, count in counts.items() if count] or ["0 told apart"]
         lines.append(f"{MARKS[metric].title}: {', '.join(told)} of {own.height}")
     return "\n".join(lines)
 
